@@ -1,0 +1,1 @@
+"""The words of the engine as types. Standard library only; imports nothing of ours."""

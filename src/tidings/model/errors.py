@@ -1,0 +1,117 @@
+"""Errors, cut by what the caller should do next.
+
+    TidingsError
+      CallerError        fix the request: HTTP 4xx, exit code 2
+        Invalid            a field is wrong (422)
+        NotFound           no such thing (404)
+        Refused            the thing is in a state that does not allow it (409)
+        InProgress         the same call is under way (409, Retry-After)
+        TooLarge           over a limit (413)
+      Temporary          the same call may succeed later: 503, exit code 75
+        StoreUnavailable   the database does not answer
+        StoreFull          the disk is full
+      Broken             a person must look: 500, exit code 70
+        WrongStore         the database cannot be used as it is
+      Misconfigured      the start is refused: exit code 78
+
+Each says what happened, to what, and what to do next.
+"""
+
+from __future__ import annotations
+
+
+class TidingsError(Exception):
+    """The root. `problem` says what happened, `remedy` what to do next."""
+
+    code = "error"
+    status = 500
+    exit_code = 70
+
+    def __init__(self, problem: str, *, remedy: str = "", field: str | None = None) -> None:
+        super().__init__(f"{problem}. {remedy}" if remedy else problem)
+        self.problem = problem
+        self.remedy = remedy
+        self.field = field
+
+
+class CallerError(TidingsError):
+    """Fix the request."""
+
+    code = "bad_request"
+    status = 400
+    exit_code = 2
+
+
+class Invalid(CallerError):
+    """A field has a value that cannot be used."""
+
+    code = "invalid"
+    status = 422
+
+
+class NotFound(CallerError):
+    """There is no such thing, or it belongs to somebody else."""
+
+    code = "not_found"
+    status = 404
+
+
+class Refused(CallerError):
+    """The thing exists, but its state does not allow this."""
+
+    code = "refused"
+    status = 409
+
+
+class InProgress(CallerError):
+    """The same call with the same key is still under way."""
+
+    code = "in_progress"
+    status = 409
+
+
+class TooLarge(CallerError):
+    """Over a stated limit."""
+
+    code = "too_large"
+    status = 413
+
+
+class Temporary(TidingsError):
+    """The same call may succeed later."""
+
+    code = "unavailable"
+    status = 503
+    exit_code = 75
+
+
+class StoreUnavailable(Temporary):
+    """The database does not answer."""
+
+    code = "store_unavailable"
+
+
+class StoreFull(Temporary):
+    """The disk under the database is full."""
+
+    code = "store_full"
+    status = 507
+
+
+class Broken(TidingsError):
+    """A person must look."""
+
+    code = "broken"
+
+
+class WrongStore(Broken):
+    """The database cannot be used as it is: newer schema, changed migration, read-only disk."""
+
+    code = "wrong_store"
+
+
+class Misconfigured(TidingsError):
+    """The configuration is refused before anything starts."""
+
+    code = "misconfigured"
+    exit_code = 78

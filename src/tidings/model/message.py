@@ -1,0 +1,41 @@
+"""Messages: one content for one recipient on one channel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Message(NamedTuple):
+    """What a channel gets to send. `id` is the same on every try, so a receiver can remove duplicates by it."""
+
+    id: str
+    tenant: str
+    channel: str
+    recipient: str
+    content: Mapping[str, Any]  # text, and optionally subject and data
+    accepted_at: int
+    attempt: int = 1
+
+    @property
+    def text(self) -> str:
+        """The words to be said; empty when the content is data only."""
+        return str(self.content.get("text") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What somebody wants sent, checked in shape but not yet accepted."""
+
+    channel: str
+    to: str
+    text: str = ""
+    subject: str | None = None
+    data: Mapping[str, Any] | None = None
+    at: int | None = None  # None = now
+    priority: int = 5
+    order_key: str | None = None
+    expires_at: int | None = None
+    max_tries: int | None = None
+    tenant: str = field(default="default")

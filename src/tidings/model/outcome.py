@@ -1,0 +1,56 @@
+"""Outcomes: what came of one attempt. A closed set, so that every `match` on them can be checked.
+
+`whole_channel` says that the news is about the account and not about this message: the channel's row is
+parked or paused, and the message keeps its place without spending an attempt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from .task import Category
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It was done; `receipt` is what the other side calls it."""
+
+    receipt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """It was certainly not done, and may work later. `after` is the other side's own wish."""
+
+    category: Category
+    reason: str
+    after: timedelta | None = None
+    whole_channel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """It was not done and never will be. With `whole_channel` (a bad credential) the channel is paused."""
+
+    category: Category
+    reason: str
+    whole_channel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Defer:
+    """Not now: wait until an instant. Costs no attempt."""
+
+    until: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Perhaps done, perhaps not: the request left and no answer came."""
+
+    evidence: str
+
+
+Outcome = Done | Retry | Reject | Defer | Unknown

@@ -1,0 +1,1 @@
+"""Messages going out: accepting, delivering and explaining them."""

@@ -1,0 +1,1 @@
+"""Channels: configured ways out. One file per kind, registered in `registry.py`."""

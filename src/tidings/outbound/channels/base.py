@@ -1,0 +1,47 @@
+"""The port every channel fills: send one message, say what came of it.
+
+A channel never raises for what the other side did: it gives back an Outcome. It never retries by itself,
+never sleeps, and ends within its deadline, because the kernel decides all of that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar, Protocol
+
+from ...model.message import Message
+from ...model.outcome import Outcome
+from ...model.task import OnUnknown
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the kernel must know of a channel in order to run it."""
+
+    on_unknown: OnUnknown
+    why_on_unknown: str  # the reason for that choice, shown to users
+    deadline: timedelta  # overall, for one attempt
+    policy: str = "companion"  # name of the retry policy
+    per_second: float | None = None  # None = no limit
+    per_recipient: timedelta | None = None  # least time from start to start
+    max_text: int = 65_536
+
+
+class Channel(Protocol):
+    """A configured way out."""
+
+    kind: ClassVar[str]
+    traits: Traits
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Raise `Invalid` when this message could never be sent; called before it is accepted."""
+
+    async def send(self, message: Message) -> Outcome:
+        """One attempt. `message.id` is the idempotency key towards the other side."""
+
+    async def lookup(self, message: Message) -> Outcome:
+        """For `ask`: find out what became of an attempt in doubt. Unknown when that cannot be told."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
