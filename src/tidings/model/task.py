@@ -28,7 +28,7 @@ class State(StrEnum):
 LEGAL: Mapping[State, frozenset[State]] = {
     # DONE from PENDING or FAILED: by evidence of sending only (a late result, a receipt).
     State.PENDING: frozenset({State.PROCESSING, State.CANCELLED, State.EXPIRED, State.DONE}),
-    State.PROCESSING: frozenset({State.DONE, State.FAILED, State.PENDING, State.CANCELLED, State.EXPIRED}),
+    State.PROCESSING: frozenset({State.DONE, State.FAILED, State.PENDING, State.CANCELLED}),
     State.FAILED: frozenset({State.PENDING, State.CANCELLED, State.EXPIRED, State.DONE}),
 }
 FINAL = frozenset(State) - frozenset(LEGAL)
@@ -67,6 +67,7 @@ class NewTask(NamedTuple):
     priority: int = 5
     order_key: str | None = None
     expires_at: int | None = None
+    max_tries: int | None = None  # None = as the channel's policy says
 
 
 class Task(NamedTuple):
@@ -85,7 +86,8 @@ class Task(NamedTuple):
     unknown: bool
     order_key: str | None
     expires_at: int | None
-    start_at: int  # the instant a rate limit reserved for it; 0 = now
+    max_tries: int | None
+    start_at: int = 0  # the instant a rate limit reserved for it; 0 = now
 
 
 class Transition(NamedTuple):

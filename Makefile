@@ -1,0 +1,81 @@
+# Needs python3 (3.11 or newer) and make; everything else is fetched into .tools/ and .venv/.
+
+.DEFAULT_GOAL := help
+.PHONY: help run sync test postgres lint format types bench crash soak clean
+
+PYTHON ?= python3
+WORKERS ?= 2
+ARGS ?=
+
+UV := $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
+BIN := .venv/bin
+
+# The environment is always ours, made with a Python that is here already.
+export UV_PROJECT_ENVIRONMENT := .venv
+export UV_PYTHON_DOWNLOADS ?= never
+unexport VIRTUAL_ENV
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
+	@$(UV) sync --frozen --no-default-groups --inexact --quiet
+	@mkdir -p data
+	@exec $(BIN)/tidings serve $(ARGS)
+
+sync: $(UV)
+	@$(UV) sync --frozen --all-extras --inexact --quiet
+
+test: lint types postgres ## check and test everything (ARGS="-k retry")
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
+
+lint: sync ## ruff: rules and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: sync
+	$(BIN)/mypy
+
+format: sync ## rewrite the code in the house's format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# The development wheel carries PostgreSQL; where it does not run, root installs the system's.
+postgres: sync
+	@$(BIN)/python -c 'from tidings.testing import Cluster; raise SystemExit(Cluster.find() is None)' \
+	|| { test "$$(id -u)" = 0 && apt-get update -qq \
+	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql; } \
+	|| echo "No PostgreSQL 14 or newer, and it could not be installed: its tests will be skipped."
+
+bench: $(UV) ## measure against peers and the raw limits
+	$(UV) run --frozen --all-extras --group bench python -m bench $(ARGS)
+
+crash: sync postgres ## crash drills, longer than in make test
+	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/crash -m crash --timeout 3600 $(ARGS)
+
+soak: sync postgres ## crash drills for hours
+	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-50} $(BIN)/pytest tests/crash -m crash --timeout 43200 $(ARGS)
+
+clean: ## remove what was built; ./data stays
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Debian's python3 comes without ensurepip: then pip itself is fetched, checked, and run from its wheel.
+.tools/bin/uv:
+	@$(PYTHON) -c 'import sys; sys.exit("Tidings needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@echo "Fetching uv into .tools ..."
+	@$(PYTHON) -m venv --clear .tools >/dev/null 2>&1 && .tools/bin/python -m pip install --quiet uv \
+	|| { $(PYTHON) -m venv --clear --without-pip .tools && .tools/bin/python -c "$$FETCH_PIP" \
+	     && .tools/bin/python .tools/pip.whl/pip install --quiet uv; }
+
+define FETCH_PIP
+import hashlib, json
+from urllib.parse import urljoin
+from urllib.request import urlopen
+index = "https://pypi.org/pypi/pip/json"
+wheel = next(file for file in json.load(urlopen(index))["urls"] if file["packagetype"] == "bdist_wheel")
+content = urlopen(urljoin(index, wheel["url"])).read()
+assert hashlib.sha256(content).hexdigest() == wheel["digests"]["sha256"], "pip arrived damaged"
+open(".tools/pip.whl", "wb").write(content)
+endef
+export FETCH_PIP

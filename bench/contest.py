@@ -1,0 +1,66 @@
+"""Contests: several contestants measured in turn, round by round, so that a busy minute hurts all alike."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .calls import MeasurementFailed
+from .noise import Noise
+
+Measurement = Callable[[], dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Series:
+    """What one contestant did, run by run; `problem` says why there is nothing more."""
+
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    foreign: list[float] = field(default_factory=list)
+    problem: str = ""
+
+    def values(self, name: str = "per_s") -> list[float]:
+        """One figure of every run."""
+        return [float(answer[name]) for answer in self.answers]
+
+    def median(self, name: str = "per_s") -> float | None:
+        """The middle run's figure; None if no run ended well."""
+        return statistics.median(self.values(name)) if self.answers else None
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it."""
+        return asdict(self)
+
+    @property
+    def foreign_cpu(self) -> float | None:
+        """The middle run's share of CPU used by others."""
+        return round(statistics.median(self.foreign), 2) if self.foreign else None
+
+
+def contest(contestants: Mapping[str, Measurement], rounds: int = 1) -> dict[str, Series]:
+    """Measure everybody once per round; whoever fails is left out of the rounds that follow."""
+    series = {name: Series() for name in contestants}
+    for round_ in range(rounds):
+        for name, measure in contestants.items():
+            if not series[name].problem:
+                _measure(name, f"{round_ + 1}/{rounds}", measure, series[name])
+    return series
+
+
+def _measure(name: str, turn: str, measure: Measurement, into: Series) -> None:
+    try:
+        with Noise() as noise:
+            answer = measure()
+        if not answer.get("verified", True):
+            raise MeasurementFailed(f"the end state is wrong: {answer}")
+    except MeasurementFailed as problem:
+        into.problem = str(problem)
+        print(f"  {name} {turn}: {problem}", file=sys.stderr, flush=True)
+        return
+    into.answers.append(answer)
+    into.foreign.append(noise.share)
+    shown = {key: value for key, value in answer.items() if key != "process"}
+    print(f"  {name} {turn}: {shown}, others' CPU {noise.share:.0%}", file=sys.stderr, flush=True)

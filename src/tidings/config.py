@@ -1,0 +1,520 @@
+"""Configuration: one frozen Settings; whatever is not understood stops the start.
+
+Three sources, the later one wins: a TOML file (./tidings.toml, or named by --config or TIDINGS_CONFIG), the
+environment (TIDINGS_PORT, TIDINGS_CHANNELS__PHONE__URL), and the flags of a command. What nobody set keeps
+its default and is not in `origins`. A secret is best given by reference, "env:NAME" or "file:/path".
+"""
+
+# ruff: noqa: RUF009 - `_setting` is dataclasses.field with our metadata, not a value computed once
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from .kernel import retry
+from .model import durations
+from .model.errors import Misconfigured
+
+DEFAULT_FILE = "tidings.toml"
+PREFIX = "TIDINGS_"
+NOT_SETTINGS = ("TIDINGS_CONFIG", "TIDINGS_TEST_")  # beginnings of variables that are read elsewhere
+DEFAULT_CHANNELS = MappingProxyType({"phone": "sandbox", "console": "console"})
+MASK = "***"
+
+_SECRET_WORDS = frozenset(
+    {"secret", "secrets", "token", "tokens", "password", "passwords", "passphrase"}
+    | {"key", "keys", "authorization", "credential", "credentials"}
+)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+_SIZES = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "kib": 1024, "mib": 1024**2}
+
+
+class Secret(str):
+    """Text that must not be shown: its repr is where it came from, never what it is."""
+
+    __slots__ = ("shown",)
+    shown: str
+
+    def __new__(cls, value: str, shown: str = MASK) -> Secret:
+        """`shown` is the reference it was resolved from, when there was one."""
+        secret = super().__new__(cls, value)
+        secret.shown = shown
+        return secret
+
+    def __repr__(self) -> str:
+        return f"<secret {self.shown}>"
+
+
+class _Bad(ValueError):
+    """A value that cannot be used, with what to write instead."""
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(problem)
+        self.remedy = remedy
+
+
+def _text(raw: object) -> str:
+    if not isinstance(raw, str) or not raw.strip():
+        raise _Bad(f"is {raw!r}, which is not a text")
+    return raw.strip()
+
+
+def _choice(*choices: str) -> Callable[[object], str]:
+    def parse(raw: object) -> str:
+        if raw not in choices:
+            raise _Bad(f"is {raw!r}", f"Use one of: {', '.join(choices)}")
+        return str(raw)
+
+    return parse
+
+
+def _whole(least: int, most: int) -> Callable[[object], int]:
+    def parse(raw: object) -> int:
+        text = str(raw).strip()
+        if (
+            isinstance(raw, bool)
+            or not re.fullmatch(r"-?[0-9]{1,15}", text)
+            or not least <= int(text) <= most
+        ):
+            raise _Bad(f"is {raw!r}", f"Use a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def _flag(raw: object) -> bool:
+    words = {
+        "true": True,
+        "yes": True,
+        "on": True,
+        "1": True,
+        "false": False,
+        "no": False,
+        "off": False,
+        "0": False,
+    }
+    if str(raw).lower() not in words or not isinstance(raw, bool | str):
+        raise _Bad(f"is {raw!r}", "Use true or false")
+    return words[str(raw).lower()]
+
+
+def _length(raw: Any) -> timedelta:
+    try:
+        length = durations.parse(raw)
+    except ValueError as error:
+        raise _Bad(f"is {raw!r}", f"Use a duration such as 500ms, 30s, 5m, 12h or 7d: {error}") from None
+    if not length:
+        raise _Bad("is zero", "Use a duration longer than 0 s")
+    return length
+
+
+def _size(raw: object) -> int:
+    found = re.fullmatch(r"([0-9]{1,12})\s*([a-z]*)", str(raw).strip().lower())
+    if isinstance(raw, bool) or not found or found[2] not in _SIZES or not int(found[1]):
+        raise _Bad(f"is {raw!r}", "Use a size such as 65536, 256KiB or 1MiB")
+    return int(found[1]) * _SIZES[found[2]]
+
+
+def _zone(raw: object) -> ZoneInfo:
+    try:
+        return ZoneInfo(_text(raw))
+    except (KeyError, OSError, ValueError):
+        raise _Bad(
+            f"is {raw!r}, which is not a time zone", "Use a name such as UTC or Europe/Berlin"
+        ) from None
+
+
+def _database(raw: object) -> str:
+    url = _text(raw)
+    scheme, found, rest = url.partition("://")
+    path = rest.removeprefix("/")
+    if scheme == "sqlite" and rest.startswith("/") and path not in ("", "/", ":memory:") and "?" not in path:
+        return url
+    if scheme == "postgresql" and rest:
+        return url
+    remedy = "Use sqlite:///data/tidings.db for a file, or postgresql://user@host/name for a server"
+    if not found:
+        raise _Bad("is not a database URL", remedy)
+    if scheme == "sqlite":
+        problem = "keeps nothing after a stop" if ":memory:" in rest else "does not name a file by itself"
+        raise _Bad(f"is {mask_url(url)!r}, which {problem}", f"{remedy}; an absolute path has four slashes")
+    raise _Bad(f"is of the kind {scheme!r}, which Tidings does not speak", remedy)
+
+
+def _keys(raw: object) -> tuple[str, ...]:
+    if not isinstance(raw, list | tuple) or not all(isinstance(key, str) for key in raw):
+        raise _Bad("is not a list of texts", 'Write api_keys = ["env:NAME"]')
+    if any(len(key) < 16 for key in raw):
+        raise _Bad("has a key of under 16 characters", "Make one with: openssl rand -hex 32")
+    return tuple(raw)
+
+
+def _setting(default: object, parse: Callable[[Any], Any], about: str) -> Any:
+    """One setting: its default, written as a user would, how it is read, and what it is for."""
+    value = parse(default) if default is not None else None
+    return field(default=value, metadata={"parse": parse, "about": about})
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSettings:
+    """One configured way out. Values from the environment are always text."""
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Settings:
+    """Everything that can be set. Secrets inside are `Secret`; print `describe()`, not the fields."""
+
+    database: str = _setting("sqlite:///data/tidings.db", _database, "where everything is kept")
+    host: str = _setting("127.0.0.1", _text, "address to listen on")
+    port: int = _setting(8020, _whole(0, 65_535), "port to listen on; 0 takes a free one")
+    api_keys: tuple[str, ...] = _setting((), _keys, "keys that callers must show; may be empty on loopback")
+    zone: ZoneInfo = _setting("UTC", _zone, "time zone in which words such as 'tomorrow 9am' are read")
+    slots: int = _setting(100, _whole(1, 10_000), "tasks in hand at once, per process")
+    slots_per_channel: int = _setting(
+        None, _whole(1, 10_000), "the same per channel; unset: as many as slots"
+    )
+    poll: timedelta = _setting("1s", _length, "longest sleep between two looks for work")
+    lease: timedelta = _setting("10s", _length, "silence after which a node counts as dead")
+    beat: timedelta = _setting("2s", _length, "time between two heartbeats")
+    grace: timedelta = _setting("24h", _length, "how late a message may still go out after an outage")
+    poison_after: int = _setting(3, _whole(1, 100), "crashes of its node after which a task is set aside")
+    keep_history: timedelta = _setting("30d", _length, "how long the history of moves is kept")
+    keep_done: timedelta = _setting("90d", _length, "how long finished messages are kept")
+    max_body: int = _setting("256KiB", _size, "largest message")
+    max_bulk: int = _setting(1_000_000, _whole(1, 100_000_000), "most lines in one bulk call")
+    log_format: str = _setting("auto", _choice("auto", "json", "text"), "auto: text on a terminal, else json")
+    log_level: str = _setting("info", _choice("debug", "info", "warning", "error"), "least level to log")
+    sandbox: bool = _setting(True, _flag, "run the pretend phone when a channel points at it")
+    sandbox_port: int = _setting(8025, _whole(0, 65_535), "port of the pretend phone")
+    channels: Mapping[str, ChannelSettings] = field(
+        default_factory=lambda: {name: ChannelSettings(kind) for name, kind in DEFAULT_CHANNELS.items()}
+    )
+    policies: Mapping[str, retry.Policy] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)  # what was set, and where
+
+    def __post_init__(self) -> None:
+        if self.slots_per_channel is None:
+            object.__setattr__(self, "slots_per_channel", self.slots)
+
+    @property
+    def database_path(self) -> Path | None:
+        """The SQLite file; None for a server."""
+        is_file = self.database.startswith("sqlite:///")
+        return Path(self.database.removeprefix("sqlite:///")) if is_file else None
+
+    @property
+    def all_policies(self) -> Mapping[str, retry.Policy]:
+        """The ready-made retry policies and the user's own."""
+        return {**retry.POLICIES, **self.policies}
+
+    def check(self) -> None:
+        """Refuse what must not be served: an open door, or settings that contradict each other."""
+        if not self.api_keys and not _is_loopback(self.host):
+            raise Misconfigured(
+                f"host is {self.host!r}, which others can reach, but there are no api_keys",
+                remedy='Set api_keys = ["env:NAME"], or listen on 127.0.0.1',
+                field="host",
+            )
+        if self.lease < 2 * self.beat:
+            lease, beat = durations.spell(self.lease), durations.spell(self.beat)
+            raise Misconfigured(
+                f"lease ({lease}) is under two beats ({beat} each)",
+                remedy="Make the lease longer or the beat shorter, or healthy nodes will be taken for dead",
+                field="lease",
+            )
+        if self.sandbox and self.port and self.port == self.sandbox_port:
+            raise Misconfigured(
+                f"port and sandbox_port are both {self.port}",
+                remedy="Change one of them",
+                field="sandbox_port",
+            )
+
+    def describe(self) -> Mapping[str, Any]:
+        """Every setting in plain values, safe to print: secrets and passwords in URLs are masked."""
+        plain = {name: _show(getattr(self, name), name) for name in _SIMPLE}
+        channels = {
+            name: {"kind": channel.kind, **{key: _show(value, key) for key, value in channel.options.items()}}
+            for name, channel in self.channels.items()
+        }
+        policies = {name: retry.explain(policy) for name, policy in self.policies.items()}
+        return {**plain, "channels": channels, "policies": policies}
+
+    def __repr__(self) -> str:
+        return f"Settings({self.describe()!r})"
+
+
+_SIMPLE: Mapping[str, Callable[[Any], Any]] = {
+    item.name: item.metadata["parse"] for item in fields(Settings) if "parse" in item.metadata
+}
+
+
+def load(
+    config: str | Path | None = None,
+    *,
+    flags: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """Read all sources into Settings, or raise Misconfigured naming the key, where it stands and the remedy.
+
+    `flags` are overrides by name of setting; None in it means that the flag was not given.
+    """
+    environ = os.environ if environ is None else environ
+    path = _find(config, environ, folder or Path())
+    reader = _Reader(environ, path, folder or Path())
+    if path:
+        reader.take_file(path)
+    reader.take_environment()
+    for name, value in (flags or {}).items():
+        if value is not None:
+            reader.take(name, value, f"--{name.replace('_', '-')}")
+    return reader.settings()
+
+
+class _Reader:
+    """Gathers raw values, each with its origin, and turns them into Settings at the end."""
+
+    def __init__(self, environ: Mapping[str, str], path: Path | None, folder: Path) -> None:
+        self._environ = environ
+        self._path = path
+        self._folder = path.parent if path else folder  # what "file:" counts from
+        self._in_clear: list[str] = []
+        self._values: dict[str, tuple[object, str]] = {}
+        self._channels: dict[str, dict[str, tuple[object, str]]] = {}
+        self._policies: dict[str, tuple[object, str]] = {}
+
+    def take_file(self, path: Path) -> None:
+        """Every key of the TOML file."""
+        for name, raw in _read_toml(path).items():
+            if name in ("channels", "policies"):
+                for key, options in _table(raw, name, str(path)).items():
+                    if name == "policies":
+                        self._policies[key] = (options, str(path))
+                    else:
+                        self._take_channel(key, _table(options, f"channels.{key}", str(path)), str(path))
+            else:
+                self.take(name, raw, str(path))
+
+    def take_environment(self) -> None:
+        """Every variable with our prefix; a misspelt one is refused like any other key."""
+        for variable, raw in self._environ.items():
+            if not variable.startswith(PREFIX) or variable.startswith(NOT_SETTINGS):
+                continue
+            first, *rest = variable.removeprefix(PREFIX).lower().split("__")
+            if first == "channels" and len(rest) == 2 and all(rest):
+                self._take_channel(self._channel_like(rest[0]), {rest[1]: raw}, variable)
+            else:
+                self.take("__".join((first, *rest)), raw, variable)
+
+    def take(self, name: str, raw: object, origin: str) -> None:
+        """One simple setting; the latest wins."""
+        if name not in _SIMPLE:
+            known = (*_SIMPLE, "channels", "policies")
+            spelled = [PREFIX + key.upper() for key in known] if origin.startswith(PREFIX) else list(known)
+            mine = origin if origin.startswith(PREFIX) else name
+            close = difflib.get_close_matches(mine, spelled, 1)
+            remedy = f"Did you mean {close[0]!r}?" if close else f"Known settings: {', '.join(known)}"
+            if name.partition("__")[0] in ("channels", "policies"):
+                remedy = f"Write {PREFIX}CHANNELS__NAME__OPTION for channels; policies are set in the file"
+            where = "the environment" if origin.startswith(PREFIX) else origin
+            raise Misconfigured(f"unknown setting {mine!r} in {where}", remedy=remedy, field=name)
+        self._values[name] = (raw, origin)
+
+    def settings(self) -> Settings:
+        """Parse everything that was taken."""
+        values = {name: self._parse(name, *taken) for name, taken in self._values.items()}
+        if self._channels:
+            values["channels"] = {name: self._channel(name) for name in self._channels}
+        values["policies"] = {name: _policy(name, *taken) for name, taken in self._policies.items()}
+        origins = {name: origin for name, (_, origin) in self._values.items()}
+        settings = Settings(**values, origins=origins)
+        _check_policies(settings)
+        self._refuse_open_file()
+        return settings
+
+    def _parse(self, name: str, raw: object, origin: str) -> Any:
+        if name == "api_keys" and isinstance(raw, str):
+            raw = [key.strip() for key in raw.split(",") if key.strip()]
+        try:
+            return _SIMPLE[name](self._resolve(raw, name, origin, secret=_is_secret(name)))
+        except _Bad as error:
+            raise Misconfigured(f"{name} in {origin} {error}", remedy=error.remedy, field=name) from None
+
+    def _take_channel(self, name: str, options: Mapping[str, Any], origin: str) -> None:
+        if not _NAME.fullmatch(name):
+            remedy = "Use letters, digits, - and _, at most 63 of them"
+            raise Misconfigured(f"the channel name {name!r} in {origin} cannot be used", remedy=remedy)
+        self._channels.setdefault(name, {}).update({key: (raw, origin) for key, raw in options.items()})
+
+    def _channel_like(self, name: str) -> str:
+        """The configured channel that a variable means: variables know neither - nor small letters."""
+        return next((own for own in self._channels if own.lower().replace("-", "_") == name), name)
+
+    def _channel(self, name: str) -> ChannelSettings:
+        taken = dict(self._channels[name])
+        kind, _ = taken.pop("kind", (DEFAULT_CHANNELS.get(name), ""))
+        if not isinstance(kind, str) or not kind:
+            remedy = 'Add kind = "webhook", or another kind of channel'
+            raise Misconfigured(f"channels.{name} has no kind", remedy=remedy, field=f"channels.{name}.kind")
+        options = {
+            key: self._resolve(raw, f"channels.{name}.{key}", origin, secret=_is_secret(key))
+            for key, (raw, origin) in taken.items()
+        }
+        return ChannelSettings(kind, MappingProxyType(options))
+
+    def _resolve(self, raw: object, key: str, origin: str, *, secret: bool) -> Any:
+        """The value with references replaced, and secrets in clear wrapped so that they are not shown."""
+        if isinstance(raw, list):
+            return [self._resolve(entry, key, origin, secret=secret) for entry in raw]
+        if isinstance(raw, dict):
+            return {
+                name: self._resolve(entry, f"{key}.{name}", origin, secret=secret or _is_secret(name))
+                for name, entry in raw.items()
+            }
+        if not isinstance(raw, str) or not raw:
+            return raw
+        scheme, _, target = raw.partition(":")
+        if scheme == "env" and target:
+            return Secret(self._from_environment(target, key, origin), raw)
+        if scheme == "file" and target:
+            return Secret(self._from_file(target, key, origin), raw)
+        if origin == str(self._path) and (secret or _has_password(raw)):
+            self._in_clear.append(key)
+        return Secret(raw) if secret else raw
+
+    def _refuse_open_file(self) -> None:
+        """A file that everybody on the machine can read must not hold a secret in clear."""
+        if self._in_clear and self._path and self._path.stat().st_mode & stat.S_IROTH:
+            problem = f"{self._path} can be read by everybody and holds {self._in_clear[0]} in clear"
+            remedy = f"Run: chmod 600 {self._path}, or give the secret as env:NAME or file:/path"
+            raise Misconfigured(problem, remedy=remedy, field=self._in_clear[0])
+
+    def _from_environment(self, variable: str, key: str, origin: str) -> str:
+        if not self._environ.get(variable):
+            problem = f"{key} in {origin} refers to the variable {variable}, which is not set"
+            raise Misconfigured(problem, remedy=f"Set {variable} and start again", field=key)
+        return self._environ[variable]
+
+    def _from_file(self, target: str, key: str, origin: str) -> str:
+        path = self._folder / target
+        try:
+            value = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "not a text"
+            problem = f"{key} in {origin} refers to the file {path}, which cannot be read ({why})"
+            raise Misconfigured(problem, remedy="Check the path and its permissions", field=key) from None
+        if not value:
+            problem = f"{key} in {origin} refers to the file {path}, which is empty"
+            raise Misconfigured(problem, remedy="Put the secret into it", field=key)
+        return value
+
+
+def mask_url(url: str) -> str:
+    """A URL without its password and its query, both of which may hold secrets; in doubt it hides more."""
+    masked = re.sub(r"^([^:]+://[^:@/?#]*):.*@", rf"\1:{MASK}@", url, flags=re.DOTALL)
+    return re.sub(r"[?#].*", f"?{MASK}", masked, flags=re.DOTALL)
+
+
+def _has_password(text: str) -> bool:
+    try:
+        return "://" in text and bool(urlsplit(text).password)
+    except ValueError:
+        return True  # not a URL that can be read, but it tried to be one
+
+
+def _find(config: str | Path | None, environ: Mapping[str, str], folder: Path) -> Path | None:
+    """The file to read: one that was named must be there, the usual one may be absent."""
+    named = config or environ.get("TIDINGS_CONFIG")
+    path = folder / (named or DEFAULT_FILE)
+    if path.is_file():
+        return path
+    if named:
+        where = "--config" if config else "TIDINGS_CONFIG"
+        raise Misconfigured(
+            f"{where} names {str(path)!r}, which is not a file", remedy="Check the path", field="config"
+        )
+    return None
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Misconfigured(f"{path} is not valid TOML: {error}", remedy="Correct that line") from None
+    except OSError as error:
+        problem = f"{path} cannot be read ({error.strerror})"
+        raise Misconfigured(problem, remedy="Check its permissions") from None
+
+
+def _table(raw: object, name: str, origin: str) -> Mapping[str, Any]:
+    if not isinstance(raw, dict):
+        remedy = f"Write [{name if '.' in name else name + '.NAME'}] and the options below it"
+        raise Misconfigured(f"{name} in {origin} is not a table", remedy=remedy, field=name)
+    return raw
+
+
+def _policy(name: str, options: object, origin: str) -> retry.Policy:
+    if name in retry.POLICIES:
+        problem = f"policies.{name} in {origin} has the name of a ready-made policy"
+        raise Misconfigured(problem, remedy="Choose another name", field=f"policies.{name}")
+    try:
+        return retry.parse(name, _table(options, f"policies.{name}", origin))
+    except Misconfigured as error:
+        raise Misconfigured(
+            f"{error.problem} (in {origin})", remedy=error.remedy, field=error.field
+        ) from None
+
+
+def _check_policies(settings: Settings) -> None:
+    """A channel that names a policy names one that exists."""
+    known = settings.all_policies
+    for name, channel in settings.channels.items():
+        wanted = channel.options.get("policy")
+        if wanted is not None and wanted not in known:
+            close = difflib.get_close_matches(str(wanted), known, 1)
+            remedy = f"Did you mean {close[0]!r}?" if close else f"Known policies: {', '.join(known)}"
+            problem = f"channels.{name} names the retry policy {wanted!r}, which does not exist"
+            raise Misconfigured(problem, remedy=remedy, field=f"channels.{name}.policy")
+
+
+def _is_secret(name: str) -> bool:
+    return bool(_SECRET_WORDS & set(re.split(r"[_-]", name.lower())))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _show(value: Any, key: str = "") -> Any:
+    """A value as it may be printed."""
+    if isinstance(value, Secret):
+        return value.shown
+    if isinstance(value, Mapping):
+        return {name: _show(entry, name) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_show(entry, key) for entry in value]
+    if isinstance(value, timedelta):
+        return durations.spell(value)
+    if isinstance(value, ZoneInfo):
+        return value.key
+    if isinstance(value, str) and value and _is_secret(key):
+        return MASK
+    return mask_url(value) if isinstance(value, str) and "://" in value else value

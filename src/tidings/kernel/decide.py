@@ -1,0 +1,144 @@
+"""Decisions: what an outcome means for its task and for its channel. Pure; time and chance are arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..model.outcome import Defer, Done, Outcome, Reject, Retry, Unknown
+from ..model.task import Category, OnUnknown, State, Task, Transition
+from ..model.time import SECOND, iso, micros
+from .lanes import Lane
+from .retry import wait
+
+ASK_AFTER = 5 * SECOND
+SUSPECT = 2  # node deaths after which a task is tried alone
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Nothing starts on the channel before an instant."""
+
+    queue: str
+    until: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nothing starts on the channel until a person resumes it."""
+
+    queue: str
+    reason: str
+
+
+class Decision(NamedTuple):
+    """The task's next move, the word it is counted under, and what it means for the whole channel."""
+
+    move: Transition
+    what: str
+    effect: Park | Pause | None = None
+
+
+def decide(task: Task, outcome: Outcome, lane: Lane, *, now: int, chance: float) -> Decision:
+    """One outcome, one decision."""
+    match outcome:
+        case Done(receipt=receipt):
+            return Decision(Transition(task.id, task.claim_no, State.DONE, task.tries, detail=receipt), "done")
+        case Retry(whole_channel=True, category=category, reason=reason, after=after):
+            pause = wait(lane.policy, 1, 1, category, chance=chance, after=after)
+            until = now + (60 * SECOND if pause is None else micros(pause))
+            move = _back(task, max(task.due_at, now), detail=reason, category=category)
+            return Decision(move, f"parked:{category}", Park(lane.queue, until, reason))
+        case Reject(whole_channel=True, category=category, reason=reason):
+            move = _back(task, task.due_at, detail=reason, category=category)
+            return Decision(move, f"paused:{category}", Pause(lane.queue, reason))
+        case Retry():
+            return _retry(task, outcome, lane, now, chance)
+        case Reject(category=category, reason=reason):
+            return Decision(_failed(task, reason, category), f"failed:{category}")
+        case Defer(until=until, why=why):
+            return Decision(_back(task, until, detail=why), "deferred")
+        case Unknown(evidence=evidence):
+            return _in_doubt(task, evidence, lane, now, chance)
+
+
+def died(task: Task, lane: Lane | None, *, started: bool, alone: bool, now: int, poison_after: int) -> Decision:
+    """What becomes of a task whose node died: free when it had not started, in doubt when it had.
+
+    Only a task that was alone on its node is surely to blame; the others are merely suspected, and are
+    tried alone next time (F31).
+    """
+    crashes = task.crashes + 1 if alone else max(task.crashes, min(task.crashes + 1, SUSPECT))
+    if crashes >= poison_after and alone:
+        reason = f"it took its node down {crashes} times and was set aside"
+        return Decision(_failed(task, reason, Category.SYSTEM, crashes=crashes, unknown=started), "failed:system")
+    if not started or lane is None:
+        move = _back(task, task.due_at, detail="its node died before it had begun", crashes=crashes)
+        return Decision(move, "given_back")
+    evidence = "its node died while it was being sent"
+    if lane.on_unknown is OnUnknown.HOLD:
+        return Decision(_failed(task, evidence, None, crashes=crashes, unknown=True), "unknown")
+    move = Transition(
+        task.id, task.claim_no, State.PENDING, task.tries, now, None, evidence, True, task.throttles, crashes
+    )
+    return Decision(move, "unknown")
+
+
+def _retry(task: Task, outcome: Retry, lane: Lane, now: int, chance: float) -> Decision:
+    category = outcome.category
+    throttled = category is Category.THROTTLING
+    throttles = task.throttles + throttled
+    pause = wait(
+        lane.policy, task.tries, throttles, category, chance=chance, after=outcome.after, max_tries=task.max_tries
+    )
+    if pause is None:
+        return Decision(_failed(task, outcome.reason, category), f"failed:{category}")
+    tries = task.tries - throttled  # waiting for a known limit spends no try
+    move = Transition(
+        task.id, task.claim_no, State.PENDING, tries, *_within(task, now + micros(pause), category, outcome.reason),
+        throttles=throttles, crashes=task.crashes,
+    )  # fmt: skip
+    return Decision(move, f"retry:{category}")
+
+
+def _in_doubt(task: Task, evidence: str, lane: Lane, now: int, chance: float) -> Decision:
+    if lane.on_unknown is OnUnknown.HOLD:
+        return Decision(_failed(task, evidence, None, unknown=True), "unknown")
+    pause = wait(lane.policy, task.tries, 0, Category.TEMPORARY, chance=chance, max_tries=task.max_tries)
+    if pause is None:
+        return Decision(_failed(task, evidence, None, unknown=True), "unknown")
+    first_question = lane.on_unknown is OnUnknown.ASK and not task.unknown
+    at = now + (ASK_AFTER if first_question else micros(pause))
+    move = Transition(
+        task.id, task.claim_no, State.PENDING, task.tries, *_within(task, at, None, evidence),
+        unknown=True, throttles=task.throttles, crashes=task.crashes,
+    )  # fmt: skip
+    return Decision(move, "unknown")
+
+
+def _within(task: Task, at: int, category: Category | None, reason: str) -> tuple[int, Category | None, str]:
+    """A try that would fall after the expiry is not made: the task waits for its expiry instead."""
+    if task.expires_at is not None and at >= task.expires_at:
+        return task.expires_at, category, f"{reason} (no further try fits before it expires at {iso(task.expires_at)})"
+    return at, category, reason
+
+
+def _back(
+    task: Task, at: int, *, detail: str, category: Category | None = None, crashes: int | None = None
+) -> Transition:
+    """Back to pending without an attempt spent."""
+    due, category, detail = _within(task, at, category, detail)
+    return Transition(
+        task.id, task.claim_no, State.PENDING, task.tries - 1, due, category, detail, False, task.throttles,
+        task.crashes if crashes is None else crashes,
+    )  # fmt: skip
+
+
+def _failed(
+    task: Task, reason: str, category: Category | None, *, crashes: int | None = None, unknown: bool = False
+) -> Transition:
+    return Transition(
+        task.id, task.claim_no, State.FAILED, task.tries, None, category, reason, unknown, task.throttles,
+        task.crashes if crashes is None else crashes,
+    )  # fmt: skip

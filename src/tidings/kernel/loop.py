@@ -1,0 +1,139 @@
+"""A node's life: join, beat, reap, run, prune, leave. Each duty has its own small loop and one step.
+
+On a store with one working process, a node that may not work waits for the lock and takes over when it is free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+
+from ..model.errors import Temporary
+from ..observability.events import ClockDrift, Emit, NodeFenced, NodeJoined, StoreTrouble
+from ..store.port import Store
+from .clock import Clock, Drift, judge_drift
+from .lanes import Lane
+from .nodes import Node
+from .pruner import Pruner, Retention
+from .reaper import Reaper
+from .runner import Handler, Runner, Tunables
+from .sweeper import Sweeper
+
+TAKE_OVER = 0.2  # seconds between two looks at the work lock
+
+
+class Worker:
+    """Everything one node does besides accepting."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        lanes: Mapping[str, Lane],
+        handlers: Mapping[str, Handler],
+        *,
+        emit: Emit,
+        tunables: Tunables = Tunables(),  # noqa: B008  (frozen)
+        lease: timedelta = timedelta(seconds=10),
+        beat: timedelta = timedelta(seconds=2),
+        poison_after: int = 3,
+        retention: Retention = Retention(),  # noqa: B008  (frozen)
+        name: str | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._lanes = lanes
+        self._handlers = handlers
+        self._emit = emit
+        self._tunables = tunables
+        self._beat = beat.total_seconds()
+        self.node = Node(store, clock, lease=lease, name=name)
+        self.runner = self._new_runner()
+        self.reaper = Reaper(
+            store, clock, lanes, lease=lease, emit=emit, me=lambda: self.node.id, poison_after=poison_after
+        )
+        self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id)
+        self.sweeper = Sweeper(store, clock, lanes, emit=emit, me=lambda: self.node.id)
+        self._loops: list[asyncio.Task[None]] = []
+        self._life: asyncio.Task[None] | None = None
+        self.is_working = False
+
+    def _new_runner(self) -> Runner:
+        return Runner(
+            self._store, self._clock, self.node, self._lanes, self._handlers, emit=self._emit, tunables=self._tunables
+        )
+
+    def start(self) -> None:
+        """Work as soon as this process may."""
+        self._life = asyncio.create_task(self._live())
+
+    async def stop(self) -> None:
+        """Finish or give back what is in hand, then leave (E8)."""
+        if self._life is not None:
+            self._life.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._life
+        if self.is_working:
+            await self.runner.stop()
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        if self.is_working:
+            with contextlib.suppress(Temporary):
+                await self.node.leave()
+        self.is_working = False
+
+    async def _live(self) -> None:
+        while not self._store.may_work():
+            await asyncio.sleep(TAKE_OVER)
+        while True:
+            try:
+                await self.node.join()
+                await self.reaper.step()
+                await self.runner.start()
+                break
+            except Temporary as error:
+                self._emit(StoreTrouble("start", error.problem))
+                await asyncio.sleep(1)
+        self.is_working = True
+        self._emit(NodeJoined(self.node.id, self.node.name))
+        self._loops = [
+            asyncio.create_task(self._every(self._beat, self._beat_once, "beat")),
+            asyncio.create_task(self._every(1.0, self._reap_once, "reap")),
+            asyncio.create_task(self._every(30.0, self.pruner.step, "prune")),
+            asyncio.create_task(self._every(5.0, self.sweeper.step, "sweep")),
+        ]
+
+    async def _every(self, seconds: float, step: Callable[[], Awaitable[object]], where: str) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await step()
+            except Temporary as error:
+                self._emit(StoreTrouble(where, error.problem))
+            except Exception as error:  # an actor's step: the next one must come all the same
+                self._emit(StoreTrouble(where, f"{type(error).__name__}: {error}"))
+
+    async def _beat_once(self) -> None:
+        if not await self.node.beat(json.dumps(self.runner.load)):
+            await self._begin_anew()
+        drift = self._clock.drift()
+        if judge_drift(drift) is not Drift.FINE:
+            self._emit(ClockDrift(drift.total_seconds(), judge_drift(drift) is Drift.UNHEALTHY))
+
+    async def _begin_anew(self) -> None:
+        """The others have given this incarnation up: what it still sends is late, and a new one begins."""
+        self._emit(NodeFenced(self.node.id))
+        old, self.node = self.runner, Node(self._store, self._clock, lease=timedelta(seconds=self.node.lease), name=self.node.name)
+        self.runner = self._new_runner()
+        retiring = asyncio.create_task(old.stop())
+        await self.node.join()
+        await self.runner.start()
+        await retiring
+
+    async def _reap_once(self) -> None:
+        self.runner.overrun()
+        await self.reaper.step()

@@ -1,0 +1,91 @@
+"""The pruner: forgets what is old, a bounded page at a time. One node does it, by a conditional update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
+
+from ..model.task import NodeId
+from ..model.time import DAY, HOUR, SECOND, micros
+from ..observability.events import Emit, Pruned
+from ..store.port import Step, Store
+from .clock import Clock
+
+_DUTY = "prune"
+_EVERY = 30 * SECOND
+_PAGE = 1000
+_PAGES = 10  # pages of one step, so that no step is long
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long things are kept. Dead letters are kept until a person decides."""
+
+    history: timedelta = timedelta(days=30)
+    ended: timedelta = timedelta(days=90)  # done, cancelled and expired tasks with their contents
+    tallies: timedelta = timedelta(days=7)
+
+
+class Prune(NamedTuple):
+    """What one step forgot."""
+
+    tasks: int = 0
+    history: int = 0
+
+
+class Pruner:
+    """One step forgets at most ten pages."""
+
+    def __init__(
+        self, store: Store, clock: Clock, retention: Retention, *, emit: Emit, me: Callable[[], NodeId]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._retention = retention
+        self._emit = emit
+        self._me = me
+        self._after = 0
+
+    async def step(self) -> Prune:
+        """Do the duty if it is due and nobody else has taken it."""
+        taken = await self._store.write([
+            Step("duty_join", {"name": _DUTY}),
+            Step("duty_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
+        ])  # fmt: skip
+        if not taken[1]:
+            return Prune()
+        now = self._clock.now()
+        if self._store.dialect == "postgres":
+            await self._store.read("history_ahead")
+        rows = await self._store.write([
+            Step("prune_keys", {"before": now}),
+            Step("prune_paces", {"before": now - HOUR}),
+            Step("prune_tallies", {"before": now - micros(self._retention.tallies)}),
+            Step("prune_history", {"before": now - micros(self._retention.history)}),
+        ])  # fmt: skip
+        dropped = sum(row.get("dropped", 0) for row in rows[3])
+        done = Prune(await self._tasks(now - micros(self._retention.ended)), dropped)
+        if any(done):
+            self._emit(Pruned(*done))
+        return done
+
+    async def _tasks(self, before: int) -> int:
+        """Walk tasks by id, oldest first; start again from the beginning once a young one is met."""
+        gone = 0
+        for _ in range(_PAGES):
+            page = await self._store.read("prune_find", after=self._after, limit=_PAGE)
+            old = [row["id"] for row in page if row["changed_at"] < before and row["state"] in _ENDED]
+            if old:
+                steps = [Step(name, {"id": id_, "before": before}) for id_ in old for name in ("prune_task", "prune_message")]
+                await self._store.write(steps)
+                gone += len(old)
+            if len(page) < _PAGE or page[-1]["changed_at"] > before + DAY:
+                self._after = 0
+                break
+            self._after = page[-1]["id"]
+        return gone
+
+
+_ENDED = frozenset({"done", "cancelled", "expired"})

@@ -1,0 +1,133 @@
+"""What people and late news may do to a task: cancel, retry, reschedule, discard; evidence of sending.
+
+Each names the state it expects, so a move that the table does not allow changes nothing and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from ..model.outcome import Done, Outcome
+from ..model.task import State, Task
+from ..store.port import OrderKey, Row, Step, Store
+
+
+class Answer(StrEnum):
+    """What came of a person's wish."""
+
+    DONE = "done"
+    ASKED = "asked"  # it is at work: it will end as cancelled unless this attempt sends it
+    REFUSED = "refused"  # its state does not allow it
+    MISSING = "missing"
+
+
+async def look(store: Store, task: int) -> Row | None:
+    """The standing of one task."""
+    rows = await store.read("task_look", id=task)
+    return rows[0] if rows else None
+
+
+async def cancel(store: Store, task: int, *, reason: str) -> tuple[Answer, str | None]:
+    """Cancel what waits; ask what is at work. Gives the state it was found in."""
+    for _ in range(3):  # it may be claimed or settled between the look and the move
+        row = await look(store, task)
+        if row is None:
+            return Answer.MISSING, None
+        state = row["state"]
+        if state == State.PROCESSING:
+            if (await store.write([Step("ask_cancel", {"id": task})]))[0]:
+                return Answer.ASKED, state
+        elif state in (State.PENDING, State.FAILED):
+            if await _move(store, row, Step("cancel", {"id": task, "expected": state}), state, State.CANCELLED, reason):
+                return Answer.DONE, state
+        else:
+            return Answer.REFUSED, state
+    return Answer.REFUSED, state
+
+
+async def retry(store: Store, task: int, *, due_at: int, expires_at: int | None, reason: str) -> tuple[Answer, str | None]:
+    """A person's retry of a dead letter."""
+    row = await look(store, task)
+    if row is None:
+        return Answer.MISSING, None
+    step = Step("revive", {"id": task, "due_at": due_at, "expires_at": expires_at})
+    if await _move(store, row, step, State.FAILED, State.PENDING, reason, tries=0):
+        return Answer.DONE, row["state"]
+    return Answer.REFUSED, row["state"]
+
+
+async def reschedule(
+    store: Store, task: int, *, due_at: int, expires_at: int | None
+) -> tuple[Answer, str | None]:
+    """Another time for what has not begun."""
+    row = await look(store, task)
+    if row is None:
+        return Answer.MISSING, None
+    step = Step("reschedule", {"id": task, "due_at": due_at, "expires_at": expires_at})
+    done = (await store.change([step], keys=_keys(row)))[0]
+    if not done:
+        return Answer.REFUSED, (await look(store, task) or row)["state"]
+    return Answer.DONE, State.PENDING
+
+
+async def evidence(store: Store, task: int, *, node: int | None, detail: str) -> bool:
+    """Proof that it was sent: what waits or is in doubt is done after all; otherwise only recorded."""
+    row = await look(store, task)
+    if row is None:
+        return False
+    state = row["state"]
+    step = Step("evidence", {"id": task, "expected": state})
+    if await _move(store, row, step, state, State.DONE, detail, node=node):
+        return True
+    await store.write([_record(row, state, state, detail, node=node)])
+    return False
+
+
+async def expire(store: Store, rows: Sequence[Row], node: int) -> int:
+    """Expire these, each with its history line, and pass the turn of their order keys on."""
+    steps: list[Step] = []
+    for row in rows:
+        line = {
+            "task": row["id"], "origin": "pending", "state": "expired", "try": row["tries"], "node": node or None,
+            "category": None, "detail": "its time ran out before it could start",
+        }  # fmt: skip
+        steps += [Step("expire", {"id": row["id"]}), Step("record_now", line, only_if=len(steps))]
+    keys: set[OrderKey] = {(str(row["queue"]), str(row["order_key"])) for row in rows if row["order_key"] is not None}
+    done = await store.change(steps, keys=keys)
+    return sum(bool(gone) for gone in done[::2])
+
+
+async def late_result(store: Store, node: int, task: Task, outcome: Outcome) -> None:
+    """A result whose claim had gone: kept in the history, and proof where it says 'sent'."""
+    if isinstance(outcome, Done):
+        await evidence(store, task.id, node=node, detail="a late result says that it was sent")
+        return
+    row = await look(store, task.id)
+    if row is not None:
+        await store.write([_record(row, row["state"], row["state"], f"late result: {outcome!r}", node=node)])
+
+
+async def _move(
+    store: Store, row: Row, step: Step, origin: str, to: State, detail: str, *, tries: int | None = None, node: int | None = None
+) -> bool:
+    """A person's or a rule's move with its history line; both or neither."""
+    record = _record(row, origin, to, detail, tries=tries, node=node)
+    done = await store.change([step, record._replace(only_if=0)], keys=_keys(row))
+    return bool(done[0])
+
+
+def _record(
+    row: Row, origin: str, to: str, detail: str, *, tries: int | None = None, node: int | None = None
+) -> Step:
+    return Step(
+        "record_now",
+        {
+            "task": row["id"], "origin": str(origin), "state": str(to), "try": row["tries"] if tries is None else tries,
+            "node": node, "category": None, "detail": detail,
+        },
+    )  # fmt: skip
+
+
+def _keys(row: Row) -> list[OrderKey]:
+    return [] if row["order_key"] is None else [(row["queue"], row["order_key"])]

@@ -1,0 +1,133 @@
+"""The reaper: finds what dead nodes left behind and decides what becomes of it.
+
+What had not started goes back at once, free of charge. What had started is in doubt, and is taken only when
+its deadline has passed too, because until then the other side may still be working on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import NamedTuple
+
+from ..model.task import NodeId, Task
+from ..observability.events import Emit, NodeLost, TasksReaped
+from ..store.port import OrderKey, Row, Step, Store, Tally
+from .clock import Clock
+from .decide import Decision, died
+from .lanes import Lane
+from .nodes import Sighting, silent
+
+_PAGE = 500
+
+
+class Reaped(NamedTuple):
+    """What one step found."""
+
+    given_back: int = 0
+    in_doubt: int = 0
+    set_aside: int = 0
+    waiting: int = 0  # started, and not yet past their deadline
+
+
+class Reaper:
+    """One step looks at all nodes once."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        lanes: Mapping[str, Lane],
+        *,
+        lease: timedelta,
+        emit: Emit,
+        me: Callable[[], NodeId],
+        poison_after: int = 3,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._lanes = lanes
+        self._lease = lease
+        self._emit = emit
+        self._me = me
+        self._poison_after = poison_after
+        self._seen: dict[int, Sighting] = {}
+
+    def forget(self) -> None:
+        """A read failed: what was seen before proves nothing any more."""
+        self._seen = {}
+
+    async def step(self) -> Reaped:
+        """Give up silent nodes, and settle what dead ones held."""
+        try:
+            rows = await self._store.read("node_list")
+        except Exception:
+            self.forget()
+            raise
+        others = [row for row in rows if row["id"] != self._me()]
+        live = [row for row in others if row["state"] == "live"]
+        self._seen, quiet = silent(self._seen, live, now=self._clock.monotonic(), lease=self._lease)
+        if self._store.sole_worker:
+            quiet = live  # we hold the work lock, so no other process can be working
+        for row in quiet:
+            if (await self._store.write([Step("node_dead", {"id": row["id"], "beat": row["beat"]})]))[0]:
+                self._emit(NodeLost(row["id"], row["name"]))
+        dead = [row for row in others if row["state"] == "dead"] + quiet
+        results = [await self._bury(row) for row in dead]
+        return Reaped(*map(sum, zip(*results, strict=True))) if results else Reaped()
+
+    async def _bury(self, node: Row) -> Reaped:
+        total = Reaped()
+        after = 0
+        alone: bool | None = None
+        while True:
+            held = await self._store.read("node_held", node=node["id"], after=after, limit=_PAGE)
+            if not held:
+                break
+            alone = len(held) == 1 if alone is None else alone
+            after = held[-1]["id"]
+            now = self._clock.now()
+            ripe = [row for row in held if _is_ripe(row, now)]
+            decisions = [self._judge(row, alone, now) for row in ripe]
+            await self._settle(NodeId(node["id"]), ripe, decisions)
+            total = Reaped(
+                total.given_back + sum(d.what == "given_back" for d in decisions),
+                total.in_doubt + sum(d.what == "unknown" for d in decisions),
+                total.set_aside + sum(d.what.startswith("failed") for d in decisions),
+                total.waiting + len(held) - len(ripe),
+            )
+        if not total.waiting:
+            await self._store.write([Step("node_gone", {"id": node["id"]})])
+        if any(total[:3]):
+            self._emit(TasksReaped(node["id"], *total[:3]))
+        return total
+
+    def _judge(self, row: Row, alone: bool, now: int) -> Decision:
+        task = Task(*(row[name] for name in Task._fields[:14]))
+        return died(
+            task, self._lanes.get(task.queue), started=_had_begun(row), alone=alone, now=now,
+            poison_after=self._poison_after,
+        )  # fmt: skip
+
+    async def _settle(self, node: NodeId, rows: list[Row], decisions: list[Decision]) -> None:
+        if decisions:
+            keys: set[OrderKey] = {(row["queue"], row["order_key"]) for row in rows if row["order_key"] is not None}
+            tally = [Tally(row["queue"], d.what, 1, 0) for row, d in zip(rows, decisions, strict=True)]
+            await self._store.settle(node, [d.move for d in decisions], keys=keys, tally=_summed(tally))
+
+
+def _had_begun(row: Row) -> bool:
+    """Without a start mark a resending channel may have acted; the others have certainly not."""
+    return row["started_at"] is not None or row["on_unknown"] == "resend"
+
+
+def _is_ripe(row: Row, now: int) -> bool:
+    """A started task is taken at the later of its node's death and its own deadline."""
+    return row["started_at"] is None or row["started_at"] + row["deadline"] <= now
+
+
+def _summed(tally: list[Tally]) -> list[Tally]:
+    sums: dict[tuple[str, str], int] = {}
+    for count in tally:
+        sums[count.queue, count.what] = sums.get((count.queue, count.what), 0) + count.n
+    return [Tally(queue, what, n, 0) for (queue, what), n in sums.items()]

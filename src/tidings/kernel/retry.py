@@ -1,0 +1,328 @@
+"""Retry: how long to wait after a failed try, and when to give up. Policy as data, by category (A3, A4).
+
+Three rules hold for every policy:
+- jitter comes first and the cap last, so no wait is ever longer than the cap;
+- the other side's own wish (Retry-After) wins over the policy, up to a day;
+- throttling has a counter of its own: a 429 spends no try, but not for ever.
+
+All counts include the try that has just failed: after the first one `tries` is 1.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from ..model import durations
+from ..model.errors import Misconfigured
+from ..model.task import Category
+from ..model.time import micros
+
+# A permanent or invalid message stays so however often it is tried, whatever a policy says.
+RETRYABLE = frozenset({Category.TEMPORARY, Category.THROTTLING, Category.SYSTEM})
+# A receiver may ask for a week by mistake or by malice; a day is the most that is believed.
+LONGEST_AFTER = timedelta(days=1)
+
+_ZERO = timedelta(0)
+
+
+class Backoff(StrEnum):
+    """How the wait grows with the number of tries."""
+
+    EXPONENTIAL = "exponential"  # initial, doubling
+    LINEAR = "linear"  # initial × tries
+    QUADRATIC = "quadratic"  # initial × tries²
+    FIXED = "fixed"  # initial, always
+    TABLE = "table"  # stated one by one; the last repeats
+
+
+class Kind(StrEnum):
+    """Kinds of error within a category for which a policy may have a rule of its own (C3)."""
+
+    TIMEOUT = "timeout"
+    SERVER = "5xx"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One way of waiting. `max_tries` counts the first try; `jitter` is a share, 0.15 for ±15 %."""
+
+    max_tries: int
+    backoff: Backoff
+    initial: timedelta = _ZERO
+    cap: timedelta = timedelta(hours=12)
+    jitter: float = 0.0
+    table: tuple[timedelta, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.max_tries < 1:
+            raise ValueError("max_tries must be at least 1, because it counts the first try")
+        if not 0 <= self.jitter < 1:
+            raise ValueError("jitter must be a share from 0 to below 1, such as 0.15 for ±15 %")
+        if self.cap <= _ZERO:
+            raise ValueError("cap must be longer than 0 s")
+        if (self.backoff is Backoff.TABLE) != bool(self.table):
+            raise ValueError("table and backoff = 'table' go together")
+        if not self.table and self.initial <= _ZERO:
+            raise ValueError("initial must be longer than 0 s")
+        if max((self.initial, *self.table)) > self.cap:
+            raise ValueError("cap must not be shorter than initial or an entry of the table")
+
+    def delay(self, tries: int, *, chance: float) -> timedelta:
+        """The wait after that many tries; `chance` from 0 to below 1 places it within the jitter."""
+        jittered = self._base(tries) * (1 + self.jitter * (2 * chance - 1))
+        return timedelta(microseconds=round(min(jittered, micros(self.cap))))
+
+    def _base(self, tries: int) -> int:
+        first = micros(self.initial)
+        match self.backoff:
+            case Backoff.EXPONENTIAL:
+                return first << min(tries - 1, 63)  # bounded: the cap was met long before
+            case Backoff.LINEAR:
+                return first * tries
+            case Backoff.QUADRATIC:
+                return first * tries**2
+            case Backoff.FIXED:
+                return first
+            case Backoff.TABLE:
+                return micros(self.table[min(tries, len(self.table)) - 1])
+
+
+# When the other side says 'slow down' but not for how long.
+THROTTLE = Rule(10, Backoff.EXPONENTIAL, timedelta(seconds=30), timedelta(hours=1), jitter=0.15)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A named set of rules: one for most errors, and special ones by kind or category."""
+
+    name: str
+    rule: Rule
+    special: Mapping[str, Rule] = field(default_factory=lambda: MappingProxyType({}))
+    retry_on: frozenset[Category] = RETRYABLE
+
+    def rule_for(self, category: Category, kind: Kind | None = None) -> Rule:
+        """The most precise rule there is: by kind, by category, or the general one."""
+        if kind is not None and kind in self.special:
+            return self.special[kind]
+        return self.special.get(category, THROTTLE if category is Category.THROTTLING else self.rule)
+
+    def delay(self, tries: int, category: Category, *, chance: float) -> timedelta:
+        """How long this policy by itself would wait, whether or not tries are left."""
+        return self.rule_for(category).delay(tries, chance=chance)
+
+
+def wait(
+    policy: Policy,
+    tries: int,
+    throttles: int,
+    category: Category,
+    *,
+    chance: float,
+    after: timedelta | None = None,
+    kind: Kind | None = None,
+    max_tries: int | None = None,
+) -> timedelta | None:
+    """How long to wait before the next try; None means give up.
+
+    `after` is the other side's own wish; one that is not positive says nothing, and the policy decides.
+    `max_tries` is the message's own number, which replaces the policy's; throttling keeps its own counter.
+    """
+    if category not in policy.retry_on or category not in RETRYABLE:
+        return None
+    rule = policy.rule_for(category, kind)
+    if category is Category.THROTTLING:
+        spent, allowed = throttles, rule.max_tries
+    else:
+        spent, allowed = tries, max_tries or rule.max_tries
+    if spent >= allowed:
+        return None
+    if after is not None and after > _ZERO:
+        return min(after, LONGEST_AFTER)
+    return rule.delay(max(spent, 1), chance=chance)
+
+
+def explain(policy: Policy) -> str:
+    """The policy in one line for people: "6 tries, 5 min × tries², at most 12 h, ±15 %"."""
+    rule = policy.rule
+    first = durations.spell(rule.initial)
+    shape = {
+        Backoff.EXPONENTIAL: f"{first}, doubling",
+        Backoff.LINEAR: f"{first} × tries",
+        Backoff.QUADRATIC: f"{first} × tries²",
+        Backoff.FIXED: f"{first} each",
+        Backoff.TABLE: ", ".join(durations.spell(wait) for wait in rule.table),
+    }[rule.backoff]
+    cap = "" if rule.backoff in (Backoff.TABLE, Backoff.FIXED) else f", at most {durations.spell(rule.cap)}"
+    jitter = f", ±{rule.jitter * 100:g} %" if rule.jitter else ""
+    return f"{rule.max_tries} tries, {shape}{cap}{jitter}"
+
+
+def _minutes(*counts: float) -> tuple[timedelta, ...]:
+    return tuple(timedelta(minutes=count) for count in counts)
+
+
+_MIGRATION = Rule(5, Backoff.EXPONENTIAL, timedelta(seconds=2), timedelta(hours=1), jitter=0.10)
+
+POLICIES: Mapping[str, Policy] = MappingProxyType(
+    {
+        policy.name: policy
+        for policy in (
+            Policy(
+                "companion",
+                Rule(6, Backoff.QUADRATIC, timedelta(minutes=5), timedelta(hours=12), jitter=0.15),
+            ),
+            Policy(
+                "broadcast",
+                Rule(6, Backoff.TABLE, cap=timedelta(hours=15), table=_minutes(5, 15, 60, 300, 900)),
+            ),
+            # C3's other kinds are categories already: rate_limit is throttling, temporary_failure is
+            # temporary, the fatal ones are permanent, and what nobody could classify is system.
+            Policy(
+                "migration",
+                _MIGRATION,
+                MappingProxyType(
+                    {
+                        Kind.TIMEOUT: Rule(3, Backoff.LINEAR, timedelta(seconds=5), timedelta(hours=1), 0.10),
+                        Kind.SERVER: _MIGRATION,
+                        Category.THROTTLING: Rule(
+                            10, Backoff.FIXED, timedelta(seconds=60), timedelta(hours=1)
+                        ),
+                        Category.SYSTEM: Rule(
+                            3, Backoff.EXPONENTIAL, timedelta(seconds=2), timedelta(hours=1), 0.10
+                        ),
+                    }
+                ),
+            ),
+            Policy(
+                "personal",
+                Rule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5)),
+            ),
+        )
+    }
+)
+
+_RULE_KEYS = ("max_tries", "backoff", "initial", "cap", "jitter", "table")
+_SPECIAL_KEYS = (*map(str, Kind), *sorted(map(str, RETRYABLE)))
+
+
+def parse(name: str, options: Mapping[str, Any]) -> Policy:
+    """A user's own policy, as read from TOML; a sub-table such as `throttling` changes what it names.
+
+    A sub-table takes what it does not say from the policy it stands in, except for `throttling`, whose
+    general rule is THROTTLE.
+    """
+    where = f"policies.{name}"
+    general = _pick(options, _RULE_KEYS, (*_RULE_KEYS, "retry_on", *_SPECIAL_KEYS), where)
+    rule = _rule(general, where)
+    special: dict[str, Rule] = {}
+    for key in _SPECIAL_KEYS:
+        if key in options:
+            own = _pick(options[key], _RULE_KEYS, _RULE_KEYS, f"{where}.{key}")
+            base = _THROTTLE_OPTIONS if key == Category.THROTTLING else general
+            special[key] = _rule(_merged(base, own), f"{where}.{key}")
+    return Policy(name, rule, MappingProxyType(special), _retry_on(options.get("retry_on"), where))
+
+
+_THROTTLE_OPTIONS: Mapping[str, Any] = {
+    "max_tries": THROTTLE.max_tries,
+    "backoff": THROTTLE.backoff,
+    "initial": "30s",
+    "cap": "1h",
+    "jitter": THROTTLE.jitter,
+}
+
+
+def _pick(options: object, wanted: tuple[str, ...], known: tuple[str, ...], where: str) -> dict[str, Any]:
+    """The wanted options; anything that is not even known is refused."""
+    if not isinstance(options, Mapping):
+        raise Misconfigured(f"{where} is not a table", remedy=f"Write [{where}] and its options below it")
+    for key in options:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, 1)
+            remedy = f"Did you mean {close[0]!r}?" if close else f"Known options: {', '.join(known)}"
+            raise Misconfigured(
+                f"{where} has an unknown option {key!r}", remedy=remedy, field=f"{where}.{key}"
+            )
+    return {key: options[key] for key in wanted if key in options}
+
+
+def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The base with the sub-table's own words on top; a table only stays with the backoff of that name."""
+    merged = {**base, **own}
+    if merged.get("backoff") != Backoff.TABLE and "table" not in own:
+        merged.pop("table", None)
+    return merged
+
+
+def _rule(options: Mapping[str, Any], where: str) -> Rule:
+    backoff = _backoff(options, where)
+    table = _table(options.get("table", []), where)
+    default_tries = len(table) + 1 if table else None
+    # Jitter is below 1, so twice the longest entry leaves a table as it was written.
+    default_cap = 2 * max(table) if table else timedelta(hours=12)
+    try:
+        return Rule(
+            max_tries=_whole(options.get("max_tries", default_tries), f"{where}.max_tries"),
+            backoff=backoff,
+            initial=_length(options["initial"], f"{where}.initial") if "initial" in options else _ZERO,
+            cap=_length(options["cap"], f"{where}.cap") if "cap" in options else default_cap,
+            jitter=_share(options.get("jitter", 0.0), f"{where}.jitter"),
+            table=table,
+        )
+    except ValueError as error:
+        raise Misconfigured(f"{where}: {error}", field=where) from None
+
+
+def _backoff(options: Mapping[str, Any], where: str) -> Backoff:
+    raw = options.get("backoff", Backoff.TABLE if "table" in options else None)
+    try:
+        return Backoff(str(raw))
+    except ValueError:
+        problem = f"{where}.backoff is missing" if raw is None else f"{where}.backoff is {raw!r}"
+        remedy = f"Use one of: {', '.join(Backoff)}"
+        raise Misconfigured(problem, remedy=remedy, field=f"{where}.backoff") from None
+
+
+def _table(raw: object, where: str) -> tuple[timedelta, ...]:
+    if not isinstance(raw, list | tuple):
+        remedy = 'Write a list such as ["30s", "2m", "5m"]'
+        raise Misconfigured(f"{where}.table is not a list", remedy=remedy, field=f"{where}.table")
+    return tuple(_length(entry, f"{where}.table") for entry in raw)
+
+
+def _length(raw: Any, where: str) -> timedelta:
+    try:
+        return durations.parse(raw)
+    except ValueError as error:
+        raise Misconfigured(f"{where}: {error}", field=where) from None
+
+
+def _whole(raw: object, where: str) -> int:
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        return raw
+    problem = f"{where} is missing" if raw is None else f"{where} is {raw!r}, which is not a whole number"
+    raise Misconfigured(problem, remedy="Give the number of tries, the first one included", field=where)
+
+
+def _share(raw: object, where: str) -> float:
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        return float(raw)
+    remedy = "Give a share such as 0.15 for ±15 %"
+    raise Misconfigured(f"{where} is {raw!r}, which is not a number", remedy=remedy, field=where)
+
+
+def _retry_on(raw: object, where: str) -> frozenset[Category]:
+    if raw is None:
+        return RETRYABLE
+    where = f"{where}.retry_on"
+    names = sorted(map(str, RETRYABLE))
+    if not isinstance(raw, list | tuple) or not all(entry in RETRYABLE for entry in raw):
+        remedy = f"Use a list of: {', '.join(names)}; permanent and validation are never retried"
+        raise Misconfigured(f"{where} is {raw!r}", remedy=remedy, field=where)
+    return frozenset(Category(entry) for entry in raw)

@@ -1,0 +1,69 @@
+"""The sweeper: expires what ran out of time while its channel stood still (B8).
+
+A claim expires what it meets; behind a paused or parked channel nothing is claimed, so once in five minutes
+somebody walks what is due there, a bounded page at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..model.task import NodeId
+from ..model.time import MINUTE
+from ..observability.events import Emit, TasksExpired
+from ..store.port import Step, Store
+from .clock import Clock
+from .lanes import Lane
+from .queue import expire
+
+_DUTY = "sweep"
+_EVERY = 5 * MINUTE
+_PAGE = 500
+_MOST = 200  # pages of one queue and step
+
+
+class Sweeper:
+    """One step walks the queues that stand still."""
+
+    def __init__(
+        self, store: Store, clock: Clock, lanes: Mapping[str, Lane], *, emit: Emit, me: Callable[[], NodeId]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._lanes = lanes
+        self._emit = emit
+        self._me = me
+
+    async def step(self) -> int:
+        """Do the duty if it is due; gives how many have expired."""
+        taken = await self._store.write([
+            Step("duty_join", {"name": _DUTY}),
+            Step("duty_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
+        ])  # fmt: skip
+        if not taken[1]:
+            return 0
+        now = self._clock.now()
+        standing = [
+            row["name"]
+            for row in await self._store.read("queue_list")
+            if row["paused"] or (row["parked_until"] or 0) > now or row["name"] not in self._lanes
+        ]
+        gone = 0
+        for queue in standing:
+            for priority in range(10):
+                gone += await self._sweep(queue, priority, now)
+        if gone:
+            self._emit(TasksExpired(gone))
+        return gone
+
+    async def _sweep(self, queue: str, priority: int, now: int) -> int:
+        gone, from_due = 0, 0
+        for _ in range(_MOST):
+            page = await self._store.read("overdue", queue=queue, priority=priority, from_due=from_due, limit=_PAGE)
+            late = [row for row in page if row["expires_at"] is not None and row["expires_at"] <= now]
+            if late:
+                gone += await expire(self._store, late, self._me())
+            if len(page) < _PAGE or page[-1]["due_at"] == from_due:
+                break
+            from_due = page[-1]["due_at"]
+        return gone

@@ -1,0 +1,134 @@
+"""Events: one class per fact. Emitted after the fact is durable; a sink words it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A fact."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettled(Event):
+    """Attempts were written down: how many, what came of them, how long they took together."""
+
+    node: int
+    record_count: int
+    outcomes: dict[str, int]
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed(Event):
+    """One attempt did not do it."""
+
+    node: int
+    task: int
+    tenant: str
+    queue: str
+    attempt: int
+    what: str
+    category: str | None
+    reason: str
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimLost(Event):
+    """A result came after its claim had gone to somebody else."""
+
+    node: int
+    task: int
+    queue: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class TasksExpired(Event):
+    """Nobody could start these before their time ran out."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStopped(Event):
+    """A channel was paused, parked, or its breaker opened."""
+
+    queue: str
+    how: str
+    reason: str
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelResumed(Event):
+    """A channel works again."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeJoined(Event):
+    """A process began to work."""
+
+    node: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLost(Event):
+    """A process was given up."""
+
+    node: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFenced(Event):
+    """This process was given up by the others and starts anew."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class TasksReaped(Event):
+    """What a dead node had left behind."""
+
+    node: int
+    given_back: int
+    in_doubt: int
+    set_aside: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTrouble(Event):
+    """The database did not answer; work goes on when it does."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClockDrift(Event):
+    """This machine's clock and the database's disagree."""
+
+    seconds: float
+    unhealthy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned(Event):
+    """Old rows were forgotten."""
+
+    tasks: int
+    history: int
+
+
+Emit = Callable[[Event], None]
+
+
+def silence(_event: Event) -> None:
+    """The sink that drops everything."""

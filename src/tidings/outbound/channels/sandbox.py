@@ -1,0 +1,133 @@
+"""The sandbox: messages go to the pretend phone instead of a real provider.
+
+The phone shows every copy, so a message in doubt is sent again and the duplicate can be seen. The URL is the
+operator's own and not a user's: it is called as it is, loopback included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
+
+import orjson
+
+from ...model.errors import Invalid
+from ...model.message import Message
+from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
+from ...model.task import Category, OnUnknown
+from ..addresses import Rules, check_url
+from ..http import Answer, HttpClient, MaybeSent, NotSent
+from ..retry_after import retry_after
+from .base import Traits
+
+PATH = "/sandbox/messages"
+ANY_HOST = Rules(allow_private=True, allow_http=True)
+
+_HEADERS = {"content-type": "application/json"}
+_MAX_ANSWER = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    """Where the pretend phone listens."""
+
+    url: str = "http://127.0.0.1:8025"
+    deadline: timedelta = timedelta(seconds=10)
+    on_unknown: OnUnknown = OnUnknown.RESEND
+    policy: str = "companion"
+    per_second: float | None = None
+    per_recipient: timedelta | None = None
+
+
+class SandboxChannel:
+    """Sends messages to the pretend phone. `now` gives the wall clock as an instant."""
+
+    kind: ClassVar[str] = "sandbox"
+
+    def __init__(self, settings: SandboxSettings, *, now: Callable[[], int]) -> None:
+        self.traits = Traits(
+            on_unknown=settings.on_unknown,
+            why_on_unknown="the sandbox shows a duplicate as one"
+            if settings.on_unknown is OnUnknown.RESEND
+            else "chosen in the configuration",
+            deadline=settings.deadline,
+            policy=settings.policy,
+            per_second=settings.per_second,
+            per_recipient=settings.per_recipient,
+        )
+        self._url = check_url(settings.url.rstrip("/") + PATH, ANY_HOST).url
+        self._now = now
+        self._http = HttpClient(connect_within=settings.deadline / 2)
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """The phone takes any recipient that is not empty."""
+        if not recipient.strip():
+            raise Invalid("The recipient is empty", remedy="Give a name or a number", field="to")
+
+    async def send(self, message: Message) -> Outcome:
+        """POST once to the phone."""
+        try:
+            answer = await self._http.post(
+                self._url,
+                headers=_HEADERS,
+                body=body_of(message),
+                deadline=self.traits.deadline,
+                pinned=None,
+                max_answer=_MAX_ANSWER,
+            )
+        except TypeError as error:  # orjson's, for what JSON cannot hold
+            return Reject(Category.VALIDATION, f"the content cannot be written as JSON: {error}")
+        except NotSent as error:
+            return Retry(Category.TEMPORARY, f"not sent: {error}")
+        except MaybeSent as error:
+            return Unknown(f"no answer after the request left: {error}")
+        return outcome_of(answer, now=self._now())
+
+    async def lookup(self, message: Message) -> Outcome:
+        """The phone is looked at by a person."""
+        return Unknown("the sandbox cannot be asked what it got")
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._http.close()
+
+
+def body_of(message: Message) -> bytes:
+    """The JSON that the phone reads; `attempt` lets it tell a retry from a twin."""
+    content = message.content
+    return orjson.dumps(
+        {
+            "id": message.id,
+            "to": message.recipient,
+            "text": message.text,
+            "subject": content.get("subject"),
+            "data": content.get("data"),
+            "attempt": message.attempt,
+        }
+    )
+
+
+def outcome_of(answer: Answer, *, now: int) -> Outcome:
+    """What the phone's answer means."""
+    status, reason = answer.status, f"HTTP {answer.status}: {answer.shown()}"
+    if 200 <= status < 300:
+        return Done(receipt=_receipt(answer.body_prefix))
+    if status == 429:
+        wish = retry_after(answer.headers.get("retry-after"), now=now)
+        return Retry(Category.THROTTLING, reason, after=wish)
+    if status >= 500 or status in (408, 425):
+        wish = retry_after(answer.headers.get("retry-after"), now=now)
+        return Retry(Category.TEMPORARY, reason, after=wish)
+    return Reject(Category.VALIDATION if status in (400, 413, 422) else Category.PERMANENT, reason)
+
+
+def _receipt(body: bytes) -> str | None:
+    """The phone's own name for the message; a strange body takes nothing back, the status has decided."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    receipt = answer.get("receipt") if isinstance(answer, dict) else None
+    return receipt if isinstance(receipt, str) else None

@@ -1,0 +1,174 @@
+"""Webhooks: a signed POST to the recipient's URL (Standard Webhooks 1.0.0).
+
+The id and the body are the same on every try, so a receiver removes duplicates by `webhook-id`; timestamp and
+signature are new each time (F24, S7). The URL comes from a user, so it passes the guard on every attempt and
+the connection goes to the address that was checked (S6).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import ClassVar
+
+import orjson
+
+from ...model.errors import Invalid
+from ...model.message import Message
+from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
+from ...model.task import Category, OnUnknown
+from ...model.time import SECOND, moment
+from ..addresses import Forbidden, Guard, Resolve, Rules, Unresolved, check_url
+from ..http import Answer, HttpClient, MaybeSent, NotSent, resolve
+from ..retry_after import retry_after
+from ..signature import headers, parse_secret
+from .base import Traits
+
+DEFAULT = "default"  # the recipient that stands for the configured URL
+
+_AGAIN = frozenset({408, 425, 429})
+_OUR_FAULT = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    """One configured webhook. Several secrets are for the time of a rotation; none means unsigned."""
+
+    url: str | None = None
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    allow_private: bool = False
+    allow_http: bool = False
+    ports: frozenset[int] | None = None
+    max_answer: int = 65_536
+    deadline: timedelta = timedelta(seconds=15)
+    on_unknown: OnUnknown = OnUnknown.RESEND
+    policy: str = "companion"
+    per_second: float | None = None
+    per_recipient: timedelta | None = None
+
+    @property
+    def rules(self) -> Rules:
+        """What this channel may call."""
+        return Rules(self.allow_private, self.allow_http, self.ports)
+
+
+class WebhookChannel:
+    """Sends messages as webhooks. `now` gives the wall clock as an instant."""
+
+    kind: ClassVar[str] = "webhook"
+
+    def __init__(
+        self, settings: WebhookSettings, *, now: Callable[[], int], look_up: Resolve | None = None
+    ) -> None:
+        self.traits = Traits(
+            on_unknown=settings.on_unknown,
+            why_on_unknown="the receiver removes duplicates by webhook-id"
+            if settings.on_unknown is OnUnknown.RESEND
+            else "chosen in the configuration",
+            deadline=settings.deadline,
+            policy=settings.policy,
+            per_second=settings.per_second,
+            per_recipient=settings.per_recipient,
+        )
+        self._settings = settings
+        self._rules = settings.rules
+        self._keys = tuple(parse_secret(secret) for secret in settings.secrets)
+        self._now = now
+        # A third for the name, a third for the connection: what is left can only be the answer's time.
+        third = settings.deadline / 3
+        self._guard = Guard(self._rules, look_up or partial(resolve, within=third))
+        self._http = HttpClient(connect_within=third)
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Refuse a URL that could never be called; its name is looked up only when it is sent."""
+        try:
+            check_url(self._url(recipient), self._rules)
+        except Forbidden as error:
+            remedy = "Use a public https URL, or the word 'default' for the channel's own"
+            raise Invalid(f"This webhook cannot be called: {error}", remedy=remedy, field="to") from error
+
+    async def send(self, message: Message) -> Outcome:
+        """Sign and POST once."""
+        try:
+            body = body_of(message)
+            answer = await self._post(message, body)
+        except Forbidden as error:
+            return Reject(Category.VALIDATION, f"not called: {error}")
+        except TypeError as error:  # orjson's, for what JSON cannot hold
+            return Reject(Category.VALIDATION, f"the content cannot be written as JSON: {error}")
+        except (Unresolved, NotSent) as error:
+            return Retry(Category.TEMPORARY, f"not sent: {error}")
+        except MaybeSent as error:
+            return Unknown(f"no answer after the request left: {error}")
+        return outcome_of(answer, now=self._now(), hide=self._settings.secrets)
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Nobody can be asked."""
+        return Unknown("a webhook's receiver cannot be asked what it got")
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._http.close()
+
+    async def _post(self, message: Message, body: bytes) -> Answer:
+        url, deadline = self._url(message.recipient), self._settings.deadline
+        admitted = self._guard.known(url)
+        if admitted is None:
+            began = time.monotonic()
+            admitted = await self._guard.admit(url)
+            deadline -= timedelta(seconds=time.monotonic() - began)
+        return await self._http.post(
+            admitted.target.url,
+            headers=self._headers(message.id, body),
+            body=body,
+            deadline=deadline,
+            pinned=admitted.pin(message.attempt),
+            max_answer=self._settings.max_answer,
+        )
+
+    def _headers(self, id_: str, body: bytes) -> Mapping[str, str]:
+        named = headers(self._keys, id_, self._now() // SECOND, body)
+        named["content-type"] = "application/json"
+        return named
+
+    def _url(self, recipient: str) -> str:
+        if recipient != DEFAULT:
+            return recipient
+        if self._settings.url is None:
+            raise Forbidden("the channel has no URL of its own")
+        return self._settings.url
+
+
+def body_of(message: Message) -> bytes:
+    """The JSON to send: the same bytes on every try."""
+    content = message.content
+    data = {
+        "id": message.id,
+        "to": message.recipient,
+        "text": message.text,
+        "subject": content.get("subject"),
+        "data": content.get("data"),
+    }
+    envelope = {"type": "message", "timestamp": moment(message.accepted_at), "data": data}
+    return orjson.dumps(envelope, option=orjson.OPT_UTC_Z)
+
+
+def outcome_of(answer: Answer, *, now: int, hide: tuple[str, ...] = ()) -> Outcome:
+    """What an answer means. The news is about this receiver, never about the whole channel."""
+    status = answer.status
+    if 200 <= status < 300:
+        return Done(receipt=str(status))
+    reason = f"HTTP {status}"
+    if shown := answer.shown(hide=hide):
+        reason = f"{reason}: {shown}"
+    if status >= 500 or status in _AGAIN:
+        category = Category.THROTTLING if status == 429 else Category.TEMPORARY
+        return Retry(category, reason, after=retry_after(answer.headers.get("retry-after"), now=now))
+    if status in _OUR_FAULT:
+        return Reject(Category.VALIDATION, reason)
+    if 300 <= status < 400:
+        return Reject(Category.PERMANENT, f"HTTP {status}: a redirect is never followed")
+    return Reject(Category.PERMANENT, reason)  # 410 Gone among them: the receiver wants no more

@@ -1,0 +1,204 @@
+"""One narrow port over the HTTP client: POST, and say whether the request may have left.
+
+    NotSent      nothing left this machine: no connection, no name, a local refusal
+    MaybeSent    the request left, or may have; no answer came
+
+The difference decides between a plain retry and an Unknown outcome, and the client's own error classes do
+not tell it: it calls a connection that was cut *after* the request a ConnectError. Only the chain of causes
+does: `client error (Connect)` is there when, and only when, the connection was never made. Whatever is not
+recognised counts as MaybeSent, because a duplicate is worse than a doubt.
+
+Redirects, decompression, cookies and environment proxies are off; the answer is read raw and up to a cap; one
+deadline covers everything (S18). Once the status line is here it decides: a body that drips, never ends or
+breaks off is cut and changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from pyreqwest.client import Client, ClientBuilder
+from pyreqwest.exceptions import DetailedPyreqwestError, PyreqwestError
+from pyreqwest.http import Url
+
+from .. import __version__
+
+MOST_CLIENTS = 64  # each costs 136 KB and 8 ms to build
+IDLE_FOR = timedelta(seconds=4)  # less than the 5 s of common servers: losing that race makes a doubt
+SHOWN = 200  # characters of an answer that anybody gets to see
+
+_NEVER_CONNECTED = "client error (Connect)"
+
+
+class Failure(Exception):
+    """No answer came; the text says why, and never has the URL in it."""
+
+
+class NotSent(Failure):
+    """Certainly not sent."""
+
+
+class MaybeSent(Failure):
+    """Perhaps sent, perhaps not."""
+
+
+class Answer(NamedTuple):
+    """What came back. `headers` finds names in any case; `body_prefix` is raw and may be cut."""
+
+    status: int
+    headers: Mapping[str, str]
+    body_prefix: bytes
+    elapsed: timedelta
+
+    def shown(self, *, hide: Sequence[str] = ()) -> str:
+        """The beginning of the body, fit for a log or a page: short, one line, escaped, without secrets."""
+        text = self.body_prefix[: 8 * SHOWN].decode(errors="replace")
+        for secret in hide:
+            text = text.replace(secret, "[hidden]")
+        return repr(text.strip()[:SHOWN])[1:-1]
+
+
+class HttpClient:
+    """Connections to many hosts, kept alive. A name is called at the address that the caller has checked.
+
+    The underlying client pins addresses for good, so there is one per (host, address), least recently used
+    first to go. `connect_within` must be shorter than the deadlines used: a connection that takes longer is
+    NotSent, while the deadline itself cannot tell and gives MaybeSent.
+    """
+
+    def __init__(self, *, connect_within: timedelta, most: int = MOST_CLIENTS) -> None:
+        self._connect_within = connect_within
+        self._most = most
+        self._clients: OrderedDict[tuple[str, str] | None, Client] = OrderedDict()
+        self._building: dict[tuple[str, str] | None, asyncio.Task[Client]] = {}
+        self._closed = False
+
+    async def post(
+        self,
+        url: Url,
+        *,
+        headers: Mapping[str, str],
+        body: bytes,
+        deadline: timedelta,
+        pinned: str | None,
+        max_answer: int,
+    ) -> Answer:
+        """POST once and give the answer, whatever its status; raises NotSent or MaybeSent.
+
+        `pinned` None leaves the look-up to the system: only for hosts that are addresses, or URLs of our own
+        configuration.
+        """
+        began = time.monotonic()
+        key = None if pinned is None else (url.host_str or "", pinned)
+        client = self._clients.get(key)
+        if client is None:
+            client = await self._client(key)
+            deadline -= timedelta(seconds=time.monotonic() - began)
+            if deadline <= timedelta():
+                raise NotSent("no time was left to send")
+        else:
+            self._clients.move_to_end(key)
+        try:
+            request = (
+                client.post(url)
+                .headers(headers)
+                .body_bytes(body)
+                .timeout(deadline)
+                .streamed_read_buffer_limit(0)  # the head alone: the status must not wait for the body
+                .build_streamed()
+            )
+        except (PyreqwestError, ValueError) as error:
+            raise NotSent("the request could not be built") from error
+        try:
+            async with request as response:
+                try:
+                    prefix = await response.body_reader.read(max_answer)
+                except PyreqwestError:
+                    prefix = None
+                return Answer(
+                    response.status,
+                    response.headers,
+                    b"" if prefix is None else bytes(prefix),
+                    timedelta(seconds=time.monotonic() - began),
+                )
+        except PyreqwestError as error:
+            raise judge(error) from error
+
+    async def close(self) -> None:
+        """Let go of all connections; requests under way end as MaybeSent."""
+        self._closed = True
+        clients = list(self._clients.values())
+        self._clients.clear()
+        for client in clients:
+            await client.close()
+
+    async def _client(self, key: tuple[str, str] | None) -> Client:
+        if self._closed:
+            raise NotSent("the channel is closed")
+        task = self._building.get(key)
+        if task is None:
+            task = asyncio.create_task(self._build(key))
+            self._building[key] = task
+            task.add_done_callback(lambda _: self._building.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def _build(self, key: tuple[str, str] | None) -> Client:
+        """Off the event loop, for it takes 8 ms. One that falls out of the cache is not closed but forgotten,
+        so that requests under way on it still finish."""
+        try:
+            client = await asyncio.to_thread(_new_client, key, self._connect_within)
+        except (PyreqwestError, ValueError) as error:
+            raise NotSent("no client could be built for this host") from error
+        if self._closed:
+            raise NotSent("the channel is closed")
+        self._clients[key] = client
+        if len(self._clients) > self._most:
+            self._clients.popitem(last=False)
+        return client
+
+
+def _new_client(pin: tuple[str, str] | None, connect_within: timedelta) -> Client:
+    builder = (
+        ClientBuilder()
+        .no_proxy()
+        .follow_redirects(False)
+        .referer(False)
+        .gzip(False)
+        .brotli(False)
+        .zstd(False)
+        .deflate(False)
+        .connect_timeout(connect_within)
+        .pool_idle_timeout(IDLE_FOR)
+        .user_agent(f"tidings/{__version__}")
+    )
+    if pin is not None:
+        builder = builder.resolve(*pin, 0)  # port 0 keeps the URL's own
+    return builder.build()
+
+
+def judge(error: PyreqwestError) -> Failure:
+    """Whether a failed request may have left, by the chain of causes."""
+    causes = _causes(error)
+    # The first cause names the whole URL, query included: it is never passed on.
+    said = ": ".join(cause for cause in causes[1:] if not cause.startswith("client error"))
+    reason = said or error.message
+    return NotSent(reason) if _NEVER_CONNECTED in causes else MaybeSent(reason)
+
+
+def _causes(error: PyreqwestError) -> list[str]:
+    if not isinstance(error, DetailedPyreqwestError):
+        return []
+    return [cause["message"] for cause in error.details.get("causes") or ()]
+
+
+async def resolve(host: str, *, within: timedelta) -> tuple[str, ...]:
+    """All addresses of a name, as the system knows them; raises OSError or TimeoutError."""
+    async with asyncio.timeout(within.total_seconds()):
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return tuple(str(address[0]) for *_, address in found)

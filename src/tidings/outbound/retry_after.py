@@ -1,0 +1,41 @@
+"""Retry-After: how long the other side asks us to wait.
+
+Pure. A wish is honoured within bounds (F27): never negative, never more than a day, and what cannot be read
+is no wish at all, so that the retry policy's own delay applies.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, timedelta
+from email.utils import parsedate_to_datetime
+
+from ..model.time import instant
+
+LONGEST = timedelta(hours=24)
+
+_SECONDS = re.compile(r"\d{1,32}(?:\.\d{0,9})?", re.ASCII)
+_LONGEST_DATE = 64  # an HTTP date has 29 characters; anything far longer is not one
+
+
+def retry_after(value: str | None, *, now: int) -> timedelta | None:
+    """The wait asked for by a header's value, as whole or broken seconds or as an HTTP date."""
+    if value is None:
+        return None
+    value = value.strip()
+    if _SECONDS.fullmatch(value):
+        return timedelta(seconds=min(float(value), LONGEST.total_seconds()))
+    return _until(value, now)
+
+
+def _until(value: str, now: int) -> timedelta | None:
+    if not value or len(value) > _LONGEST_DATE:
+        return None
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if date.tzinfo is None:  # "-0000": in UTC, says RFC 5322
+        date = date.replace(tzinfo=UTC)
+    wait = timedelta(microseconds=instant(date) - now)
+    return min(max(wait, timedelta()), LONGEST)

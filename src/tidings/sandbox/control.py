@@ -1,0 +1,113 @@
+"""The sandbox's own routes: the ledger, the conversations and the faults, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.model.errors import CallerError, Invalid, NotFound
+
+from .faults import WORDS, Rule
+from .wire import JSON, error_answer, read_body
+from .world import RECENT, World
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """The routes through which a person, a test or a drill looks in and breaks things."""
+    control = _Control(world)
+    return [
+        Route("/sandbox/ledger", control.ledger, methods=["GET"]),
+        Route("/sandbox/conversations", control.conversations, methods=["GET"]),
+        Route("/sandbox/faults", control.faults, methods=["GET"]),
+        Route("/sandbox/faults", control.set_fault, methods=["POST"]),
+        Route("/sandbox/faults", control.heal, methods=["DELETE"]),
+        Route("/sandbox/faults/{id:int}", control.heal_one, methods=["DELETE"]),
+    ]
+
+
+class _Control:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def ledger(self, request: Request) -> Response:
+        """The counts and the newest entries, oldest first; `?limit=` up to 1,000."""
+        try:
+            limit = _limit(request)
+        except Invalid as error:
+            return error_answer(error)
+        recent = self._world.recent
+        entries = islice(recent, max(0, len(recent) - limit), None)
+        path = self._world.ledger.path
+        return JSON(
+            {
+                "counts": self._world.tally.counts(),
+                "path": None if path is None else str(path),
+                "entries": [entry.record() for entry in entries],
+            }
+        )
+
+    async def conversations(self, request: Request) -> Response:
+        """All conversations without their messages, or with `?channel=&to=` one of them with its messages."""
+        to = request.query_params.get("to")
+        if to is None:
+            found = self._world.conversations.newest_first()
+            return JSON({"conversations": [conversation.summary() for conversation in found]})
+        one = self._world.conversations.find(request.query_params.get("channel", "phone"), to)
+        if one is None:
+            return error_answer(NotFound(f"Nothing has been sent to {to!r} yet", field="to"))
+        return JSON({**one.summary(), "messages": [entry.record() for entry in one.entries]})
+
+    async def faults(self, _: Request) -> Response:
+        """The faults that are set, and the recipient names that always misbehave."""
+        return JSON({"faults": self._set(), "recipients": dict(WORDS)})
+
+    async def set_fault(self, request: Request) -> Response:
+        """Break something."""
+        try:
+            rule = self._world.break_(orjson.loads(await read_body(request.receive)))
+        except orjson.JSONDecodeError:
+            return error_answer(Invalid("The body is not JSON", remedy='For example {"kind": "500"}'))
+        except CallerError as error:
+            return error_answer(error)
+        return JSON(describe(rule, self._world.senses.ticks()), status_code=201)
+
+    async def heal(self, _: Request) -> Response:
+        """Take every fault away."""
+        return JSON({"healed": self._world.heal()})
+
+    async def heal_one(self, request: Request) -> Response:
+        """Take one fault away."""
+        id = request.path_params["id"]
+        if not self._world.heal(id):
+            return error_answer(NotFound(f"There is no fault {id}", remedy="It may have run out"))
+        return JSON({"healed": 1})
+
+    def _set(self) -> list[dict[str, object]]:
+        now = self._world.senses.ticks()
+        return [describe(rule, now) for rule in self._world.rules()]
+
+
+def describe(rule: Rule, now: float) -> dict[str, object]:
+    """A fault as the API shows it; `for_seconds` is what is left."""
+    return {
+        "id": rule.id,
+        "kind": rule.kind.value,
+        "seconds": rule.seconds,
+        "rate": rule.rate,
+        "for_seconds": None if rule.until is None else round(max(0.0, rule.until - now), 3),
+        "times": rule.times,
+        "recipient": rule.recipient,
+        "channel": rule.channel,
+    }
+
+
+def _limit(request: Request) -> int:
+    text = request.query_params.get("limit", "100")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= RECENT:
+        raise Invalid(f"limit must be a whole number from 1 to {RECENT}", field="limit")
+    return int(text)

@@ -1,0 +1,93 @@
+"""Conversations: what each recipient's phone would show, per channel. A bounded memory, never the truth.
+
+Requests that were refused are kept too, as notes between the messages: on the page one sees the
+tries, not only what came of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .ledger import Entry
+
+PER_CONVERSATION = 500
+MAX_CONVERSATIONS = 1_000
+MAX_ENTRIES = 20_000  # over all of them, so that memory stays flat whatever the spread
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One recipient on one channel; `entries` is never empty."""
+
+    channel: str
+    to: str
+    entries: deque[Entry] = field(default_factory=deque)
+    delivered: int = 0
+    duplicates: int = 0
+
+    @property
+    def last(self) -> Entry:
+        """The newest entry."""
+        return self.entries[-1]
+
+    def summary(self) -> dict[str, object]:
+        """The conversation without its messages."""
+        return {
+            "channel": self.channel,
+            "to": self.to,
+            "delivered": self.delivered,
+            "duplicates": self.duplicates,
+            "last": self.last.record(),
+        }
+
+
+class Conversations:
+    """All conversations; the one that has been silent the longest goes first."""
+
+    def __init__(
+        self,
+        per_conversation: int = PER_CONVERSATION,
+        max_conversations: int = MAX_CONVERSATIONS,
+        max_entries: int = MAX_ENTRIES,
+    ) -> None:
+        self._per_conversation = per_conversation
+        self._max_conversations = max_conversations
+        self._max_entries = max_entries
+        self._size = 0
+        self._by_key: dict[tuple[str, str], Conversation] = {}  # in the order of the last entry
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def add(self, entry: Entry) -> None:
+        """Show one request; one without a recipient belongs to nobody's phone."""
+        if not entry.to:
+            return
+        key = (entry.channel, entry.to)
+        conversation = self._by_key.pop(key, None) or Conversation(*key)
+        self._by_key[key] = conversation
+        conversation.entries.append(entry)
+        conversation.delivered += entry.delivered
+        conversation.duplicates += entry.copy > 1
+        self._size += 1
+        self._trim(conversation)
+
+    def newest_first(self) -> Iterator[Conversation]:
+        """The conversations, the one with the newest entry first."""
+        return reversed(self._by_key.values())
+
+    def find(self, channel: str, to: str) -> Conversation | None:
+        """One conversation, if it is still remembered."""
+        return self._by_key.get((channel, to))
+
+    def _trim(self, latest: Conversation) -> None:
+        if len(latest.entries) > self._per_conversation:
+            latest.entries.popleft()
+            self._size -= 1
+        while len(self._by_key) > self._max_conversations or (
+            self._size > self._max_entries and len(self._by_key) > 1
+        ):
+            oldest = self._by_key.pop(next(iter(self._by_key)))
+            self._size -= len(oldest.entries)

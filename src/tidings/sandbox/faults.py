@@ -1,0 +1,221 @@
+"""Faults: what a pretend provider does with a request. Pure decisions, no I/O, no clock of its own.
+
+A fault comes from the recipient's name (`flaky-3`, or `ada+flaky-3`), which works with no preparation at
+all, or from a rule set by command, for everyone or for one recipient, always or at a rate, for a while or
+for a number of times. The name is asked first, then the rules, newest first; one request meets one fault.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tidings.model.errors import Invalid
+
+
+class Kind(StrEnum):
+    """What was done with a request; the value is the word in the ledger."""
+
+    OK = "ok"
+    ERROR = "500"
+    THROTTLED = "429"
+    GONE = "404"
+    LOST = "lost"  # delivered, then the connection is cut: the sender cannot know
+    CUT = "cut"  # not delivered, and the connection is cut: looks the same to the sender
+    SLOW = "slow"  # delivered, answered late
+    INVALID = "400"  # the request itself was wrong; never set by a fault
+
+
+DELIVERS = frozenset({Kind.OK, Kind.LOST, Kind.SLOW})
+CUTS = frozenset({Kind.LOST, Kind.CUT})
+ON_COMMAND = (Kind.ERROR, Kind.THROTTLED, Kind.GONE, Kind.LOST, Kind.CUT, Kind.SLOW)
+
+# Recipient word -> what happens; also shown on the page, so it is written for people.
+WORDS: Mapping[str, str] = {
+    "flaky-3": "answers 500 until attempt 3",
+    "throttle-5": "429 with Retry-After 5; who waits gets through",
+    "lost": "takes it, then cuts the line without an answer",
+    "lost-2": "the same, until attempt 2",
+    "slow-2": "answers after 2 s",
+    "down": "always answers 500",
+    "cut": "cuts the line before taking it",
+    "gone": "404, there is no such recipient",
+}
+
+DEFAULT_SECONDS: Mapping[Kind, float] = {Kind.THROTTLED: 5.0, Kind.SLOW: 2.0}
+MAX_RULES = 100
+MAX_SLOW = 600.0
+MAX_WAIT = 86_400.0
+
+_WORD = re.compile(r"(?:^|\+)(?:(flaky|throttle|slow|lost)-(\d{1,5})|(down|lost|gone|cut))$", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing done to one request; `seconds` is the delay when slow, the Retry-After when throttled."""
+
+    kind: Kind
+    seconds: float = 0.0
+
+
+NONE = Fault(Kind.OK)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a decision needs to know of a request."""
+
+    channel: str
+    to: str
+    attempt: int
+    waited: float | None = None  # seconds since this message was first refused; None if it never was
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A fault set by command."""
+
+    id: int
+    kind: Kind
+    seconds: float = 0.0
+    rate: float = 1.0
+    until: float | None = None  # in ticks; None = until healed
+    times: int | None = None  # how many more requests; None = any number
+    recipient: str | None = None
+    channel: str | None = None
+
+
+Rules = tuple[Rule, ...]
+
+
+def decide(call: Call, rules: Rules, *, now: float, draw: Callable[[], float]) -> tuple[Fault, Rule | None]:
+    """What to do with this request, and the rule that said so, if one did."""
+    by_name = scripted(call)
+    if by_name is not None:
+        return by_name, None
+    for rule in rules:
+        if _applies(rule, call, now) and (rule.rate >= 1 or draw() < rule.rate):
+            return Fault(rule.kind, rule.seconds), rule
+    return NONE, None
+
+
+def scripted(call: Call) -> Fault | None:
+    """The fault that the recipient's name asks for; None when it is an ordinary name."""
+    match = _WORD.search(call.to)
+    if match is None:
+        return None
+    number = int(match[2] or 0)
+    match match[1] or match[3]:
+        case "flaky":
+            return Fault(Kind.ERROR) if call.attempt < number else NONE
+        case "throttle":
+            left = number - (call.waited or 0.0)
+            return Fault(Kind.THROTTLED, math.ceil(left)) if left > 0 else NONE
+        case "slow":
+            return Fault(Kind.SLOW, min(float(number), MAX_SLOW))
+        case "lost":
+            return Fault(Kind.LOST) if match[2] is None or call.attempt < number else NONE
+        case "down":
+            return Fault(Kind.ERROR)
+        case "cut":
+            return Fault(Kind.CUT)
+        case _:
+            return Fault(Kind.GONE)
+
+
+def _applies(rule: Rule, call: Call, now: float) -> bool:
+    return (
+        (rule.until is None or now < rule.until)
+        and (rule.recipient is None or rule.recipient == call.to)
+        and (rule.channel is None or rule.channel == call.channel)
+    )
+
+
+def active(rules: Rules, now: float) -> Rules:
+    """The rules whose time has not run out."""
+    return tuple(rule for rule in rules if rule.until is None or now < rule.until)
+
+
+def with_rule(rules: Rules, new: Rule) -> Rules:
+    """Set a rule, newest first; one of the same kind for the same people is replaced, not stacked."""
+    same = (new.kind, new.recipient, new.channel)
+    kept = tuple(rule for rule in rules if (rule.kind, rule.recipient, rule.channel) != same)
+    return (new, *kept)[:MAX_RULES]
+
+
+def without_rule(rules: Rules, id: int) -> Rules:
+    """Take one rule away."""
+    return tuple(rule for rule in rules if rule.id != id)
+
+
+def spend(rules: Rules, used: Rule) -> Rules:
+    """Count one use of a rule that holds for a number of times; the last use removes it."""
+    if used.times is None:
+        return rules
+    if used.times <= 1:
+        return without_rule(rules, used.id)
+    left = replace(used, times=used.times - 1)
+    return tuple(left if rule.id == used.id else rule for rule in rules)
+
+
+def parse_rule(body: object, *, id: int, now: float) -> Rule:
+    """A command as a rule; raises `Invalid` with a sentence that says what would be right."""
+    if not isinstance(body, dict):
+        raise Invalid("A fault is a JSON object", remedy='For example {"kind": "500", "for_seconds": 30}')
+    unknown = sorted(set(body) - {"kind", "seconds", "rate", "for_seconds", "times", "recipient", "channel"})
+    if unknown:
+        raise Invalid(
+            f"A fault has no field {unknown[0]!r}",
+            remedy="Use kind, seconds, rate, for_seconds, times, recipient, channel",
+            field=str(unknown[0]),
+        )
+    kind = _kind(body.get("kind"))
+    lasts = _number(body, "for_seconds", above=0, most=MAX_WAIT)
+    times = _number(body, "times", above=0, most=1_000_000)
+    if times is not None and times != int(times):
+        raise Invalid("times must be a whole number", field="times")
+    seconds = _number(body, "seconds", above=0, most=MAX_SLOW if kind is Kind.SLOW else MAX_WAIT)
+    rate = _number(body, "rate", above=0, most=1)
+    return Rule(
+        id=id,
+        kind=kind,
+        seconds=DEFAULT_SECONDS.get(kind, 0.0) if seconds is None else seconds,
+        rate=1.0 if rate is None else rate,
+        until=None if lasts is None else now + lasts,
+        times=None if times is None else int(times),
+        recipient=_name(body, "recipient"),
+        channel=_name(body, "channel"),
+    )
+
+
+def _kind(value: object) -> Kind:
+    try:
+        kind = Kind(str(value))
+    except ValueError:
+        kind = Kind.OK
+    if kind not in ON_COMMAND:
+        raise Invalid(
+            f"There is no fault {value!r}", remedy=f"Use one of {', '.join(ON_COMMAND)}", field="kind"
+        )
+    return kind
+
+
+def _number(body: Mapping[str, object], field: str, *, above: float, most: float) -> float | None:
+    value = body.get(field)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not above < value <= most:
+        raise Invalid(f"{field} must be a number above {above:g} and at most {most:g}", field=field)
+    return float(value)
+
+
+def _name(body: Mapping[str, object], field: str) -> str | None:
+    value = body.get(field)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip():
+        raise Invalid(f"{field} must be a name", remedy="Leave it out to mean everyone", field=field)
+    return value.strip()

@@ -1,0 +1,184 @@
+"""The honest ledger: one line per request, appended before the answer leaves.
+
+Each line is one `write` on a file opened for appending, so lines of several processes never mix and a kill
+at any moment leaves whole lines (a full disk may leave one torn line; it is closed off and skipped). The
+page cache keeps them across a kill of the process; there is no fsync, because this is the witness of process
+crashes, not of power cuts.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import orjson
+
+from tidings.model.errors import Misconfigured, StoreFull, StoreUnavailable, TidingsError
+from tidings.model.time import SECOND, instant, moment
+
+from .faults import DELIVERS, Kind
+
+TAIL_BYTES = 4 * 1024 * 1024  # what is read back at a start
+MAX_TEXT = 4_000  # characters kept for showing; the hash is over everything
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request and what was done with it."""
+
+    n: int  # number of the request, and of the receipt
+    at: int  # microseconds since 1970, by the receiver's clock
+    channel: str
+    id: str
+    to: str
+    attempt: int
+    did: Kind
+    wait: float  # the delay when slow, the Retry-After when throttled
+    copy: int  # which delivered copy of this id it is: 2 and more are duplicates, 0 was not delivered
+    hash: str
+    sender: int | None = None
+    text: str = ""
+    subject: str = ""
+    data: str = ""
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the recipient has it, whatever the sender was told."""
+        return self.did in DELIVERS
+
+    @property
+    def time(self) -> str:
+        """The moment in ISO 8601, to the microsecond."""
+        second, micros = divmod(self.at, SECOND)
+        return f"{_second(second)}.{micros:06d}Z"
+
+    def record(self) -> dict[str, object]:
+        """The entry as the ledger and the API write it."""
+        return {
+            "n": self.n,
+            "time": self.time,
+            "channel": self.channel,
+            "id": self.id,
+            "attempt": self.attempt,
+            "to": self.to,
+            "hash": self.hash,
+            "sender": self.sender,
+            "did": self.did.value,
+            "wait": self.wait,
+            "copy": self.copy,
+            "subject": self.subject,
+            "text": self.text,
+            "data": self.data,
+        }
+
+
+@lru_cache(maxsize=8)
+def _second(second: int) -> str:
+    """Formatting a date costs more than the write; within one second it is always the same."""
+    return moment(second * SECOND).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def content_hash(text: str, subject: str | None = None, data: object = None) -> str:
+    """The body hash of the ledger: over the content only, so every try of one message has the same."""
+    content = {"data": data or None, "subject": subject or None, "text": text}
+    return sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+
+
+def read_ledger(path: Path) -> Iterator[Entry]:
+    """Every whole line of a ledger, for whoever checks the engine's books against it."""
+    with path.open("rb") as file:
+        for line in file:
+            entry = _parse(line)
+            if entry is not None:
+                yield entry
+
+
+class Ledger:
+    """The file, open for appending; without a path nothing is kept."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._fd: int | None = None
+        self._torn = False
+        if path is not None:
+            self._fd, self._torn = _open(path)
+
+    def append(self, entry: Entry) -> None:
+        """Write one line. If that fails nothing may be delivered: the caller answers with the error."""
+        if self._fd is None:
+            return
+        line = (b"\n" if self._torn else b"") + orjson.dumps(entry.record(), option=orjson.OPT_APPEND_NEWLINE)
+        try:
+            written = os.write(self._fd, line)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._torn = written != len(line)
+        if self._torn:
+            raise self._failed(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
+    def tail(self, limit: int = TAIL_BYTES) -> tuple[list[Entry], bool]:
+        """The entries in the last `limit` bytes, oldest first, and whether that is the whole file."""
+        if self.path is None:
+            return [], True
+        with self.path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            # One byte early, so that a line which starts exactly at the limit is not taken for a rest.
+            file.seek(max(0, size - limit - 1))
+            if size > limit:
+                file.readline()
+            entries = [entry for line in file if (entry := _parse(line)) is not None]
+        return entries, size <= limit
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _failed(self, error: OSError) -> TidingsError:
+        problem = f"The sandbox cannot write its ledger {self.path}: {error.strerror}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return StoreFull(problem, remedy="Free some space and send again; nothing was delivered")
+        return StoreUnavailable(problem, remedy="Check the disk and send again; nothing was delivered")
+
+
+def _open(path: Path) -> tuple[int, bool]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        size = os.fstat(fd).st_size
+        return fd, size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+    except OSError as error:
+        raise Misconfigured(
+            f"The sandbox cannot open its ledger {path}: {error.strerror}",
+            remedy="Give a file in a folder that can be written to",
+        ) from error
+
+
+def _parse(line: bytes) -> Entry | None:
+    try:
+        fields = orjson.loads(line)
+        return Entry(
+            n=int(fields["n"]),
+            at=instant(datetime.fromisoformat(fields["time"])),
+            channel=str(fields["channel"]),
+            id=str(fields["id"]),
+            to=str(fields["to"]),
+            attempt=int(fields["attempt"]),
+            did=Kind(fields["did"]),
+            wait=float(fields["wait"]),
+            copy=int(fields["copy"]),
+            hash=str(fields["hash"]),
+            sender=fields["sender"],
+            text=str(fields["text"]),
+            subject=str(fields["subject"]),
+            data=str(fields["data"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None  # torn by a full disk, or not ours: never a reason not to start

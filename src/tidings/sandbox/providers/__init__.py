@@ -1,0 +1,20 @@
+"""The pretend providers, one file each.
+
+A provider is a function that takes the world and gives back its routes. To add one: write the file, and name
+its function here. It parses its own wire format into an `Arrival`, calls `world.receive`, and answers through
+`wire.act` in its own words; faults, ledger, conversations and the page then work for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from starlette.routing import BaseRoute
+
+from tidings.sandbox.world import World
+
+from . import phone
+
+Provider = Callable[[World], Sequence[BaseRoute]]
+
+PROVIDERS: tuple[Provider, ...] = (phone.routes,)

@@ -1,0 +1,77 @@
+"""The sandbox as a server of its own."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from tidings.model.errors import Misconfigured
+
+from .app import create_sandbox
+from .world import World
+
+HOST = "127.0.0.1"
+PORT = 8025
+
+
+class PortInUse(Misconfigured):
+    """Somebody else listens there."""
+
+    exit_code = 2
+
+
+def serve(ledger_path: Path | None, *, host: str = HOST, port: int = PORT) -> None:
+    """Run until a signal comes. Raises before anything starts when the port or the ledger cannot be had."""
+    listening = _listen(host, port)
+    try:
+        app = create_sandbox(ledger_path)
+        print(f"The pretend phone is at http://{_shown(host)}:{listening.getsockname()[1]}/", flush=True)
+        print(f"Its ledger is {ledger_path or 'kept in memory only (give --ledger to keep it)'}", flush=True)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
+        _Server(config, app.state.world).run(sockets=[listening])
+    finally:
+        listening.close()
+
+
+class _Server(uvicorn.Server):
+    """Ends the live pages first: otherwise an open page would hold up the stop."""
+
+    def __init__(self, config: uvicorn.Config, world: World) -> None:
+        super().__init__(config)
+        self._world = world
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._world.feed.close()
+        super().handle_exit(sig, frame)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Bind before anything else is touched, so that a taken port changes nothing."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            raise PortInUse(
+                f"Port {port} on {host} is in use",
+                remedy="Stop what listens there, or choose another with --port",
+            ) from error
+        why = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
+        raise PortInUse(
+            f"The sandbox cannot listen on {host} port {port}: {why}",
+            remedy="Choose another with --host or --port",
+        ) from error
+    return listening
+
+
+def _shown(host: str) -> str:
+    if host in ("0.0.0.0", "::"):
+        return "localhost"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,201 @@
+// Keeps the phone page live. The server renders every row and message; this only puts them in place.
+"use strict";
+
+const root = document.body.dataset.root;
+const at = (id) => document.getElementById(id);
+let faults = JSON.parse(at("faults").dataset.faults || "[]").map(timed);
+
+// Times are shown in the reader's zone, with the day when it is not today.
+function localise(scope) {
+  const today = new Date().toDateString();
+  for (const stamp of scope.querySelectorAll("time:not([data-local])")) {
+    const moment = new Date(stamp.dateTime);
+    const clock = moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+    const day = moment.toLocaleDateString([], { month: "short", day: "numeric" });
+    const inRow = stamp.closest(".row");
+    stamp.textContent = moment.toDateString() === today ? clock : inRow ? day : `${day}, ${clock}`;
+    stamp.title = moment.toLocaleString();
+    stamp.dataset.local = "";
+  }
+}
+
+function element(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html.trim();
+  localise(template.content);
+  return template.content.firstElementChild;
+}
+
+function isAtEnd(list) {
+  return list.scrollHeight - list.scrollTop - list.clientHeight < 80;
+}
+
+function toEnd() {
+  const thread = at("thread");
+  if (thread) thread.scrollTop = thread.scrollHeight;
+}
+
+// News from the stream
+
+function place(news) {
+  const first = !at("thread") && news.rows.length > 0;
+  if (news.counts) showCounts(news.counts);
+  if (news.faults) { faults = news.faults.map(timed); showFaults(); }
+  if (first) return refresh();
+  const open = at("screen").dataset.key;
+  for (const row of news.rows) placeRow(row, open);
+  const thread = at("thread");
+  if (!thread) return;
+  const follow = isAtEnd(thread);
+  for (const message of news.messages) {
+    if (message.key !== open || thread.querySelector(`[data-n="${message.n}"]`)) continue;
+    const item = element(message.html);
+    item.classList.add("new");
+    thread.append(item);
+  }
+  while (thread.children.length > 500) thread.firstElementChild.remove();
+  if (follow) toEnd();
+}
+
+function placeRow({ key, html }, open) {
+  const rows = at("rows");
+  const row = element(html);
+  const old = [...rows.children].find((child) => child.dataset.key === key);
+  if (key === open) { row.classList.add("open"); row.setAttribute("aria-current", "true"); }
+  if (key !== open || !document.body.matches(".picked, :not(.narrow)")) row.classList.add("unread");
+  if (old) old.remove();
+  rows.prepend(row);
+}
+
+function showCounts(counts) {
+  for (const cell of document.querySelectorAll("[data-count]")) {
+    cell.textContent = counts[cell.dataset.count].toLocaleString("en");
+    if (cell.dataset.count === "duplicates") cell.parentElement.classList.toggle("some", counts.duplicates > 0);
+  }
+}
+
+// Fetch the page again and take its pieces: after a cut, a burst, or a choice in the list.
+
+let refreshing = null;
+function refresh() {
+  refreshing ??= swap().finally(() => { refreshing = null; });
+  return refreshing;
+}
+
+async function swap() {
+  const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const sameThread = page.getElementById("screen").dataset.key === at("screen").dataset.key;
+  const follow = !sameThread || !at("thread") || isAtEnd(at("thread"));
+  const scrolled = at("thread")?.scrollTop;
+  for (const id of ["rows", "screen", "counts", "whom"]) {
+    const chosen = at(id).value;
+    at(id).replaceWith(document.adoptNode(page.getElementById(id)));
+    if (id === "whom" && sameThread && chosen) at(id).value = chosen;
+  }
+  faults = JSON.parse(page.getElementById("faults").dataset.faults).map(timed);
+  document.body.className = page.body.className;
+  document.title = page.title;
+  localise(document);
+  showFaults();
+  if (follow) toEnd(); else at("thread").scrollTop = scrolled;
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a.row, a.back");
+  if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  event.preventDefault();
+  history.pushState(null, "", link.href);
+  (refreshing ?? Promise.resolve()).then(refresh);
+});
+addEventListener("popstate", () => refresh());
+
+// Breaking and healing
+
+function timed(fault) {
+  return { ...fault, ends: fault.for_seconds === null ? null : performance.now() + fault.for_seconds * 1000 };
+}
+
+function words(fault) {
+  const what = {
+    500: "500", 429: `429, wait ${fault.seconds} s`, 404: "404", slow: `slow by ${fault.seconds} s`,
+    lost: "answers lost", cut: "line cut",
+  }[fault.kind];
+  const rate = fault.rate < 1 ? ` for ${Math.round(fault.rate * 1000) / 10} %` : "";
+  const whom = fault.recipient ? ` for ${fault.recipient}` : "";
+  const times = fault.times === null ? "" : fault.times === 1 ? ", once" : `, ${fault.times} times`;
+  const left = fault.ends === null ? "" : `, ${Math.max(0, Math.ceil((fault.ends - performance.now()) / 1000))} s left`;
+  return what + rate + whom + times + left;
+}
+
+function showFaults() {
+  faults = faults.filter((fault) => fault.ends === null || fault.ends > performance.now());
+  const list = at("faults");
+  const items = faults.map((fault) => {
+    const item = list.querySelector(`[data-id="${fault.id}"]`) ?? faultItem(fault);
+    item.firstChild.textContent = words(fault);
+    return item;
+  });
+  list.replaceChildren(...items);
+}
+
+function faultItem(fault) {
+  const item = document.createElement("li");
+  item.dataset.id = fault.id;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "×";
+  button.setAttribute("aria-label", "Heal this");
+  button.addEventListener("click", () => ask("DELETE", `/sandbox/faults/${fault.id}`));
+  item.append(document.createElement("span"), button);
+  return item;
+}
+
+async function ask(method, path, body) {
+  const problem = at("problem");
+  try {
+    const answer = await fetch(root + path, { method, body: body && JSON.stringify(body) });
+    problem.textContent = answer.ok || answer.status === 404 ? "" : (await answer.json()).error.message;
+  } catch {
+    problem.textContent = "The sandbox does not answer. Is it still running?";
+  }
+}
+
+for (const button of document.querySelectorAll("[data-fault]")) {
+  button.addEventListener("click", () => {
+    const fault = JSON.parse(button.dataset.fault);
+    const screen = at("screen").dataset;
+    if (at("long").value) fault.for_seconds = Number(at("long").value);
+    if (at("whom").value) { fault.recipient = screen.to; fault.channel = screen.channel; }
+    ask("POST", "/sandbox/faults", fault);
+  });
+}
+at("heal").addEventListener("click", () => ask("DELETE", "/sandbox/faults"));
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  try {
+    await navigator.clipboard.writeText(at(button.dataset.copy).textContent);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(at(button.dataset.copy));
+  }
+});
+
+// Start
+
+function listen() {
+  const stream = new EventSource(`${root}/sandbox/stream`);
+  const live = at("live");
+  stream.addEventListener("open", () => { live.textContent = "live"; live.classList.remove("off"); });
+  stream.addEventListener("error", () => { live.textContent = "not running, trying again"; live.classList.add("off"); });
+  stream.addEventListener("news", (event) => place(JSON.parse(event.data)));
+  stream.addEventListener("stale", () => refresh());
+}
+
+localise(document);
+showFaults();
+toEnd();
+setInterval(showFaults, 1000);
+listen();

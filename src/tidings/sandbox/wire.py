@@ -1,0 +1,71 @@
+"""What every pretend provider does with a connection: read a body, answer, answer late, or cut the line."""
+
+from __future__ import annotations
+
+import orjson
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from tidings.model.errors import TidingsError, TooLarge
+
+from .faults import CUTS, Kind
+from .ledger import Entry
+from .senses import Senses
+
+MAX_BODY = 1024 * 1024
+
+
+class JSON(Response):
+    """A JSON answer by orjson."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        return orjson.dumps(content)
+
+
+def error_answer(error: TidingsError, status: int | None = None) -> JSON:
+    """An error in the one envelope of the sandbox."""
+    body = {"code": error.code, "message": str(error), "field": error.field}
+    return JSON({"error": body}, status_code=status or error.status)
+
+
+async def read_body(receive: Receive, limit: int = MAX_BODY) -> bytes:
+    """The whole body, or `TooLarge`, or `ClientDisconnect` when the client left in the middle of it."""
+    body, more = b"", True
+    while more and len(body) <= limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    if len(body) > limit:
+        raise TooLarge(f"The body is over {limit} bytes", remedy="Send less at once")
+    return body
+
+
+async def act(
+    entry: Entry, answer: Response, scope: Scope, receive: Receive, send: Send, *, senses: Senses
+) -> None:
+    """Do to the connection what the ledger says was done."""
+    if entry.did in CUTS:
+        await cut(receive)
+        return
+    if entry.did is Kind.SLOW:
+        await senses.sleep(entry.wait)
+    await answer(scope, receive, send)
+
+
+async def cut(receive: Receive) -> None:
+    """Close the connection without an answer.
+
+    ASGI has no word for it, so this reaches for the server's transport behind `receive` (uvicorn's request
+    cycle). Where there is none, the request stays unanswered until the client leaves: also true to
+    "no answer came".
+    """
+    transport = getattr(getattr(receive, "__self__", None), "transport", None)
+    if transport is not None:
+        transport.abort()
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,133 @@
+"""The world that all pretend providers share: one ledger, one set of faults, one set of phones.
+
+Invariant: a request is in the ledger before it is shown or answered. A provider turns its wire format into
+an `Arrival`, hands it in, and answers as the resulting `Entry` says.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from . import faults
+from .conversations import Conversations
+from .faults import DELIVERS, Call, Fault, Kind, Rule, Rules
+from .feed import Feed
+from .ledger import MAX_TEXT, Entry, Ledger, content_hash
+from .senses import Senses
+from .tally import Tally
+
+RECENT = 1_000
+MAX_DATA = 1_000  # characters of it kept for showing
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request as the provider understood it. `problem` says why it was refused before any fault."""
+
+    channel: str
+    id: str
+    to: str
+    text: str = ""
+    subject: str = ""
+    data: object = None
+    attempt: int | None = None  # None: the sender did not say, so we count
+    sender: int | None = None
+    problem: str | None = None
+
+
+class World:
+    """Everything that the pretend providers know."""
+
+    def __init__(self, ledger_path: Path | None, senses: Senses | None = None) -> None:
+        self.senses = senses or Senses()
+        self.ledger = Ledger(ledger_path)
+        self.tally = Tally()
+        self.conversations = Conversations()
+        self.recent: deque[Entry] = deque(maxlen=RECENT)
+        self.feed = Feed()
+        self._rules: Rules = ()
+        self._last_n = 0
+        self._last_rule = 0
+        self._recall()
+
+    def receive(self, arrival: Arrival) -> Entry:
+        """Judge a request, write it down, show it; the provider then does as `did` says.
+
+        Raises `Temporary` when it cannot be written down: then it has not happened.
+        """
+        now = self.senses.ticks()
+        copies = self.tally.copies(arrival.channel, arrival.id)
+        refusals = self.tally.refusals(arrival.channel, arrival.id)
+        attempt = arrival.attempt or copies + (refusals.times if refusals else 0) + 1
+        waited = now - refusals.first if refusals else None
+        fault, rule = Fault(Kind.INVALID), None
+        if arrival.problem is None:
+            call = Call(arrival.channel, arrival.to, attempt, waited)
+            fault, rule = faults.decide(call, self._rules, now=now, draw=self.senses.draw)
+        entry = Entry(
+            n=self._last_n + 1,
+            at=self.senses.wall(),
+            channel=arrival.channel,
+            id=arrival.id,
+            to=arrival.to,
+            attempt=attempt,
+            did=fault.kind,
+            wait=fault.seconds,
+            copy=copies + 1 if fault.kind in DELIVERS else 0,
+            hash=content_hash(arrival.text, arrival.subject, arrival.data),
+            sender=arrival.sender,
+            text=arrival.text[:MAX_TEXT],
+            subject=arrival.subject[:MAX_TEXT],
+            data=orjson.dumps(arrival.data).decode()[:MAX_DATA] if arrival.data else "",
+        )
+        self.ledger.append(entry)
+        self._remember(entry, now)
+        self.feed.tell(entry)
+        if rule is not None and rule.times is not None:
+            self._change(faults.spend(self._rules, rule))
+        return entry
+
+    def rules(self) -> Rules:
+        """The faults that are set now, newest first."""
+        return faults.active(self._rules, self.senses.ticks())
+
+    def break_(self, command: object) -> Rule:
+        """Set a fault; raises `Invalid` when the command makes no sense."""
+        now = self.senses.ticks()
+        rule = faults.parse_rule(command, id=self._last_rule + 1, now=now)
+        self._last_rule = rule.id
+        self._change(faults.with_rule(faults.active(self._rules, now), rule))
+        return rule
+
+    def heal(self, id: int | None = None) -> int:
+        """Take one fault away, or all; gives back how many were set."""
+        before = self.rules()
+        after = () if id is None else faults.without_rule(before, id)
+        self._change(after)
+        return len(before) - len(after)
+
+    def close(self) -> None:
+        """End the live pages and let go of the ledger."""
+        self.feed.close()
+        self.ledger.close()
+
+    def _change(self, rules: Rules) -> None:
+        self._rules = rules
+        self.feed.tell(None)
+
+    def _recall(self) -> None:
+        """Rebuild the phones from the end of the ledger, so that messages survive a restart."""
+        entries, self.tally.whole = self.ledger.tail()
+        now = self.senses.ticks()
+        for entry in entries:
+            self._remember(entry, now)
+
+    def _remember(self, entry: Entry, ticks: float) -> None:
+        self._last_n = max(self._last_n, entry.n)
+        self.tally.add(entry, ticks=ticks)
+        self.conversations.add(entry)
+        self.recent.append(entry)

@@ -1,0 +1,1 @@
+"""Truth at rest: one port, two databases, statements as files."""

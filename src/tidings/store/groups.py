@@ -1,0 +1,146 @@
+"""Group commit for SQLite: many members, one fsync.
+
+Members run one after the other on the event loop's thread, each in its own savepoint; only BEGIN's wait for
+another process and COMMIT's fsync leave it. So no two Python threads fight over the interpreter, what arrives
+during an fsync forms the next group, and nobody is told 'yes' before the COMMIT has returned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import apsw
+
+from ..model.errors import StoreFull, StoreUnavailable, WrongStore
+
+T = TypeVar("T")
+_LARGEST = 200  # members of one group
+
+
+class GroupWriter:
+    """The only writer of one connection. `inline` commits on the spot, for tests that drive virtual time."""
+
+    def __init__(self, connection: apsw.Connection, *, inline: bool, patience: float) -> None:
+        self._connection = connection
+        self._patience = patience
+        self._thread = None if inline else ThreadPoolExecutor(1, thread_name_prefix="tidings-commit")
+        self._waiting: deque[tuple[Callable[[apsw.Connection], Any], asyncio.Future[Any]]] = deque()
+        self._running: asyncio.Task[None] | None = None
+
+    async def run(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` in the next group; returns after its commit, or raises what it raised, or that it failed."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append((work, future))
+        if self._running is None:
+            self._running = asyncio.create_task(self._drain())
+        return await future
+
+    async def close(self) -> None:
+        """Finish what was asked for, then stop."""
+        if self._running is not None:
+            await self._running
+        if self._thread is not None:
+            self._thread.shutdown()
+
+    async def _drain(self) -> None:
+        try:
+            while self._waiting:
+                group = [self._waiting.popleft() for _ in range(min(_LARGEST, len(self._waiting)))]
+                try:
+                    answers = await self._commit(group)
+                except BaseException as error:
+                    for _, future in group:
+                        if not future.done():
+                            future.set_exception(_translate(error))
+                    if not isinstance(error, Exception):
+                        raise
+                else:
+                    for (_, future), (value, failure) in zip(group, answers, strict=True):
+                        if future.done():  # its caller was cancelled; the work stands all the same
+                            continue
+                        if failure is None:
+                            future.set_result(value)
+                        else:
+                            future.set_exception(failure)
+                if not self._waiting:
+                    await asyncio.sleep(0)  # let the answered ask again before the task ends
+        finally:
+            self._running = None
+
+    async def _commit(self, group: list[tuple[Callable[[apsw.Connection], Any], Any]]) -> list[tuple[Any, Any]]:
+        await self._begin()
+        try:
+            answers = [self._member(work) for work, _ in group]
+            if self._thread is None:
+                self._connection.execute("commit")
+            else:
+                await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.execute, "commit")
+        except BaseException:
+            with contextlib.suppress(apsw.Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("rollback")
+            raise
+        return answers
+
+    async def _begin(self) -> None:
+        """Take the file's write lock; another process may hold it for a moment."""
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + self._patience
+        while True:
+            try:
+                self._connection.execute("begin immediate")
+                return
+            except apsw.BusyError:
+                if self._thread is None or loop.time() > give_up:
+                    raise
+                await asyncio.sleep(0.001)
+
+    def _member(self, work: Callable[[apsw.Connection], Any]) -> tuple[Any, Exception | None]:
+        self._connection.execute("savepoint member")
+        try:
+            value = work(self._connection)
+        except (apsw.FullError, apsw.IOError, apsw.CorruptError):
+            raise  # SQLite may have rolled the whole transaction back: the group fails together
+        except Exception as error:
+            if not self._connection.in_transaction:
+                raise
+            self._connection.execute("rollback to member")
+            self._connection.execute("release member")
+            return None, _translate(error)
+        self._connection.execute("release member")
+        return value, None
+
+
+def _translate(error: BaseException) -> Exception:
+    """The driver's errors as ours."""
+    match error:
+        case apsw.FullError():
+            return StoreFull("the disk under the database is full", remedy="free space; work resumes by itself")
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreUnavailable("another process holds the database", remedy="try again in a moment")
+        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
+            return WrongStore(
+                "the database cannot be written", remedy="check the owner, the mode and the mount of its folder"
+            )
+        case apsw.NotADBError() | apsw.CorruptError():
+            return WrongStore("the database file is damaged or not a database", remedy="restore a backup")
+        case apsw.IOError():
+            return StoreUnavailable(f"the disk answers with an error ({error})", remedy="check the disk")
+        case Exception():
+            return error
+        case _:
+            return StoreUnavailable("the writer was stopped", remedy="start the process again")
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """The driver's errors as ours, for what runs outside a group."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise _translate(error) from error

@@ -1,0 +1,105 @@
+"""Numbered migrations: applied once, in order, under a lock, and never edited afterwards (checksum).
+
+A database that is newer than the code, or whose applied migrations differ from the files, is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from ...model.errors import WrongStore
+
+_LEDGER = "create table if not exists schema_migrations (number integer primary key, name text not null, checksum text not null)"
+_LOCK = 7_316_884_021
+
+
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    number: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        """What the file said when it was applied."""
+        return hashlib.sha256(self.sql.encode()).hexdigest()[:32]
+
+
+def migrations(dialect: str) -> list[Migration]:
+    """All migrations of a dialect, in order."""
+    found = [
+        Migration(int(file.name[:4]), file.name.removesuffix(".sql"), file.read_text())
+        for file in (files(__package__) / dialect).iterdir()
+        if file.name.endswith(".sql")
+    ]
+    return sorted(found)
+
+
+def missing(dialect: str, applied: dict[int, tuple[str, str]], *, upgrade: bool) -> list[Migration]:
+    """What is still to be applied; refuses a database that this code cannot work with. Pure."""
+    known = {migration.number: migration for migration in migrations(dialect)}
+    for number, (name, checksum) in applied.items():
+        if number not in known:
+            raise WrongStore(
+                f"the database is newer than this program (it has migration {name})",
+                remedy="upgrade tidings, or restore the backup made before the upgrade",
+            )
+        if known[number].checksum != checksum:
+            raise WrongStore(
+                f"migration {name} was applied with other contents than this program has",
+                remedy="use the release that made this database, or restore a backup",
+            )
+    todo = [migration for number, migration in sorted(known.items()) if number not in applied]
+    if todo and applied and not upgrade:
+        raise WrongStore(
+            f"the database is older than this program ({len(todo)} migrations to apply)",
+            remedy="make a backup (tidings db backup), then run: tidings db upgrade",
+        )
+    return todo
+
+
+async def on_postgres(connection: Any, schema: str, *, upgrade: bool) -> list[str]:
+    """Bring a PostgreSQL schema up; an empty one is made, an old one only when asked."""
+    quoted = '"' + schema.replace('"', '""') + '"'
+    if await connection.fetchval("select to_regclass($1)", f"{quoted}.schema_migrations") is not None:
+        # The usual start: nothing to do, no lock taken.
+        if not missing("postgres", await _applied(connection), upgrade=upgrade):
+            return []
+    async with connection.transaction():
+        await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
+        await connection.execute(f"create schema if not exists {quoted}")
+        await connection.execute(_LEDGER)
+        todo = missing("postgres", await _applied(connection), upgrade=upgrade)
+        for migration in todo:
+            await connection.execute(migration.sql)
+            await connection.execute(
+                "insert into schema_migrations (number, name, checksum) values ($1, $2, $3)",
+                migration.number, migration.name, migration.checksum,
+            )  # fmt: skip
+        if todo:
+            await connection.execute("select tidings_history_partitions(tidings_now(), 7)")
+    return [migration.name for migration in todo]
+
+
+async def _applied(connection: Any) -> dict[int, tuple[str, str]]:
+    rows = await connection.fetch("select number, name, checksum from schema_migrations")
+    return {row["number"]: (row["name"], row["checksum"]) for row in rows}
+
+
+def on_sqlite(connection: Any, *, upgrade: bool) -> list[str]:
+    """Bring a SQLite file up, inside the transaction that the caller holds."""
+    for _ in connection.execute(_LEDGER):
+        pass
+    applied = {row[0]: (row[1], row[2]) for row in connection.execute("select number, name, checksum from schema_migrations")}
+    todo = missing("sqlite", applied, upgrade=upgrade)
+    for migration in todo:
+        for _ in connection.execute(migration.sql):
+            pass
+        connection.execute(
+            "insert into schema_migrations (number, name, checksum) values (?, ?, ?)",
+            (migration.number, migration.name, migration.checksum),
+        )
+    return [migration.name for migration in todo]

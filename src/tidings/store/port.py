@@ -1,0 +1,142 @@
+"""The store's port: three verbs in batches (enqueue, claim, settle), `start`, and named statements.
+
+Whatever belongs together is written together: `also` carries the domain's own statements into the same
+transaction. Both databases pass one contract suite; nothing above this line knows which one it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ..model.task import NewTask, NodeId, Settled, Task, TaskId, Transition
+
+Row = dict[str, Any]
+OrderKey = tuple[str, str]  # queue, order key
+
+
+class Step(NamedTuple):
+    """One named statement with its parameters, to be run inside a transaction of the store's."""
+
+    name: str
+    params: Mapping[str, Any]
+    only_if: int | None = None  # run only if that step, by its place, gave back rows
+
+
+class Rows(NamedTuple):
+    """The domain's own rows, one for each new task; the store puts the task's id in front of each."""
+
+    table: str
+    columns: tuple[str, ...]  # without the task's id, which is always the column `task`
+    values: Sequence[tuple[Any, ...]]
+
+
+class Once(NamedTuple):
+    """An idempotency key with what will be answered to it."""
+
+    scope: str
+    key: str
+    digest: str
+    answer: str
+    expires_at: int
+
+
+class Enqueued(NamedTuple):
+    """The new tasks' ids; or, when the key had been used before, what was answered then."""
+
+    ids: Sequence[TaskId]
+    earlier: Row | None = None  # digest, answer
+
+
+class Claimed(NamedTuple):
+    """What a claim brought: tasks in the order they should start, and those whose time ran out unclaimed."""
+
+    tasks: list[Task]
+    expired: list[Task]
+
+
+class NextDue(NamedTuple):
+    """The database's time, and when something can next be claimed (None: nothing waits)."""
+
+    now: int
+    at: int | None
+
+
+class Tally(NamedTuple):
+    """How many attempts of a queue ended in one way, and how long they took together."""
+
+    queue: str
+    what: str
+    n: int
+    ms: int
+
+
+class Wish(NamedTuple):
+    """What a node could start now."""
+
+    rooms: Mapping[str, int]  # free slots by queue
+    room: int  # free slots in all
+    fair: int = 0  # how many of them go to the oldest, whatever their priority
+    limited: frozenset[str] = frozenset()  # queues with a rate
+    probes: frozenset[str] = frozenset()  # half-open queues this node may try
+
+
+class Store(Protocol):
+    """Truth at rest."""
+
+    dialect: str
+    sole_worker: bool  # at most one process works on this database at a time
+
+    async def open(self, *, upgrade: bool = False) -> None:
+        """Connect and check that the schema is the one this code knows; an empty database is brought up."""
+
+    def may_work(self) -> bool:
+        """Whether this process may claim: always, or only while it holds the file's work lock."""
+
+    async def close(self) -> None:
+        """Let go of everything."""
+
+    async def read(self, name: str, **params: Any) -> list[Row]:
+        """Run a read statement."""
+
+    async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
+        """Run statements in one transaction; all or none."""
+
+    async def enqueue(
+        self,
+        tasks: Sequence[NewTask],
+        rows: Rows | None = None,
+        *,
+        once: Once | None = None,
+        also: Sequence[Step] = (),
+    ) -> Enqueued:
+        """Make tasks durable, together with the domain's rows."""
+
+    async def claim(self, node: NodeId, wish: Wish) -> Claimed:
+        """Take due tasks for a node: priority first, then earliest due."""
+
+    async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
+        """Write down that these are about to act; gives back those that are still ours."""
+
+    async def next_due(self, queues: Collection[str]) -> NextDue:
+        """When to look again."""
+
+    async def settle(
+        self,
+        node: NodeId,
+        moves: Sequence[Transition],
+        *,
+        keys: Collection[OrderKey] = (),
+        tally: Sequence[Tally] = (),
+        also: Sequence[Step] = (),
+    ) -> list[Settled]:
+        """Move claimed tasks on, and give the turn of each order key in `keys` to the next of its line."""
+
+    async def change(self, steps: Sequence[Step], *, keys: Collection[OrderKey]) -> list[list[Row]]:
+        """`write`, holding these order keys and passing their turn on."""
+
+    async def hint(self) -> None:
+        """Tell other processes that something is due at once. May be lost."""
+
+    def on_hint(self, wake: Callable[[], None]) -> None:
+        """Call `wake` when another process hints."""

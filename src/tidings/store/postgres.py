@@ -1,0 +1,434 @@
+"""The store on PostgreSQL: shared by any number of processes.
+
+Invariant: a claim takes rows with `skip locked`, and every settling statement names id, node and claim_no, so
+two processes never both believe that they hold a task. All times are the server's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+from ..model.errors import InProgress, StoreFull, StoreUnavailable, WrongStore
+from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
+from . import migrations
+from .pacing import Pace
+from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Row, Rows, Step, Tally, Wish
+from .statements import statements
+
+_CHANNEL = "tidings_wake"
+_TASK_COLUMNS = ("id", "tenant", "queue", "kind", "priority", "due_at", "changed_at", "order_key", "first_due",
+                 "head", "expires_at", "max_tries")  # fmt: skip
+# Plans are pinned to index scans: a queue's table is empty in one minute and full in the next, and
+# statistics lag behind. JIT would cost more than the statements it compiles.
+_SESSION = {"jit": "off", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+            "application_name": "tidings"}  # fmt: skip
+_LOST = (OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError,
+         asyncpg.AdminShutdownError, asyncpg.CrashShutdownError, asyncpg.TooManyConnectionsError,
+         asyncpg.QueryCanceledError, TimeoutError)  # fmt: skip
+
+
+class PostgresStore:
+    """`Store` on PostgreSQL 14 or newer."""
+
+    dialect = "postgres"
+    sole_worker = False
+
+    def __init__(
+        self, url: str, *, now: Callable[[], int] | None = None, connections: int = 10, patience: float = 10.0
+    ) -> None:
+        self._dsn, self.schema = _split(url)
+        self._now = now
+        self._size = connections
+        self._patience = patience
+        self._pool: asyncpg.Pool | None = None
+        self._listener: asyncpg.Connection | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._wake: Callable[[], None] = lambda: None
+        self._hinting: asyncio.Task[None] | None = None
+        self._sql = statements("postgres")
+
+    # -- life
+
+    async def open(self, *, upgrade: bool = False) -> None:
+        """Connect, read the server's settings back, and check or bring up the schema."""
+        with _translated():
+            self._pool = await asyncpg.create_pool(
+                self._dsn, min_size=0, init_size=1, max_size=self._size, reset=_no_reset, command_timeout=self._patience,
+                timeout=5, server_settings={**_SESSION, "search_path": self.schema},
+                max_inactive_connection_lifetime=300,
+            )  # fmt: skip
+            try:
+                async with self._pool.acquire() as connection:
+                    await _refuse_unsafe(connection)
+                    await migrations.on_postgres(connection, self.schema, upgrade=upgrade)
+            except BaseException:
+                await self.close()
+                raise
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for task in (self._listening, self._hinting):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        self._listening = self._hinting = None
+        if self._pool is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(5):
+                    await self._pool.close()
+            self._pool.terminate()
+            self._pool = None
+
+    def may_work(self) -> bool:
+        """Any number of processes may work on one PostgreSQL."""
+        return True
+
+    # -- statements
+
+    async def read(self, name: str, **params: Any) -> list[Row]:
+        """Run a read statement."""
+        return (await self.write([Step(name, params)]))[0]
+
+    async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
+        """Run statements in one transaction."""
+        async with self._connection() as connection:
+            if len(steps) == 1:
+                return [await self._run(connection, steps[0])]
+            async with connection.transaction():
+                return await self._run_all(connection, steps)
+
+    async def change(self, steps: Sequence[Step], *, keys: Collection[OrderKey]) -> list[list[Row]]:
+        """`write`, holding these order keys and passing their turn on."""
+        async with self._connection() as connection, connection.transaction():
+            await self._hold(connection, keys)
+            done = await self._run_all(connection, steps)
+            await self._pass_turn(connection, keys, demote=True)
+            return done
+
+    async def _run_all(self, connection: asyncpg.Connection, steps: Sequence[Step]) -> list[list[Row]]:
+        done: list[list[Row]] = []
+        for step in steps:
+            wanted = step.only_if is None or done[step.only_if]
+            done.append(await self._run(connection, step) if wanted else [])
+        return done
+
+    async def _run(self, connection: asyncpg.Connection, step: Step) -> list[Row]:
+        statement = self._sql[step.name]
+        rows = await connection.fetch(statement.sql, *statement.bind({"now": self._time(), **step.params}))
+        return [dict(row) for row in rows]
+
+    # -- the three verbs
+
+    async def enqueue(
+        self,
+        tasks: Sequence[NewTask],
+        rows: Rows | None = None,
+        *,
+        once: Once | None = None,
+        also: Sequence[Step] = (),
+    ) -> Enqueued:
+        """COPY tasks and the domain's rows in one transaction."""
+        keys = {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
+        async with self._connection() as connection, connection.transaction():
+            if once is not None:
+                earlier = await self._used(connection, once)
+                if earlier is not None:
+                    return Enqueued((), earlier)
+            if keys:
+                await self._hold(connection, keys)
+            taken = await connection.fetch(self._sql["take_ids"].sql, self._time(), len(tasks))
+            ids = [row[0] for row in taken]
+            at = taken[0][1] if taken else 0
+            await connection.copy_records_to_table(
+                "tasks", columns=_TASK_COLUMNS, schema_name=self.schema,
+                records=[
+                    (id_, t.tenant, t.queue, t.kind, t.priority, t.due_at, at, t.order_key,
+                     None if t.order_key is None else t.due_at, t.order_key is None, t.expires_at, t.max_tries)
+                    for id_, t in zip(ids, tasks, strict=True)
+                ],
+            )  # fmt: skip
+            if rows is not None:
+                await connection.copy_records_to_table(
+                    rows.table, columns=("task", *rows.columns), schema_name=self.schema,
+                    records=[(id_, *values) for id_, values in zip(ids, rows.values, strict=True)],
+                )  # fmt: skip
+            await self._pass_turn(connection, keys, demote=True)
+            await self._run_all(connection, also)
+            if once is not None:
+                await self._run(connection, Step("key_keep", once._asdict()))
+            return Enqueued(ids)
+
+    async def _used(self, connection: asyncpg.Connection, once: Once) -> Row | None:
+        """What this key was answered before; a twin still under way is refused at once."""
+        if not await connection.fetchval(self._sql["try_lock"].sql, f"{once.scope}\x01{once.key}"):
+            raise InProgress(f"a call with the key {once.key!r} is under way", remedy="repeat it in a second")
+        found = await self._run(connection, Step("key_find", {"scope": once.scope, "key": once.key}))
+        return found[0] if found else None
+
+    async def claim(self, node: NodeId, wish: Wish) -> Claimed:
+        """One statement; two more and a transaction only where a queue has a rate."""
+        async with self._connection() as connection:
+            if not wish.limited & wish.rooms.keys():
+                return await self._claim(connection, node, wish, wish.rooms)
+            async with connection.transaction():
+                return await self._claim_paced(connection, node, wish)
+
+    async def _claim(
+        self, connection: asyncpg.Connection, node: NodeId, wish: Wish, rooms: dict[str, int] | Any
+    ) -> Claimed:
+        statement = self._sql["claim"]
+        rows = await connection.fetch(
+            statement.sql,
+            *statement.bind({
+                "now": self._time(), "node": node, "room": wish.room, "fair": wish.fair,
+                "queues": list(rooms), "rooms": list(rooms.values()), "probes": list(wish.probes),
+            }),
+        )  # fmt: skip
+        tasks = [Task(*row[:14]) for row in rows]
+        tasks.sort(key=_start_order)
+        if tasks and tasks[0].claim_no < 0 or any(task.claim_no < 0 for task in tasks):
+            return Claimed([t for t in tasks if t.claim_no >= 0], [t for t in tasks if t.claim_no < 0])
+        return Claimed(tasks, [])
+
+    async def _claim_paced(self, connection: asyncpg.Connection, node: NodeId, wish: Wish) -> Claimed:
+        statement = self._sql["limit_hold"]
+        held = await connection.fetch(
+            statement.sql, *statement.bind({"now": self._time(), "queues": sorted(wish.limited)})
+        )
+        rooms = dict(wish.rooms)
+        paces = {row["queue"]: Pace(row["interval"], row["next_at"]) for row in held}
+        at = held[0]["now"] if held else 0
+        for queue, pace in paces.items():
+            if queue in rooms:
+                rooms[queue] = min(rooms[queue], pace.allowance(at))
+        claimed = await self._claim(connection, node, wish, {q: n for q, n in rooms.items() if n > 0})
+        tasks: list[Task] = []
+        reserved: dict[str, Iterator[int]] = {}
+        for queue, pace in paces.items():
+            count = sum(task.queue == queue for task in claimed.tasks)
+            if count:
+                instants, free = pace.instants(at, count)
+                reserved[queue] = iter(instants)
+                await self._run(connection, Step("limit_take", {"queue": queue, "next_at": free}))
+        for task in claimed.tasks:
+            tasks.append(task._replace(start_at=next(reserved[task.queue])) if task.queue in reserved else task)
+        return Claimed(tasks, claimed.expired)
+
+    async def next_due(self, queues: Collection[str]) -> NextDue:
+        """When something on these queues can next be claimed."""
+        async with self._connection() as connection:
+            statement = self._sql["next_due"]
+            row = await connection.fetchrow(
+                statement.sql, *statement.bind({"now": self._time(), "queues": list(queues)})
+            )
+            return NextDue(row["now"], row["next_at"])
+
+    async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
+        """Write down that these are about to act."""
+        async with self._connection() as connection:
+            statement = self._sql["start"]
+            rows = await connection.fetch(
+                statement.sql,
+                *statement.bind({
+                    "now": self._time(), "node": node,
+                    "ids": [task.id for task in tasks], "claims": [task.claim_no for task in tasks],
+                }),
+            )  # fmt: skip
+            return {row[0] for row in rows}
+
+    async def settle(
+        self,
+        node: NodeId,
+        moves: Sequence[Transition],
+        *,
+        keys: Collection[OrderKey] = (),
+        tally: Sequence[Tally] = (),
+        also: Sequence[Step] = (),
+    ) -> list[Settled]:
+        """One statement in the common case; a transaction where order keys or other statements take part."""
+        plain = [move for move in moves if _is_plain(move)]
+        rest = [move for move in moves if not _is_plain(move)]
+        async with self._connection() as connection:
+            if not keys and not also and not (plain and rest):
+                kept = await self._settle_some(connection, node, plain, rest, tally)
+            else:
+                async with connection.transaction():
+                    await self._hold(connection, keys)
+                    kept = await self._settle_some(connection, node, plain, rest, tally)
+                    await self._run_all(connection, also)
+                    await self._pass_turn(connection, keys, demote=False)
+            lost = [move for move in moves if move.id not in kept]
+            for move in lost:
+                if await self._was_ours(connection, move):
+                    kept[move.id] = move.to
+        return [_verdict(move, kept.get(move.id)) for move in moves]
+
+    async def _settle_some(
+        self,
+        connection: asyncpg.Connection,
+        node: NodeId,
+        plain: Sequence[Transition],
+        rest: Sequence[Transition],
+        tally: Sequence[Tally],
+    ) -> dict[TaskId, str]:
+        kept: dict[TaskId, str] = {}
+        counts: dict[str, Any] = {"now": self._time(), "node": node, **_tally_arrays(tally)}
+        if plain or not rest:
+            statement = self._sql["settle_done"]
+            rows = await connection.fetch(
+                statement.sql,
+                *statement.bind({**counts, "ids": [m[0] for m in plain], "claims": [m[1] for m in plain]}),
+            )
+            kept = {row[0]: State.DONE for row in rows}
+            counts.update(_tally_arrays(()))
+        if rest:
+            statement = self._sql["settle"]
+            arrays = dict(zip(_MOVE_ARRAYS, map(list, zip(*rest, strict=True)), strict=True))
+            rows = await connection.fetch(statement.sql, *statement.bind({**counts, **arrays}))
+            kept.update({row[0]: row[1] for row in rows})
+        return kept
+
+    async def _was_ours(self, connection: asyncpg.Connection, move: Transition) -> bool:
+        """Whether this very claim had been settled as done already: the answer to that commit was lost."""
+        if move.to is not State.DONE:
+            return False
+        row = await connection.fetchrow(self._sql["task_look"].sql, move.id)
+        return row is not None and row["state"] == State.DONE and row["claim_no"] == move.claim_no
+
+    async def _hold(self, connection: asyncpg.Connection, keys: Collection[OrderKey]) -> None:
+        if keys:
+            statement = self._sql["lock_keys"]
+            names = {"queues": [k[0] for k in keys], "order_keys": [k[1] for k in keys]}
+            await connection.fetch(statement.sql, *statement.bind(names))
+
+    async def _pass_turn(
+        self, connection: asyncpg.Connection, keys: Collection[OrderKey], *, demote: bool
+    ) -> None:
+        for name in ("demote", "promote") if demote else ("promote",):
+            if keys:
+                statement = self._sql[name]
+                await connection.executemany(
+                    statement.sql, [statement.bind({"queue": q, "order_key": k}) for q, k in sorted(keys)]
+                )
+
+    # -- hints
+
+    async def hint(self) -> None:
+        """NOTIFY on a connection of its own after the commit, at most once in 5 ms."""
+        if self._hinting is None or self._hinting.done():
+            self._hinting = asyncio.create_task(self._notify())
+
+    async def _notify(self) -> None:
+        await asyncio.sleep(0.005)
+        with contextlib.suppress(StoreUnavailable, StoreFull):
+            async with self._connection() as connection:
+                await connection.execute(f"notify {_CHANNEL}")
+
+    def on_hint(self, wake: Callable[[], None]) -> None:
+        """Listen on a connection of its own; a lost one is replaced, for polling alone is correct meanwhile."""
+        self._wake = wake
+        if self._listening is None:
+            self._listening = asyncio.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        while True:
+            with contextlib.suppress(*_LOST, asyncpg.PostgresError):
+                connection = await asyncpg.connect(self._dsn, timeout=5, server_settings={"application_name": "tidings wake"})
+                try:
+                    gone = asyncio.Event()
+                    connection.add_termination_listener(lambda _c, gone=gone: gone.set())
+                    await connection.add_listener(_CHANNEL, lambda *_: self._wake())
+                    self._wake()
+                    await gone.wait()
+                finally:
+                    connection.terminate()
+            await asyncio.sleep(1)
+
+    # -- plumbing
+
+    def _time(self) -> int | None:
+        return None if self._now is None else self._now()
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+        if self._pool is None:
+            raise StoreUnavailable("the database is not open", remedy="open the store first")
+        with _translated():
+            async with self._pool.acquire(timeout=self._patience) as connection:
+                yield connection
+
+
+_MOVE_ARRAYS = ("ids", "claims", "states", "tries", "dues", "categories", "details", "unknowns", "throttles", "crashes")
+
+
+def _is_plain(move: Transition) -> bool:
+    """Done with nothing to add: the cheap statement can settle it."""
+    return move.to is State.DONE and move.detail is None and not move.unknown
+
+
+def _verdict(move: Transition, state: str | None) -> Settled:
+    if state is None:
+        return Settled.CLAIM_LOST
+    return Settled.KEPT if state == move.to else Settled.CANCELLED
+
+
+def _start_order(task: Task) -> tuple[int, int, int]:
+    return (task.priority, task.due_at, task.id)
+
+
+def _tally_arrays(tally: Sequence[Tally]) -> dict[str, list[Any]]:
+    return {
+        "t_queues": [t.queue for t in tally],
+        "t_whats": [t.what for t in tally],
+        "t_ns": [t.n for t in tally],
+        "t_mss": [t.ms for t in tally],
+    }
+
+
+def _split(url: str) -> tuple[str, str]:
+    """The driver's URL, and the schema that ours may name in `?schema=`."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    schema = query.pop("schema", "tidings")
+    return urlunsplit(parts._replace(query=urlencode(query))), schema
+
+
+async def _no_reset(_connection: asyncpg.Connection) -> None:
+    """Nothing to reset: no session state is ever changed, and a round trip per use would be paid for it."""
+
+
+async def _refuse_unsafe(connection: asyncpg.Connection) -> None:
+    """Durability is decided by the server's settings, so they are read back."""
+    if connection.get_server_version().major < 14:
+        raise WrongStore("this PostgreSQL is older than 14", remedy="upgrade the server to PostgreSQL 14 or newer")
+    for name in ("fsync", "full_page_writes", "synchronous_commit"):
+        if await connection.fetchval("select current_setting($1)", name) == "off":
+            raise WrongStore(
+                f"PostgreSQL runs with {name} = off, which loses accepted messages in a power cut",
+                remedy=f"set {name} = on (ALTER SYSTEM SET {name} = on, then reload)",
+            )
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """The driver's errors as ours."""
+    try:
+        yield
+    except asyncpg.DiskFullError as error:
+        raise StoreFull("the database's disk is full", remedy="free space; work resumes by itself") from error
+    except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError) as error:
+        raise WrongStore(f"PostgreSQL refused the connection: {error}", remedy="check the database URL") from error
+    except asyncpg.ReadOnlySQLTransactionError as error:
+        raise WrongStore("this PostgreSQL is read-only", remedy="point the database URL at the primary") from error
+    except _LOST as error:
+        raise StoreUnavailable(
+            f"PostgreSQL does not answer ({type(error).__name__}: {error})",
+            remedy="check that the server runs and the database URL is right",
+        ) from error

@@ -1,0 +1,5 @@
+-- Evidence of sending (a late result, a receipt): what waits or is in doubt was done after all.
+-- A failure that was certain (not unknown) stays a failure.
+update tasks set state = 'done', category = null, changed_at = coalesce(cast(:now as bigint), tidings_now())
+where id = :id and (state = 'pending' or (state = 'failed' and unknown)) and state = :expected
+returning id, tries, queue, order_key, changed_at

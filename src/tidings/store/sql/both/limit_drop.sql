@@ -1,0 +1,2 @@
+-- A queue without a rate has no row.
+delete from limits where queue = :queue

@@ -1,0 +1,2 @@
+-- Every node that may still hold tasks.
+select id, name, state, beat, started_at, seen_at, info from nodes where state <> 'gone' order by id

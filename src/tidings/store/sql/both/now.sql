@@ -1,0 +1,2 @@
+-- The database's time.
+select coalesce(cast(:now as bigint), tidings_now()) as now

@@ -1,0 +1,2 @@
+-- Forget old counts.
+delete from tallies where at < :before

@@ -1,0 +1,2 @@
+-- Stop starting anything on this queue, until a person resumes it.
+update queues set paused = true, pause_reason = :reason where name = :name returning name

@@ -1,0 +1,2 @@
+-- Drop whole days of history. Own file: partitions.
+select tidings_history_drop(:before) as dropped

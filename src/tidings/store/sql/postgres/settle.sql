@@ -1,0 +1,24 @@
+-- Move claimed tasks on; a row whose claim is no longer ours does not change and does not come back.
+-- Own file: arrays.
+with given as (
+  select * from unnest(:ids::bigint[], :claims::int[], :states::text[], :tries::smallint[], :dues::bigint[],
+    :categories::text[], :details::text[], :unknowns::bool[], :throttles::smallint[], :crashes::smallint[])
+    as g(id, claim_no, state, tries, due_at, category, detail, unknown, throttles, crashes)
+), kept as (
+  update tasks t set
+    state = case when g.state = 'pending' and t.cancel_asked then 'cancelled' else g.state end,
+    tries = g.tries, throttles = g.throttles, crashes = g.crashes, due_at = coalesce(g.due_at, t.due_at),
+    category = g.category, unknown = t.unknown or g.unknown, node = null,
+    changed_at = coalesce(:now::bigint, tidings_now())
+  from given g
+  where t.id = g.id and t.state = 'processing' and t.node = :node and t.claim_no = g.claim_no
+  returning t.id, t.state, t.tries, g.category, g.detail, t.changed_at
+), told as (
+  insert into history (task, origin, state, try, node, category, detail, at)
+  select id, 'processing', state, tries, :node, category, detail, changed_at from kept
+), tallied as (
+  insert into tallies (at, queue, what, n, ms)
+  select coalesce(:now::bigint, tidings_now()) / 60000000 * 60000000, c.queue, c.what, c.n, c.ms
+  from unnest(:t_queues::text[], :t_whats::text[], :t_ns::int[], :t_mss::bigint[]) c(queue, what, n, ms)
+)
+select id, state from kept

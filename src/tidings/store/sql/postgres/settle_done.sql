@@ -1,0 +1,15 @@
+-- The common case of settle: done, nothing to add. Own file: arrays; half the cost of the general one.
+with kept as (
+  update tasks t set state = 'done', category = null, node = null, changed_at = coalesce(:now::bigint, tidings_now())
+  from unnest(:ids::bigint[], :claims::int[]) g(id, claim_no)
+  where t.id = g.id and t.state = 'processing' and t.node = :node and t.claim_no = g.claim_no
+  returning t.id, t.tries, t.changed_at
+), told as (
+  insert into history (task, origin, state, try, node, at)
+  select id, 'processing', 'done', tries, :node, changed_at from kept
+), tallied as (
+  insert into tallies (at, queue, what, n, ms)
+  select coalesce(:now::bigint, tidings_now()) / 60000000 * 60000000, c.queue, c.what, c.n, c.ms
+  from unnest(:t_queues::text[], :t_whats::text[], :t_ns::int[], :t_mss::bigint[]) c(queue, what, n, ms)
+)
+select id from kept

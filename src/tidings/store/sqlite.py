@@ -1,0 +1,411 @@
+"""The store on SQLite: one file, one working process, any number that accept and read.
+
+Invariant: WAL with synchronous FULL, and every acknowledgement after its COMMIT. The process that holds the
+file's work lock is the only one that claims; when it dies the kernel frees the lock, and the next one takes over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from ..model.errors import WrongStore
+from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
+from . import migrations
+from .choice import Candidate, choose
+from .files import FileLock, WakeSocket, refuse_remote
+from .groups import GroupWriter, translated
+from .pacing import Pace
+from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Row, Rows, Step, Tally, Wish
+from .statements import Statement, statements
+
+
+class SqliteStore:
+    """`Store` on one SQLite file."""
+
+    dialect = "sqlite"
+    sole_worker = True
+
+    def __init__(
+        self, path: Path, *, now: Callable[[], int], inline: bool = False, patience: float = 10.0
+    ) -> None:
+        self.path = path
+        self._now = now
+        self._inline = inline
+        self._patience = patience
+        self._sql = statements("sqlite")
+        self._work = FileLock(path.with_name(path.name + ".work"))
+        self._socket: WakeSocket | None = None
+        self._writer: GroupWriter | None = None
+        self._connection: apsw.Connection | None = None
+        self._reader: apsw.Connection | None = None
+        self._watched: int | None = None
+
+    # -- life
+
+    async def open(self, *, upgrade: bool = False) -> None:
+        """Open the file, bring up an empty one, check the schema and the durability settings."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WrongStore(
+                f"the folder {self.path.parent} cannot be made ({error.strerror})",
+                remedy="choose another place with --database sqlite:///path, or mend its permissions",
+            ) from error
+        refuse_remote(self.path.parent)
+        if not os.access(self.path.parent, os.W_OK) or (self.path.exists() and not os.access(self.path, os.W_OK)):
+            raise WrongStore(
+                f"{self.path} cannot be written",
+                remedy="check the owner, the mode and the mount of its folder, or choose another --database",
+            )
+        with translated():
+            self._connection = self._connect()
+            self._writer = GroupWriter(self._connection, inline=self._inline, patience=self._patience)
+            self._connection.setbusytimeout(5000)
+            with self._connection:
+                self._connection.execute("begin immediate") if not self._connection.in_transaction else None
+                migrations.on_sqlite(self._connection, upgrade=upgrade)
+            self._connection.setbusytimeout(0 if not self._inline else 5000)
+            self._reader = self._connect()
+            self._reader.setbusytimeout(5000)
+            if self.path.stat().st_mode & 0o077:
+                self.path.chmod(0o600)
+        self._socket = WakeSocket(self.path.with_name(self.path.name + ".wake"))
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path))
+        connection.setbusytimeout(5000)
+        for pragma, wanted in (("journal_mode=wal", "wal"), ("synchronous=full", None), ("cache_size=-65536", None),
+                               ("foreign_keys=on", None), ("wal_autocheckpoint=4000", None)):  # fmt: skip
+            answer = list(connection.execute(f"pragma {pragma}"))
+            if wanted is not None and answer[0][0] != wanted:
+                raise WrongStore(f"SQLite refuses {pragma} here", remedy="use a local disk")
+        if next(iter(connection.execute("pragma synchronous")))[0] != 2:
+            raise WrongStore("SQLite does not keep synchronous=FULL", remedy="use a local disk")
+        connection.create_scalar_function("tidings_now", lambda: self._now(), 0)
+        return connection
+
+    async def close(self) -> None:
+        """Finish the last group, then close."""
+        if self._watched is not None:
+            asyncio.get_running_loop().remove_reader(self._watched)
+            self._watched = None
+        if self._writer is not None:
+            await self._writer.close()
+        for connection in (self._reader, self._connection):
+            if connection is not None:
+                connection.close()
+        if self._socket is not None:
+            self._socket.close()
+        self._writer = self._connection = self._reader = self._socket = None
+        self._work.free()
+
+    def may_work(self) -> bool:
+        """Take the file's work lock if it is free."""
+        return self._work.take()
+
+    # -- statements
+
+    async def read(self, name: str, **params: Any) -> list[Row]:
+        """Run a read statement on the reading connection."""
+        assert self._reader is not None
+        with translated():
+            return self._rows(self._reader, self._sql[name], params)
+
+    async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
+        """Run statements in one transaction."""
+        answer: list[list[Row]] = await self._run(lambda connection: self._run_all(connection, steps))
+        return answer
+
+    async def change(self, steps: Sequence[Step], *, keys: Collection[OrderKey]) -> list[list[Row]]:
+        """`write`, passing the turn of these order keys on."""
+
+        def work(connection: apsw.Connection) -> list[list[Row]]:
+            done = self._run_all(connection, steps)
+            self._pass_turn(connection, keys, demote=True)
+            return done
+
+        answer: list[list[Row]] = await self._run(work)
+        return answer
+
+    def _run_all(self, connection: apsw.Connection, steps: Sequence[Step]) -> list[list[Row]]:
+        done: list[list[Row]] = []
+        for step in steps:
+            wanted = step.only_if is None or done[step.only_if]
+            done.append(self._rows(connection, self._sql[step.name], step.params) if wanted else [])
+        return done
+
+    def _rows(self, connection: apsw.Connection, statement: Statement, params: Mapping[str, Any]) -> list[Row]:
+        cursor = connection.execute(statement.sql, statement.bind({"now": self._now(), **params}))
+        try:
+            names = [column[0] for column in cursor.get_description()]
+        except apsw.ExecutionCompleteError:  # no rows
+            return []
+        return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    async def _run(self, work: Callable[[apsw.Connection], Any]) -> Any:
+        assert self._writer is not None
+        return await self._writer.run(work)
+
+    # -- the three verbs
+
+    async def enqueue(
+        self,
+        tasks: Sequence[NewTask],
+        rows: Rows | None = None,
+        *,
+        once: Once | None = None,
+        also: Sequence[Step] = (),
+    ) -> Enqueued:
+        """Insert tasks and the domain's rows in one transaction."""
+
+        def work(connection: apsw.Connection) -> Enqueued:
+            if once is not None:
+                used = {"scope": once.scope, "key": once.key}
+                earlier = self._rows(connection, self._sql["key_find"], used)
+                if earlier:
+                    return Enqueued((), earlier[0])
+            now = self._now()
+            last = connection.execute(self._sql["last_id"].sql).fetchall()
+            first = (last[0][0] if last else 0) + 1
+            ids = [TaskId(id_) for id_ in range(first, first + len(tasks))]
+            connection.executemany(
+                self._sql["enqueue_one"].sql,
+                [
+                    (id_, t.tenant, t.queue, t.kind, t.priority, t.due_at, now, t.order_key,
+                     None if t.order_key is None else t.due_at, t.order_key is None, t.expires_at, t.max_tries)
+                    for id_, t in zip(ids, tasks, strict=True)
+                ],
+            )  # fmt: skip
+            if rows is not None:
+                connection.executemany(
+                    _insert(rows), [(id_, *values) for id_, values in zip(ids, rows.values, strict=True)]
+                )
+            keys = {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
+            self._pass_turn(connection, keys, demote=True)
+            self._run_all(connection, also)
+            if once is not None:
+                self._rows(connection, self._sql["key_keep"], once._asdict())
+            return Enqueued(ids)
+
+        answer: Enqueued = await self._run(work)
+        return answer
+
+    async def claim(self, node: NodeId, wish: Wish) -> Claimed:
+        """Look at each queue's and priority's earliest, then claim row by row in the writer's transaction."""
+
+        def work(connection: apsw.Connection) -> Claimed:
+            now = self._now()
+            rooms = self._open_rooms(connection, wish, now)
+            paces = self._held_paces(connection, wish, rooms, now)
+            near = self._near(connection, rooms, wish.room, now)
+            if len({row[3:6:2] for row in near}) > 1:
+                chosen = choose([Candidate(r[5], r[0], r[1], r[3]) for r in near], rooms, wish.room, wish.fair)
+                taken = {candidate.id for candidate in chosen}
+                near = sorted((r for r in near if r[1] in taken), key=lambda r: (r[5], r[0], r[1]))
+            late = [row for row in near if row[12] is not None and row[12] <= now]
+            due = [row for row in near if row[12] is None or row[12] > now] if late else near
+            connection.executemany(self._sql["claim_one"].sql, [(node, now, row[1]) for row in due])
+            connection.executemany(
+                self._sql["record"].sql,
+                [(row[1], "pending", "processing", row[6] + 1, node, None, None, now) for row in due],
+            )
+            tasks = [
+                Task(r[1], r[2], r[3], r[4], r[5], r[0], r[6] + 1, r[7], r[8] + 1, r[9], bool(r[10]), r[11], r[12], r[13])
+                for r in due
+            ]  # fmt: skip
+            if paces:
+                tasks = self._reserve(connection, paces, tasks, now)
+            expired = [
+                Task(r[1], r[2], r[3], r[4], r[5], r[0], r[6], r[7], -1, r[9], bool(r[10]), r[11], r[12], r[13])
+                for r in late
+            ]  # fmt: skip
+            return Claimed(tasks, expired)
+
+        answer: Claimed = await self._run(work)
+        return answer
+
+    def _open_rooms(self, connection: apsw.Connection, wish: Wish, now: int) -> dict[str, int]:
+        rooms: dict[str, int] = {}
+        for row in self._rows(connection, self._sql["queue_list"], {}):
+            name = row["name"]
+            if name not in wish.rooms or row["paused"] or (row["parked_until"] or 0) > now:
+                continue
+            if row["opened_at"] is None or name in wish.probes:
+                rooms[name] = wish.rooms[name]
+        return rooms
+
+    def _held_paces(
+        self, connection: apsw.Connection, wish: Wish, rooms: dict[str, int], now: int
+    ) -> dict[str, Pace]:
+        paces: dict[str, Pace] = {}
+        for queue in wish.limited & rooms.keys():
+            for row in self._rows(connection, self._sql["limit_hold"], {"queue": queue}):
+                paces[queue] = Pace(row["interval"], row["next_at"])
+                rooms[queue] = min(rooms[queue], paces[queue].allowance(now))
+        return paces
+
+    def _near(self, connection: apsw.Connection, rooms: Mapping[str, int], room: int, now: int) -> list[Any]:
+        heads, near = self._sql["heads"].sql, self._sql["near"].sql
+        found: list[Any] = []
+        for queue, free in rooms.items():
+            after = -1
+            while free > 0 and (head := connection.execute(heads, (queue, after)).fetchone()) is not None:
+                after = head[0]
+                if head[1] <= now:
+                    found += connection.execute(near, (queue, after, now, min(free, room))).fetchall()
+        return found
+
+    def _reserve(
+        self, connection: apsw.Connection, paces: Mapping[str, Pace], tasks: list[Task], now: int
+    ) -> list[Task]:
+        reserved = {}
+        for queue, pace in paces.items():
+            count = sum(task.queue == queue for task in tasks)
+            instants, free = pace.instants(now, count)
+            reserved[queue] = iter(instants)
+            if count:
+                self._rows(connection, self._sql["limit_take"], {"queue": queue, "next_at": free})
+        return [t._replace(start_at=next(reserved[t.queue])) if t.queue in reserved else t for t in tasks]
+
+    async def next_due(self, queues: Collection[str]) -> NextDue:
+        """When something on these queues can next be claimed."""
+        assert self._reader is not None
+        now, heads = self._now(), self._sql["heads"].sql
+        earliest: int | None = None
+        with translated():
+            for row in self._rows(self._reader, self._sql["queue_list"], {}):
+                parked = row["parked_until"] or 0
+                if row["name"] not in queues or row["paused"] or (row["opened_at"] is not None and parked <= now):
+                    continue
+                paced = 0 if row["next_at"] is None else row["next_at"] - 250_000
+                after = -1
+                while (head := self._reader.execute(heads, (row["name"], after)).fetchone()) is not None:
+                    after = head[0]
+                    at = max(head[1], parked, paced)
+                    earliest = at if earliest is None else min(earliest, at)
+        return NextDue(now, earliest)
+
+    async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
+        """Write down that these are about to act."""
+
+        def work(connection: apsw.Connection) -> set[TaskId]:
+            now, sql = self._now(), self._sql["start_one"].sql
+            return {
+                task.id
+                for task in tasks
+                if connection.execute(sql, (now, task.id, node, task.claim_no)).fetchall()
+            }
+
+        answer: set[TaskId] = await self._run(work)
+        return answer
+
+    async def settle(
+        self,
+        node: NodeId,
+        moves: Sequence[Transition],
+        *,
+        keys: Collection[OrderKey] = (),
+        tally: Sequence[Tally] = (),
+        also: Sequence[Step] = (),
+    ) -> list[Settled]:
+        """Move claimed tasks on, in one transaction."""
+
+        def work(connection: apsw.Connection) -> list[Settled]:
+            now = self._now()
+            answers = self._settle_plain(connection, node, moves, now) or [
+                self._settle_one(connection, node, move, now) for move in moves
+            ]
+            connection.executemany(
+                self._sql["tally_add"].sql, [(now, count.queue, count.what, count.n, count.ms) for count in tally]
+            )
+            self._run_all(connection, also)
+            self._pass_turn(connection, keys, demote=False)
+            return answers
+
+        answer: list[Settled] = await self._run(work)
+        return answer
+
+    def _settle_plain(
+        self, connection: apsw.Connection, node: NodeId, moves: Sequence[Transition], now: int
+    ) -> list[Settled] | None:
+        """The common case in two bulk calls; None when some move is not plain or some claim is lost."""
+        if any(m.to is not State.DONE or m.detail is not None or m.unknown for m in moves):
+            return None
+        before = connection.total_changes()
+        connection.execute("savepoint plain")
+        connection.executemany(self._sql["settle_done_one"].sql, [(now, m.id, node, m.claim_no) for m in moves])
+        if connection.total_changes() - before != len(moves):
+            connection.execute("rollback to plain")
+            connection.execute("release plain")
+            return None
+        connection.execute("release plain")
+        connection.executemany(
+            self._sql["record"].sql,
+            [(m.id, "processing", "done", m.tries, node, None, None, now) for m in moves],
+        )
+        return [Settled.KEPT] * len(moves)
+
+    def _settle_one(self, connection: apsw.Connection, node: NodeId, move: Transition, now: int) -> Settled:
+        statement = self._sql["settle_one"]
+        params = {**move._asdict(), "state": move.to.value, "node": node, "now": now}
+        row = connection.execute(statement.sql, statement.bind(params)).fetchone()
+        if row is None:
+            look = self._rows(connection, self._sql["task_look"], {"id": move.id})
+            ours = look and look[0]["state"] == State.DONE == move.to and look[0]["claim_no"] == move.claim_no
+            return Settled.KEPT if ours else Settled.CLAIM_LOST
+        connection.execute(
+            self._sql["record"].sql,
+            (move.id, "processing", row[1], move.tries, node, move.category, move.detail, now),
+        )
+        return Settled.KEPT if row[1] == move.to else Settled.CANCELLED
+
+    def _pass_turn(self, connection: apsw.Connection, keys: Collection[OrderKey], *, demote: bool) -> None:
+        for name in ("demote", "promote") if demote else ("promote",):
+            for queue, key in keys:
+                connection.execute(self._sql[name].sql, (queue, key)).fetchall()
+
+    # -- hints
+
+    async def hint(self) -> None:
+        """One datagram to the working process."""
+        if self._socket is not None:
+            self._socket.send()
+
+    def on_hint(self, wake: Callable[[], None]) -> None:
+        """Receive hints; only the working process does."""
+        assert self._socket is not None
+        descriptor = self._socket.listen(wake)
+        if descriptor is not None and self._watched is None:
+            self._watched = descriptor
+            asyncio.get_running_loop().add_reader(descriptor, self._hinted, wake)
+
+    def _hinted(self, wake: Callable[[], None]) -> None:
+        if self._socket is not None:
+            self._socket.drain()
+        wake()
+
+    async def backup(self, target: Path) -> None:
+        """A consistent copy while everything goes on."""
+        assert self._reader is not None
+        with translated():
+            destination = apsw.Connection(str(target))
+            try:
+                with destination.backup("main", self._reader, "main") as copy:
+                    while not copy.done:
+                        copy.step(1000)
+                        await asyncio.sleep(0)
+            finally:
+                destination.close()
+
+
+def _insert(rows: Rows) -> str:
+    """The one place that composes SQL: names come from the domain's code, never from a caller."""
+    columns = ("task", *rows.columns)
+    marks = ", ".join("?" * len(columns))
+    return f"insert into {rows.table} ({', '.join(columns)}) values ({marks})"

