@@ -40,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             scratch=Path(folder),
             sizes=QUICK if options.quick else FULL,
             rounds=options.runs or (1 if options.quick else 5),
+            patience=options.patience,
             peer_python=options.peer_python,
         )
         machine = _machine(setting)
@@ -66,6 +67,9 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", type=_words, default=list(MEASURES), help=f"of {','.join(MEASURES)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, one run: a smoke test")
     parser.add_argument("--runs", type=int, help="interleaved rounds (default 5)")
+    parser.add_argument(
+        "--patience", type=float, default=15, help="most seconds to wait for a quiet machine before each run"
+    )
     parser.add_argument("--scratch", help="folder for SQLite files; on a real disk (default: the system's)")
     parser.add_argument(
         "--peer-python",

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .calls import MeasurementFailed
-from .noise import Noise
+from .noise import Noise, wait_for_quiet
 
 Measurement = Callable[[], dict[str, Any]]
 
@@ -40,12 +40,16 @@ class Series:
         return round(statistics.median(self.foreign), 2) if self.foreign else None
 
 
-def contest(contestants: Mapping[str, Measurement], rounds: int = 1) -> dict[str, Series]:
-    """Measure everybody once per round; whoever fails is left out of the rounds that follow."""
+def contest(contestants: Mapping[str, Measurement], rounds: int, patience: float) -> dict[str, Series]:
+    """Measure everybody once per round; whoever fails is left out of the rounds that follow.
+
+    Before each turn we wait, at most `patience` seconds, for others to leave the machine alone.
+    """
     series = {name: Series() for name in contestants}
     for round_ in range(rounds):
         for name, measure in contestants.items():
             if not series[name].problem:
+                wait_for_quiet(patience)
                 _measure(name, f"{round_ + 1}/{rounds}", measure, series[name])
     return series
 

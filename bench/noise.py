@@ -34,6 +34,16 @@ class Noise:
         self.share = round(min(1.0, max(0.0, foreign / elapsed)), 2) if elapsed else 0.0
 
 
+def wait_for_quiet(most: float, share: float = 0.1, over: float = 0.5) -> None:
+    """Wait until others use less than this share of the CPU, but no longer than so many seconds."""
+    until = time.monotonic() + most
+    while time.monotonic() < until:
+        with Noise() as noise:
+            time.sleep(over)
+        if noise.share < share:
+            return
+
+
 def _busy() -> float:
     with open("/proc/stat") as stat:
         user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])

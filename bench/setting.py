@@ -51,6 +51,7 @@ class Setting:
     scratch: Path
     sizes: Sizes = FULL
     rounds: int = 5
+    patience: float = 0
     peer_python: str = sys.executable
     series: dict[str, Series] = field(default_factory=dict)
 
@@ -59,7 +60,7 @@ class Setting:
     ) -> dict[str, Series]:
         """Measure in interleaved rounds (or once), and keep what came out."""
         print(f"{title}:", file=sys.stderr, flush=True)
-        done = contest(contestants, 1 if once else self.rounds)
+        done = contest(contestants, 1 if once else self.rounds, self.patience)
         self.series.update({f"{title}: {name}": series for name, series in done.items()})
         return done
 

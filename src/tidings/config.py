@@ -29,7 +29,11 @@ from .model.errors import Misconfigured
 
 DEFAULT_FILE = "tidings.toml"
 PREFIX = "TIDINGS_"
-NOT_SETTINGS = ("TIDINGS_CONFIG", "TIDINGS_TEST_")  # beginnings of variables that are read elsewhere
+NOT_SETTINGS = (
+    "TIDINGS_CONFIG",
+    "TIDINGS_TEST_",
+    "TIDINGS_CRASH_",
+)  # beginnings of variables that are read elsewhere
 DEFAULT_CHANNELS = MappingProxyType({"phone": "sandbox", "console": "console"})
 MASK = "***"
 
@@ -167,12 +171,19 @@ def _setting(default: object, parse: Callable[[Any], Any], about: str) -> Any:
     return field(default=value, metadata={"parse": parse, "about": about})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ChannelSettings:
     """One configured way out. Values from the environment are always text."""
 
     kind: str
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def describe(self) -> Mapping[str, Any]:
+        """Kind and options, safe to print."""
+        return {"kind": self.kind, **_show(self.options)}
+
+    def __repr__(self) -> str:
+        return f"ChannelSettings({self.describe()!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -247,10 +258,7 @@ class Settings:
     def describe(self) -> Mapping[str, Any]:
         """Every setting in plain values, safe to print: secrets and passwords in URLs are masked."""
         plain = {name: _show(getattr(self, name), name) for name in _SIMPLE}
-        channels = {
-            name: {"kind": channel.kind, **{key: _show(value, key) for key, value in channel.options.items()}}
-            for name, channel in self.channels.items()
-        }
+        channels = {name: channel.describe() for name, channel in self.channels.items()}
         policies = {name: retry.explain(policy) for name, policy in self.policies.items()}
         return {**plain, "channels": channels, "policies": policies}
 

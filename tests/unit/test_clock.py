@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.kernel import clock
-from tidings.kernel.clock import Clock, Drift, ManualClock, SystemClock, better, judge_drift, sample
+from tidings.kernel.clock import Clock, Drift, ManualClock, SystemClock, judge_drift, narrowed, sample
 from tidings.model.time import SECOND, micros
 
 TEN_MINUTES = 600 * SECOND
@@ -21,8 +20,8 @@ TEN_MINUTES = 600 * SECOND
 def wall(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
     """The machine's clocks under the test's control."""
     machine = ManualClock()
-    monkeypatch.setattr(clock.time, "time_ns", lambda: machine.now() * 1000)
-    monkeypatch.setattr(clock.time, "monotonic", machine.monotonic)
+    monkeypatch.setattr("tidings.kernel.clock.time.time_ns", lambda: machine.now() * 1000)
+    monkeypatch.setattr("tidings.kernel.clock.time.monotonic", machine.monotonic)
     return machine
 
 
@@ -62,37 +61,70 @@ def test_the_answer_is_taken_to_come_from_the_middle_of_the_round_trip(wall: Man
     assert system.now() == TEN_MINUTES + SECOND // 10
 
 
-def test_a_slow_answer_does_not_replace_a_quick_one() -> None:
-    """B13: the surer sample stays, until it is so old that its own doubt is larger."""
+def test_a_slow_answer_does_not_blur_a_quick_one() -> None:
+    """B13: what both allow is what the quick one allows, in either order."""
     quick = sample(1_000 * SECOND, 0.0, 0.001)
-    slow_soon = sample(1_001 * SECOND, 0.9, 1.1)
-    slow_later = sample(1_300 * SECOND, 299.9, 300.1)
+    slow = sample(1_001 * SECOND, 0.9, 1.1)
 
-    assert better(quick, slow_soon) is quick
-    assert better(quick, slow_later) is slow_later
+    assert narrowed(quick, slow) == quick
+    assert narrowed(slow, quick) == quick
+    assert narrowed(None, slow) == slow
+
+
+def test_many_answers_read_at_one_end_of_the_round_trip_do_not_add_up(wall: ManualClock) -> None:
+    """B13: not even when the answer is this clock's own, the time wanders off."""
+    system = SystemClock()
+    for _ in range(1_000):
+        for round_trip in (0.010, 0.005, 0.002):
+            asked_at, told = wall.monotonic(), system.now()
+            wall.advance(seconds=round_trip)
+            system.learn(told, asked_at, wall.monotonic())
+
+    assert abs(system.drift()) < timedelta(milliseconds=10)
+
+
+def test_a_store_that_takes_the_wall_clock_follows_its_corrections(wall: ManualClock) -> None:
+    """B13: on SQLite the machine's clock is the database's, also after somebody has set it."""
+    system = SystemClock()
+    for _ in range(2):
+        system.learn(system.wall(), wall.monotonic(), wall.monotonic() + 0.001)
+        assert abs(system.drift()) <= timedelta(milliseconds=1)
+        wall.jump(-3600)
 
 
 def test_a_database_whose_clock_was_set_is_followed_at_once() -> None:
     """B13: two samples that cannot both be right mean that the newer one is."""
     before = sample(1_000 * SECOND, 0.0, 0.001)
-    after = sample(1_060 * SECOND, 0.8, 1.2)
+    forward, back = sample(1_060 * SECOND, 0.8, 1.2), sample(940 * SECOND, 0.8, 1.2)
 
-    assert better(before, after) is after
+    assert narrowed(before, forward) is forward
+    assert narrowed(before, back) is back
+
+
+def test_two_clocks_that_run_apart_slowly_are_followed_by_no_more_than_needed() -> None:
+    """B13: what is just outside the new bounds moves to their edge, not to their middle."""
+    before = sample(1_000 * SECOND, 0.0, 0.001)
+    after = sample(1_100 * SECOND + 3_000, 100.0, 100.002)  # between 1 and 3 ms further ahead
+
+    assert narrowed(before, after).offset == after.low
 
 
 @given(
     truth=st.integers(0, 10**15),
-    asked_at=st.floats(0, 10**6),
-    outward=st.floats(0, 2),
-    back=st.floats(0, 2),
+    journeys=st.lists(st.tuples(st.floats(0, 10**6), st.floats(0, 2), st.floats(0, 2)), min_size=1),
 )
-def test_the_learned_time_is_never_further_off_than_half_the_round_trip(
-    truth: int, asked_at: float, outward: float, back: float
+def test_the_learned_time_is_never_further_off_than_half_the_quickest_round_trip(
+    truth: int, journeys: list[tuple[float, float, float]]
 ) -> None:
     """B13: whichever way the network was slow; a few microseconds of rounding apart."""
-    learned = sample(truth + round((asked_at + outward) * SECOND), asked_at, asked_at + outward + back)
+    known = None
+    for asked_at, outward, back in journeys:
+        told = truth + round((asked_at + outward) * SECOND)
+        known = narrowed(known, sample(told, asked_at, asked_at + outward + back))
 
-    assert abs(learned.offset - truth) <= learned.doubt + 5
+    quickest = min(outward + back for _, outward, back in journeys)
+    assert known is not None
+    assert abs(known.offset - truth) <= quickest / 2 * SECOND + 5
 
 
 @pytest.mark.parametrize(

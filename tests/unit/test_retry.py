@@ -127,7 +127,8 @@ def test_a_throttled_answer_spends_no_try() -> None:
 def test_throttling_gives_up_after_ten_answers(policy: Policy) -> None:
     """C3: ten tries on a counter of its own."""
     given_ = [
-        retry.wait(policy, 0, count, Category.THROTTLING, chance=MIDDLE, after=SECOND) for count in range(1, 11)
+        retry.wait(policy, 0, count, Category.THROTTLING, chance=MIDDLE, after=SECOND)
+        for count in range(1, 11)
     ]
 
     assert given_ == [SECOND] * 9 + [None]
@@ -145,7 +146,9 @@ def test_the_wait_the_other_side_asks_for_is_believed_up_to_a_day() -> None:
     """A4: a receiver cannot park a message for ever; and nothing, or less, is no wish at all."""
     policy = POLICIES["personal"]
 
-    assert retry.wait(policy, 1, 0, Category.TEMPORARY, chance=MIDDLE, after=timedelta(days=400)) == timedelta(1)
+    assert retry.wait(
+        policy, 1, 0, Category.TEMPORARY, chance=MIDDLE, after=timedelta(days=400)
+    ) == timedelta(1)
     for nothing in (timedelta(0), timedelta(seconds=-5)):
         assert retry.wait(policy, 1, 0, Category.TEMPORARY, chance=MIDDLE, after=nothing) == 30 * SECOND
 
@@ -238,7 +241,9 @@ def test_a_table_of_waits_needs_nothing_else() -> None:
 
 def test_a_sub_table_may_leave_the_table_of_waits() -> None:
     """C3: a strategy per kind of error, with a backoff of its own."""
-    policy = retry.parse("mine", {"table": ["1m"], "5xx": {"backoff": "fixed", "initial": "1s", "max_tries": 3}})
+    policy = retry.parse(
+        "mine", {"table": ["1m"], "5xx": {"backoff": "fixed", "initial": "1s", "max_tries": 3}}
+    )
 
     assert waits(policy, kind=Kind.SERVER) == [SECOND, SECOND]
 

@@ -2,7 +2,8 @@
 
 `now` is the best known time of the database. It is learned from the database's answers and carried on by our
 own monotonic clock, so a wrong or jumping wall clock on a node moves nothing. Until something has been
-learned, and always on SQLite, it is the system's wall clock.
+learned it is the system's wall clock. A store without a time of its own (SQLite) takes `wall`, never `now`: a
+clock that learned from itself would keep the time it started with when the machine's is corrected.
 """
 
 from __future__ import annotations
@@ -22,16 +23,15 @@ from ..model.time import SECOND, Instant
 NOTED_DRIFT = timedelta(seconds=1)
 UNHEALTHY_DRIFT = timedelta(seconds=10)
 
-# How fast a learned offset loses its worth: far worse than any quartz, so that a sample of a slow
-# moment is soon replaced, and one of a quick moment is not thrown away for a slower one.
-_WEAR = 0.001
-
 
 class Clock(Protocol):
     """What the engine may know of time, chance and identity."""
 
     def now(self) -> Instant:
         """The database's time, as well as it is known."""
+
+    def wall(self) -> Instant:
+        """This machine's own time, whatever the database says."""
 
     def monotonic(self) -> float:
         """Seconds that only ever go forward, for durations and deadlines."""
@@ -66,30 +66,31 @@ def judge_drift(drift: timedelta) -> Drift:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The database's time minus our monotonic time, in microseconds, and how wrong that may be."""
+    """Bounds of the database's time minus our monotonic time, in microseconds."""
 
-    offset: float
-    doubt: float
-    taken_at: float
+    low: float
+    high: float
 
-    def doubt_at(self, monotonic: float) -> float:
-        """The doubt, grown with age."""
-        return self.doubt + (monotonic - self.taken_at) * SECOND * _WEAR
+    @property
+    def offset(self) -> float:
+        """The best guess: the middle."""
+        return (self.low + self.high) / 2
 
 
 def sample(database_now: int, asked_at: float, answered_at: float) -> Sample:
     """What one answer tells: the time was read somewhere between the question and the answer."""
-    middle = (asked_at + answered_at) / 2
-    return Sample(database_now - middle * SECOND, (answered_at - asked_at) / 2 * SECOND, answered_at)
+    return Sample(database_now - answered_at * SECOND, database_now - asked_at * SECOND)
 
 
-def better(known: Sample | None, new: Sample) -> Sample:
-    """The sample to go by: the surer one, unless the two cannot both be right, in which case the new one."""
-    if known is None:
+def narrowed(known: Sample | None, new: Sample) -> Sample:
+    """What was known, moved and cut to fit within the new sample.
+
+    So the guess is never outside the newest bounds, follows two clocks that run apart slowly, and errors of
+    half a round trip cannot add up. Far outside, a clock was set, and only the new sample counts.
+    """
+    if known is None or max(new.low - known.high, known.low - new.high) > new.high - new.low:
         return new
-    doubt = known.doubt_at(new.taken_at)
-    was_set = abs(new.offset - known.offset) > doubt + new.doubt
-    return new if was_set or new.doubt <= doubt else known
+    return Sample(min(max(known.low, new.low), new.high), max(min(known.high, new.high), new.low))
 
 
 class SystemClock:
@@ -102,8 +103,12 @@ class SystemClock:
     def now(self) -> Instant:
         """The learned database time carried on by the monotonic clock, or the wall clock."""
         if self._sample is None:
-            return Instant(time.time_ns() // 1000)
+            return self.wall()
         return Instant(round(time.monotonic() * SECOND + self._sample.offset))
+
+    def wall(self) -> Instant:
+        """The system's wall clock."""
+        return Instant(time.time_ns() // 1000)
 
     def monotonic(self) -> float:
         """Seconds since some moment before the start."""
@@ -118,14 +123,14 @@ class SystemClock:
         return str(uuid_utils.uuid7())
 
     def learn(self, database_now: int, asked_at: float, answered_at: float) -> None:
-        """Keep the better of what was known and this."""
-        self._sample = better(self._sample, sample(database_now, asked_at, answered_at))
+        """Narrow down what was known by this."""
+        self._sample = narrowed(self._sample, sample(database_now, asked_at, answered_at))
 
     def drift(self) -> timedelta:
         """The learned time minus the wall clock."""
         if self._sample is None:
             return timedelta(0)
-        return timedelta(microseconds=self.now() - time.time_ns() // 1000)
+        return timedelta(microseconds=self.now() - self.wall())
 
 
 class ManualClock:
@@ -159,6 +164,10 @@ class ManualClock:
 
     def now(self) -> Instant:
         """The time that was set."""
+        return Instant(self._now)
+
+    def wall(self) -> Instant:
+        """The same: here the machine and the database agree."""
         return Instant(self._now)
 
     def monotonic(self) -> float:

@@ -41,6 +41,7 @@ class Worker:
         beat: timedelta = timedelta(seconds=2),
         poison_after: int = 3,
         retention: Retention = Retention(),  # noqa: B008  (frozen)
+        contents: tuple[str, ...] = (),
         name: str | None = None,
     ) -> None:
         self._store = store
@@ -55,7 +56,7 @@ class Worker:
         self.reaper = Reaper(
             store, clock, lanes, lease=lease, emit=emit, me=lambda: self.node.id, poison_after=poison_after
         )
-        self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id)
+        self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id, contents=contents)
         self.sweeper = Sweeper(store, clock, lanes, emit=emit, me=lambda: self.node.id)
         self._loops: list[asyncio.Task[None]] = []
         self._life: asyncio.Task[None] | None = None

@@ -39,8 +39,16 @@ class Pruner:
     """One step forgets at most ten pages."""
 
     def __init__(
-        self, store: Store, clock: Clock, retention: Retention, *, emit: Emit, me: Callable[[], NodeId]
+        self,
+        store: Store,
+        clock: Clock,
+        retention: Retention,
+        *,
+        emit: Emit,
+        me: Callable[[], NodeId],
+        contents: tuple[str, ...] = (),  # the domains' statements that forget what a task was about
     ) -> None:
+        self._contents = contents
         self._store = store
         self._clock = clock
         self._retention = retention
@@ -78,7 +86,7 @@ class Pruner:
             page = await self._store.read("prune_find", after=self._after, limit=_PAGE)
             old = [row["id"] for row in page if row["changed_at"] < before and row["state"] in _ENDED]
             if old:
-                steps = [Step(name, {"id": id_, "before": before}) for id_ in old for name in ("prune_task", "prune_message")]
+                steps = [Step(name, {"id": id_, "before": before}) for id_ in old for name in ("prune_task", *self._contents)]
                 await self._store.write(steps)
                 gone += len(old)
             if len(page) < _PAGE or page[-1]["changed_at"] > before + DAY:

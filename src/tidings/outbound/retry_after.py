@@ -33,7 +33,7 @@ def _until(value: str, now: int) -> timedelta | None:
         return None
     try:
         date = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if date.tzinfo is None:  # "-0000": in UTC, says RFC 5322
         date = date.replace(tzinfo=UTC)

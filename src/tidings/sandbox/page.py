@@ -66,8 +66,8 @@ class _View:
 def _view(conversation: Conversation) -> _View:
     key = f"{conversation.channel}/{conversation.to}"
     query = urlencode({"channel": conversation.channel, "to": conversation.to})
-    words = re.findall(r"[^\W_]+", conversation.to)
-    initials = "".join(word[0] for word in words[:2]).upper() or "#"
+    words = re.findall(r"[^\W\d_]+|\d+", conversation.to)
+    initials = "".join(word[0] for word in words[:2]).upper() if words and words[0].isalpha() else "#"
     return _View(conversation, key, f"?{query}", crc32(key.encode()) % HUES, initials)
 
 

@@ -31,7 +31,9 @@ def serve(ledger_path: Path | None, *, host: str = HOST, port: int = PORT) -> No
         app = create_sandbox(ledger_path)
         print(f"The pretend phone is at http://{_shown(host)}:{listening.getsockname()[1]}/", flush=True)
         print(f"Its ledger is {ledger_path or 'kept in memory only (give --ledger to keep it)'}", flush=True)
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, proxy_headers=False, timeout_graceful_shutdown=2
+        )
         _Server(config, app.state.world).run(sockets=[listening])
     finally:
         listening.close()
@@ -50,12 +52,14 @@ class _Server(uvicorn.Server):
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Bind before anything else is touched, so that a taken port changes nothing."""
+    """Listen before anything else is touched: a taken port changes nothing, and whoever reads the
+    printed address can connect at once."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(2048)
     except (OSError, OverflowError) as error:
         listening.close()
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:

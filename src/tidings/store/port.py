@@ -99,6 +99,9 @@ class Store(Protocol):
     async def read(self, name: str, **params: Any) -> list[Row]:
         """Run a read statement."""
 
+    async def load(self, name: str, ids: Sequence[TaskId]) -> Sequence[Sequence[Any]]:
+        """Run a read statement over many ids; rows as tuples, for the hot path."""
+
     async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
         """Run statements in one transaction; all or none."""
 

@@ -96,6 +96,12 @@ class PostgresStore:
         """Run a read statement."""
         return (await self.write([Step(name, params)]))[0]
 
+    async def load(self, name: str, ids: Sequence[TaskId]) -> Sequence[Sequence[Any]]:
+        """Run a read statement over many ids."""
+        async with self._connection() as connection:
+            rows: Sequence[Sequence[Any]] = await connection.fetch(self._sql[name].sql, ids)
+            return rows
+
     async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
         """Run statements in one transaction."""
         async with self._connection() as connection:

@@ -7,6 +7,7 @@ file's work lock is the only one that claims; when it dies the kernel frees the 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -116,6 +117,13 @@ class SqliteStore:
         assert self._reader is not None
         with translated():
             return self._rows(self._reader, self._sql[name], params)
+
+    async def load(self, name: str, ids: Sequence[TaskId]) -> Sequence[Sequence[Any]]:
+        """Run a read statement over many ids."""
+        assert self._reader is not None
+        with translated():
+            rows: Sequence[Sequence[Any]] = self._reader.execute(self._sql[name].sql, (json.dumps(ids),)).fetchall()
+            return rows
 
     async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
         """Run statements in one transaction."""

@@ -5,14 +5,19 @@ const root = document.body.dataset.root;
 const at = (id) => document.getElementById(id);
 let faults = JSON.parse(at("faults").dataset.faults || "[]").map(timed);
 
+function time(moment, exact) {
+  const seconds = exact ? { second: "2-digit" } : {};
+  return moment.toLocaleTimeString([], { hour: "numeric", minute: "2-digit", ...seconds });
+}
+
 // Times are shown in the reader's zone, with the day when it is not today.
 function localise(scope) {
   const today = new Date().toDateString();
   for (const stamp of scope.querySelectorAll("time:not([data-local])")) {
     const moment = new Date(stamp.dateTime);
-    const clock = moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-    const day = moment.toLocaleDateString([], { month: "short", day: "numeric" });
     const inRow = stamp.closest(".row");
+    const clock = time(moment, !inRow);
+    const day = moment.toLocaleDateString([], { month: "short", day: "numeric" });
     stamp.textContent = moment.toDateString() === today ? clock : inRow ? day : `${day}, ${clock}`;
     stamp.title = moment.toLocaleString();
     stamp.dataset.local = "";
@@ -35,9 +40,15 @@ function toEnd() {
   if (thread) thread.scrollTop = thread.scrollHeight;
 }
 
+document.addEventListener("toggle", (event) => {
+  const message = event.target.closest(".thread > :last-child");
+  if (message) toEnd();
+}, true);
+
 // News from the stream
 
-function place(news) {
+async function place(news) {
+  if (refreshing) await refreshing; // else the swap would undo this
   const first = !at("thread") && news.rows.length > 0;
   if (news.counts) showCounts(news.counts);
   if (news.faults) { faults = news.faults.map(timed); showFaults(); }
@@ -62,9 +73,10 @@ function placeRow({ key, html }, open) {
   const row = element(html);
   const old = [...rows.children].find((child) => child.dataset.key === key);
   if (key === open) { row.classList.add("open"); row.setAttribute("aria-current", "true"); }
-  if (key !== open || !document.body.matches(".picked, :not(.narrow)")) row.classList.add("unread");
+  if (key !== open) row.classList.add("unread");
   if (old) old.remove();
   rows.prepend(row);
+  while (rows.children.length > 201) rows.lastElementChild.remove();
 }
 
 function showCounts(counts) {
@@ -78,8 +90,17 @@ function showCounts(counts) {
 
 let refreshing = null;
 function refresh() {
-  refreshing ??= swap().finally(() => { refreshing = null; });
+  // A failure needs no word here: the stream notices that the sandbox is gone, and says so.
+  refreshing ??= swap().catch(() => {}).finally(() => { refreshing = null; });
   return refreshing;
+}
+
+// In a burst every batch says so; once a second is enough to look.
+let due = null;
+let looked = 0;
+function refreshSoon() {
+  due ??= setTimeout(() => { due = null; looked = Date.now(); (refreshing ?? Promise.resolve()).then(refresh); },
+    Math.max(0, looked + 1000 - Date.now()));
 }
 
 async function swap() {
@@ -88,6 +109,7 @@ async function swap() {
   const sameThread = page.getElementById("screen").dataset.key === at("screen").dataset.key;
   const follow = !sameThread || !at("thread") || isAtEnd(at("thread"));
   const scrolled = at("thread")?.scrollTop;
+  const unread = new Set([...document.querySelectorAll(".row.unread")].map((row) => row.dataset.key));
   for (const id of ["rows", "screen", "counts", "whom"]) {
     const chosen = at(id).value;
     at(id).replaceWith(document.adoptNode(page.getElementById(id)));
@@ -96,6 +118,7 @@ async function swap() {
   faults = JSON.parse(page.getElementById("faults").dataset.faults).map(timed);
   document.body.className = page.body.className;
   document.title = page.title;
+  for (const row of document.querySelectorAll(".row:not(.open)")) row.classList.toggle("unread", unread.has(row.dataset.key));
   localise(document);
   showFaults();
   if (follow) toEnd(); else at("thread").scrollTop = scrolled;
@@ -108,7 +131,7 @@ document.addEventListener("click", (event) => {
   history.pushState(null, "", link.href);
   (refreshing ?? Promise.resolve()).then(refresh);
 });
-addEventListener("popstate", () => refresh());
+addEventListener("popstate", () => (refreshing ?? Promise.resolve()).then(refresh));
 
 // Breaking and healing
 
@@ -137,6 +160,7 @@ function showFaults() {
     return item;
   });
   list.replaceChildren(...items);
+  at("heal").disabled = faults.length === 0;
 }
 
 function faultItem(fault) {
@@ -185,17 +209,22 @@ document.addEventListener("click", async (event) => {
 
 // Start
 
+function tick() {
+  showFaults();
+  at("clock").textContent = time(new Date(), false).replace(/\s*[AP]M$/i, "");
+}
+
 function listen() {
   const stream = new EventSource(`${root}/sandbox/stream`);
   const live = at("live");
   stream.addEventListener("open", () => { live.textContent = "live"; live.classList.remove("off"); });
   stream.addEventListener("error", () => { live.textContent = "not running, trying again"; live.classList.add("off"); });
   stream.addEventListener("news", (event) => place(JSON.parse(event.data)));
-  stream.addEventListener("stale", () => refresh());
+  stream.addEventListener("stale", refreshSoon);
 }
 
 localise(document);
-showFaults();
 toEnd();
-setInterval(showFaults, 1000);
+tick();
+setInterval(tick, 1000);
 listen();

@@ -45,8 +45,8 @@ create unique index tasks_turn on tasks (queue, order_key)
   where order_key is not null and (state = 'processing' or (state = 'pending' and head));
 -- The others of that key, in order.
 create index tasks_line on tasks (queue, order_key, first_due, id) where order_key is not null and state = 'pending';
--- What waits for a person or ended without being done.
-create index tasks_ended on tasks (state, id) where state in ('failed', 'cancelled', 'expired');
+-- Lists by state. Not of what is processing or done, so that the hot path pays nothing for it.
+create index tasks_listed on tasks (state, id) where state in ('pending', 'failed', 'cancelled', 'expired');
 create index tasks_stopped on tasks (queue, order_key) where order_key is not null and state = 'failed';
 
 create table history (

@@ -8,21 +8,18 @@ with clock as materialized (
   where not q.paused and coalesce(q.parked_until, 0) <= clock.now
     and (q.opened_at is null or q.name = any(:probes::text[]))
 ), near as (
-  select r.queue, p.priority, t.due_at, t.place, r.room
+  select r.queue, p.priority, t.due_at, r.room, row_number() over (order by t.due_at) <= :fair::int as favoured
   from ready r cross join clock cross join generate_series(0, 9) p(priority) cross join lateral (
-    select n.due_at, row_number() over () as place from (
-      select due_at from tasks
-      where queue = r.queue and priority = p.priority and state = 'pending' and head and due_at <= clock.now
-      order by due_at limit least(r.room, :room::int)) n) t
+    select due_at from tasks
+    where queue = r.queue and priority = p.priority and state = 'pending' and head and due_at <= clock.now
+    order by due_at limit least(r.room, :room::int)) t
 ), ranked as (
-  select queue, priority, row_number() over (order by due_at) as by_age,
-    row_number() over (order by priority, due_at) as by_priority,
-    row_number() over (partition by queue order by priority, due_at) as in_queue, room
+  select queue, priority, room, row_number() over (order by favoured desc, priority, due_at) as place,
+    row_number() over (partition by queue order by favoured desc, priority, due_at) as place_in_queue
   from near
 ), wanted as materialized (
   select queue, priority, count(*) as n from (
-    select queue, priority from ranked where in_queue <= room
-    order by (by_age <= :fair::int) desc, by_priority limit :room::int) c
+    select queue, priority from ranked where place_in_queue <= room order by place limit :room::int) c
   group by queue, priority order by priority
 ), picked as materialized (
   select t.id, t.late from wanted w cross join clock cross join lateral (

@@ -1,0 +1,109 @@
+"""The composition root: the only module that names concrete classes and wires them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .config import Settings
+from .kernel.clock import Clock, SystemClock
+from .kernel.lanes import Lane
+from .kernel.loop import Worker
+from .kernel.pruner import Retention
+from .kernel.runner import Tunables
+from .model.errors import Misconfigured
+from .observability.events import Emit, silence
+from .outbound import messages
+from .outbound.channels.base import Channel
+from .outbound.channels.registry import build as build_channel
+from .outbound.delivery import Delivery
+from .outbound.messages import Messages
+from .store.port import Store
+from .store.sqlite import SqliteStore
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """Everything wired, nothing started."""
+
+    settings: Settings
+    clock: Clock
+    store: Store
+    channels: Mapping[str, Channel]
+    lanes: Mapping[str, Lane]
+    messages: Messages
+    worker: Worker
+
+    async def open(self, *, upgrade: bool = False) -> None:
+        """Open the store and make the channels known to it."""
+        await self.store.open(upgrade=upgrade)
+        known = {row["name"] for row in await self.store.read("queue_list")}
+        for lane in self.lanes.values():
+            if lane.queue not in known:
+                await self.store.write(lane.join())
+
+    async def close(self) -> None:
+        """Stop working, then let go of everything."""
+        await self.worker.stop()
+        for channel in self.channels.values():
+            await channel.close()
+        await self.store.close()
+
+
+def build(settings: Settings, *, clock: Clock | None = None, store: Store | None = None, emit: Emit = silence) -> App:
+    """Wire an engine from its settings; a test may bring its own clock and store."""
+    clock = clock or SystemClock()
+    store = store or open_store(settings, clock)
+    channels = {
+        name: build_channel(name, channel.kind, channel.options, now=clock.now)
+        for name, channel in settings.channels.items()
+    }
+    lanes = {name: _lane(name, channel, settings) for name, channel in channels.items()}
+    rules = messages.Rules(grace=settings.grace, max_body=settings.max_body)
+    worker = Worker(
+        store,
+        clock,
+        lanes,
+        {messages.KIND: Delivery(store, channels)},
+        emit=emit,
+        tunables=Tunables(slots=settings.slots, poll=settings.poll),
+        lease=settings.lease,
+        beat=settings.beat,
+        poison_after=settings.poison_after,
+        retention=Retention(history=settings.keep_history, ended=settings.keep_done),
+        contents=("prune_message",),
+    )
+    return App(settings, clock, store, channels, lanes, Messages(store, clock, channels, rules), worker)
+
+
+def open_store(settings: Settings, clock: Clock) -> Store:
+    """The store that the database URL names."""
+    path = settings.database_path
+    if path is not None:
+        return SqliteStore(path, now=clock.wall)
+    try:
+        from .store.postgres import PostgresStore
+    except ImportError as error:
+        raise Misconfigured(
+            "PostgreSQL needs a driver that is not installed", remedy="pip install 'tidings[postgres]'"
+        ) from error
+    return PostgresStore(settings.database)
+
+
+def _lane(name: str, channel: Channel, settings: Settings) -> Lane:
+    traits = channel.traits
+    policy = settings.all_policies.get(traits.policy)
+    if policy is None:
+        known = ", ".join(sorted(settings.all_policies))
+        raise Misconfigured(
+            f"channel {name!r} names the retry policy {traits.policy!r}, which does not exist",
+            remedy=f"use one of: {known}, or write [policies.{traits.policy}]",
+        )
+    return Lane(
+        name,
+        policy=policy,
+        on_unknown=traits.on_unknown,
+        deadline=traits.deadline,
+        cap=settings.slots_per_channel if settings.slots_per_channel < settings.slots else None,
+        per_second=traits.per_second,
+    )

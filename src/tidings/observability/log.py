@@ -1,0 +1,93 @@
+"""The log sink: one line per fact, JSON for machines or text for a terminal (A9).
+
+Successes are told per batch (a line per message would cost more than the message); whatever went wrong is told
+per message, with its ids. Secrets never come this far: events carry none.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import structlog
+
+from .events import (
+    AttemptFailed,
+    BatchSettled,
+    ChannelResumed,
+    ClaimLost,
+    ClockDrift,
+    Emit,
+    Event,
+    NodeFenced,
+    NodeLost,
+    StoreTrouble,
+    TasksExpired,
+    TasksReaped,
+)
+
+_LEVELS: dict[type[Event], int] = {
+    BatchSettled: logging.DEBUG,
+    AttemptFailed: logging.WARNING,
+    ClaimLost: logging.WARNING,
+    TasksExpired: logging.WARNING,
+    NodeLost: logging.WARNING,
+    NodeFenced: logging.WARNING,
+    TasksReaped: logging.WARNING,
+    StoreTrouble: logging.ERROR,
+    ClockDrift: logging.WARNING,
+    ChannelResumed: logging.INFO,
+}
+
+
+def log_sink(*, form: str, level: str) -> Emit:
+    """A sink that writes to standard error, in JSON or in text ('auto': text on a terminal)."""
+    text = form == "text" or (form == "auto" and sys.stderr.isatty())
+    renderer: Any = structlog.dev.ConsoleRenderer() if text else structlog.processors.JSONRenderer(serializer=_dumps)
+    logger = structlog.wrap_logger(
+        structlog.PrintLogger(file=sys.stderr),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+    )
+    logger = logger.bind(logger="tidings")
+    least = logging.getLevelName(level.upper())
+    return lambda event: _write(logger, least, event)
+
+
+def _write(logger: Any, least: int, event: Event) -> None:
+    level = _LEVELS.get(type(event), logging.INFO)
+    if level >= least:
+        logger.log(level, _snake(type(event).__name__), **{f.name: getattr(event, f.name) for f in fields(event)})
+
+
+def fan_out(*sinks: Emit) -> Emit:
+    """Tell every sink; a failing one is dropped from this fact and changes nothing."""
+
+    def emit(event: Event) -> None:
+        for sink in sinks:
+            try:
+                sink(event)
+            except Exception:  # a sink only listens: its failure must not touch the work
+                logging.getLogger("tidings").exception("a sink failed")
+
+    return emit
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+def _dumps(value: Any, **_: Any) -> str:
+    import orjson
+
+    return orjson.dumps(value, default=str).decode()
+
+
+Sink = Callable[[Event], None]

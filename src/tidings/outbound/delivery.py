@@ -1,0 +1,55 @@
+"""Delivery: what the kernel runs for a message. Loads contents in batches and asks the channel to send one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from ..model.message import Message
+from ..model.outcome import Defer, Done, Outcome, Unknown
+from ..model.task import OnUnknown, Task, TaskId
+from ..model.time import micros
+from ..store.port import Step, Store
+from .channels.base import Channel
+
+
+class Delivery:
+    """The handler of kind `message`."""
+
+    def __init__(self, store: Store, channels: Mapping[str, Channel]) -> None:
+        self._store = store
+        self._channels = channels
+
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Message]:
+        """The messages of these tasks."""
+        tries = {task.id: task.tries for task in tasks}
+        rows = await self._store.load("message_load", list(tries))
+        return {
+            row[0]: Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], tries[row[0]]) for row in rows
+        }
+
+    async def run(self, task: Task, content: Any) -> Outcome:
+        """One attempt; for `ask`, an attempt in doubt is looked up before anything is sent again."""
+        message: Message = content
+        channel = self._channels[task.queue]
+        traits = channel.traits
+        if task.unknown and traits.on_unknown is OnUnknown.ASK:
+            found = await channel.lookup(message)
+            if isinstance(found, Done | Unknown):
+                return found
+        if traits.per_recipient is not None:
+            gap = {"queue": task.queue, "key": message.recipient, "gap": micros(traits.per_recipient)}
+            too_early = await self._too_early(gap)
+            if too_early is not None:
+                return too_early
+        return await channel.send(message)
+
+    async def _too_early(self, gap: dict[str, Any]) -> Defer | None:
+        """Reserve this recipient's next start, or say when it is."""
+        if (await self._store.write([Step("pace_take", gap)]))[0]:
+            return None
+        rows = await self._store.read("pace_find", queue=gap["queue"], key=gap["key"])
+        until = rows[0]["next_at"] if rows else 0
+        return Defer(until, "this recipient gets one message at a time on this channel")

@@ -1,0 +1,403 @@
+"""Messages: accepting them, finding them, and what a person may do to them.
+
+Accept validates everything first and writes everything at once: a message and its task exist together or not
+at all. Domain words on top of the kernel's: `done` is `sent`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..kernel import queue as people
+from ..kernel.clock import Clock
+from ..kernel.queue import Answer
+from ..model.errors import Invalid, NotFound, Refused, TidingsError
+from ..model.message import Draft
+from ..model.task import NewTask
+from ..model.time import SECOND, iso, micros
+from ..store.port import Once, Row, Rows, Store
+from .channels.base import Channel
+
+KIND = "message"
+COLUMNS = ("accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content")
+CHUNK = 1000  # messages of one bulk transaction
+WINDOW = 20_000  # tasks that one page of a list looks at, at the most
+FARTHEST = 10 * 366 * 86_400 * SECOND  # ten years ahead
+LONGEST_RECIPIENT = 512
+LONGEST_KEY = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Limits of what is accepted."""
+
+    grace: timedelta = timedelta(hours=24)  # B8: older than this, it is not sent any more
+    max_body: int = 256 * 1024
+    keep_keys: timedelta = timedelta(hours=24)
+
+
+class Accepted(NamedTuple):
+    """The answer to an accepted message; `replayed` when the same key had been answered before."""
+
+    id: str
+    at: int
+    replayed: bool = False
+
+
+class Line(NamedTuple):
+    """What became of one line of a bulk call."""
+
+    number: int
+    id: str | None
+    error: TidingsError | None = None
+
+
+class Page(NamedTuple):
+    """Some messages, newest first; `next` is where the following page begins, None at the end."""
+
+    items: list[Row]
+    next: str | None
+
+
+class Messages:
+    """All that faces may do with messages."""
+
+    def __init__(self, store: Store, clock: Clock, channels: Mapping[str, Channel], rules: Rules = Rules()) -> None:  # noqa: B008
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._rules = rules
+        self._content_limit = rules.max_body
+
+    # -- accepting
+
+    async def accept(self, draft: Draft, *, key: str | None = None) -> Accepted:
+        """Make one message durable. The same `key` with the same draft gives the first answer again (B4)."""
+        now = self._clock.now()
+        task, row = self._prepare(draft, now)
+        accepted = Accepted(row[2], task.due_at)
+        once = self._once("messages", key, draft, accepted, now) if key is not None else None
+        done = await self._store.enqueue([task], Rows("messages", COLUMNS, [row]), once=once)
+        if done.earlier is not None and once is not None:
+            return _replay(done.earlier, once)
+        await self._hint([task], now)
+        return accepted
+
+    async def accept_many(
+        self, drafts: AsyncIterator[tuple[int, Draft | TidingsError]], *, key: str | None = None
+    ) -> AsyncIterator[list[Line]]:
+        """Accept a stream, a chunk a transaction. Each line stands alone: a bad one is reported and skipped.
+
+        With a key, a broken call can simply be repeated: chunks that were accepted are answered as before.
+        """
+        chunk: list[tuple[int, Draft | TidingsError]] = []
+        async for item in drafts:
+            chunk.append(item)
+            if len(chunk) >= CHUNK:
+                yield await self._accept_chunk(chunk, key)
+                chunk = []
+        if chunk:
+            yield await self._accept_chunk(chunk, key)
+
+    async def _accept_chunk(self, chunk: Sequence[tuple[int, Draft | TidingsError]], key: str | None) -> list[Line]:
+        now = self._clock.now()
+        tasks: list[NewTask] = []
+        rows: list[tuple[Any, ...]] = []
+        lines: list[Line] = []
+        for number, draft in chunk:
+            try:
+                if isinstance(draft, TidingsError):
+                    raise draft
+                task, row = self._prepare(draft, now)
+            except TidingsError as error:
+                lines.append(Line(number, None, error))
+            else:
+                tasks.append(task)
+                rows.append(row)
+                lines.append(Line(number, row[2]))
+        once = None
+        if key is not None:
+            answer = [line.id for line in lines]
+            once = self._once("messages.bulk", f"{key}#{chunk[0][0]}", [d for _, d in chunk], answer, now)
+        if tasks:
+            done = await self._store.enqueue(tasks, Rows("messages", COLUMNS, rows), once=once)
+            if done.earlier is not None and once is not None:
+                ids = _same(done.earlier, once)
+                return [line._replace(id=id_) for line, id_ in zip(lines, ids, strict=True)]
+            await self._hint(tasks, now)
+        return lines
+
+    def _prepare(self, draft: Draft, now: int) -> tuple[NewTask, tuple[Any, ...]]:
+        """Validate one draft; nothing is written."""
+        channel = self._channels.get(draft.channel)
+        if channel is None:
+            known = ", ".join(sorted(self._channels)) or "none"
+            raise Invalid(
+                f"there is no channel {draft.channel!r}", field="channel", remedy=f"configured channels: {known}"
+            )
+        content = _content(draft)
+        encoded = orjson.dumps(content).decode()
+        _check(draft, encoded, now, self._content_limit)
+        channel.check(draft.to, content)
+        due = now if draft.at is None else draft.at
+        expires = draft.expires_at
+        if expires is None:
+            expires = max(due, now) + micros(self._rules.grace)
+        elif expires <= max(due, now):
+            raise Invalid(
+                f"it would expire at {iso(expires)}, before it is due at {iso(max(due, now))}",
+                field="expires_at", remedy="give a later expiry, or leave it out",
+            )  # fmt: skip
+        task = NewTask(
+            draft.channel, KIND, due, draft.tenant, draft.priority, draft.order_key, expires, draft.max_tries
+        )
+        return task, (now, due, self._clock.new_id(), draft.tenant, draft.channel, draft.to, encoded)
+
+    def _once(self, scope: str, key: str, body: object, answer: object, now: int) -> Once:
+        if not 0 < len(key) <= LONGEST_KEY:
+            raise Invalid(
+                "the idempotency key is empty or too long", field="Idempotency-Key",
+                remedy=f"use 1 to {LONGEST_KEY} characters",
+            )  # fmt: skip
+        tenant = body.tenant if isinstance(body, Draft) else "default"
+        digest = hashlib.sha256(orjson.dumps(body, default=repr, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        kept = now + micros(self._rules.keep_keys)
+        return Once(f"{tenant}/{scope}", key, digest, orjson.dumps(answer).decode(), kept)
+
+    async def _hint(self, tasks: Iterable[NewTask], now: int) -> None:
+        """Only what is due within a second needs a hint; the rest is seen in time anyway."""
+        if any(task.due_at <= now + SECOND for task in tasks):
+            await self._store.hint()
+
+    # -- finding
+
+    async def show(self, id_: str, *, tenant: str = "default") -> Row:
+        """One message with its standing, its times and its whole history (A7)."""
+        row = await self._find(id_, tenant)
+        history = await self._store.read("history_of", task=row["task"])
+        return {**described(row), **_times(row, history), "history": [_line(entry, row["task"]) for entry in history]}
+
+    async def find(self, id_: str, *, tenant: str = "default") -> Row:
+        """One message as stored, for those who explain it."""
+        return await self._find(id_, tenant)
+
+    async def page(
+        self,
+        *,
+        tenant: str = "default",
+        state: str | None = None,
+        channel: str | None = None,
+        to: str | None = None,
+        unknown: bool | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Page:
+        """Messages, newest first. A page looks at a bounded number of rows, so it may be short before the end."""
+        if not 1 <= limit <= 1000:
+            raise Invalid(f"limit is {limit}", field="limit", remedy="use 1 to 1000")
+        before = _place(after)
+        params: dict[str, Any] = {"before": before, "tenant": tenant, "window": WINDOW}
+        kernel_state = _kernel_state(state)
+        if to is not None:
+            kind, params["recipient"] = "to", to
+        elif kernel_state in ("pending", "failed", "cancelled", "expired"):
+            kind = "listed"
+        else:
+            kind = "window"
+        filters = {"channel": channel, "state": kernel_state, "unknown": unknown, "limit": limit}
+        rows = await self._store.read(f"message_{kind}", **params, **filters)
+        if len(rows) == limit:
+            return Page([described(row) for row in rows], str(rows[-1]["task"]))
+        floor = (await self._store.read(f"{kind}_floor", **params, state=kernel_state))[0]
+        more = floor["seen"] >= WINDOW
+        return Page([described(row) for row in rows], str(floor["floor"]) if more else None)
+
+    async def _find(self, id_: str, tenant: str) -> Row:
+        rows = await self._store.read("message_find", id=id_, tenant=tenant)
+        if not rows:
+            raise NotFound(f"there is no message {id_}", remedy="look it up with: tidings messages list")
+        return rows[0]
+
+    # -- what a person may do
+
+    async def cancel(self, id_: str, *, tenant: str = "default", reason: str = "cancelled by hand") -> Row:
+        """Cancel what waits; ask what is at work, and say so."""
+        row = await self._find(id_, tenant)
+        answer, state = await people.cancel(self._store, row["task"], reason=reason)
+        if answer is Answer.REFUSED:
+            raise Refused(_too_late("cancelled", _word(state)), remedy=_SEE.format(id_))
+        return {**await self.show(id_, tenant=tenant), "answer": "cancelling" if answer is Answer.ASKED else "cancelled"}
+
+    async def retry(self, id_: str, *, tenant: str = "default", at: int | None = None) -> Row:
+        """Start a dead letter afresh, with all its tries."""
+        row = await self._find(id_, tenant)
+        now = self._clock.now()
+        due = now if at is None else at
+        answer, state = await people.retry(
+            self._store, row["task"], due_at=due, expires_at=max(due, now) + micros(self._rules.grace),
+            reason="retried by hand",
+        )  # fmt: skip
+        if answer is Answer.REFUSED:
+            raise Refused(f"only a failed message can be retried; this one is {_word(state)}", remedy=_SEE.format(id_))
+        await self._store.hint()
+        return await self.show(id_, tenant=tenant)
+
+    async def reschedule(self, id_: str, at: int, *, tenant: str = "default") -> Row:
+        """Another time for what has not begun."""
+        row = await self._find(id_, tenant)
+        now = self._clock.now()
+        if at > now + FARTHEST:
+            raise Invalid(f"{iso(at)} is more than ten years ahead", field="at", remedy="give an earlier time")
+        expires = max(at, now) + max(0, (row["expires_at"] or 0) - max(row["scheduled_at"], row["accepted_at"]))
+        answer, state = await people.reschedule(self._store, row["task"], due_at=at, expires_at=expires)
+        if answer is Answer.REFUSED:
+            raise Refused(f"only a pending message can be rescheduled; this one is {_word(state)}", remedy=_SEE.format(id_))
+        if at <= now + SECOND:
+            await self._store.hint()
+        return await self.show(id_, tenant=tenant)
+
+    async def discard(self, id_: str, *, tenant: str = "default") -> Row:
+        """Give a dead letter up."""
+        row = await self._find(id_, tenant)
+        if row["state"] != "failed":
+            raise Refused(f"only a dead letter can be discarded; this one is {_word(row['state'])}", remedy=_SEE.format(id_))
+        return await self.cancel(id_, tenant=tenant, reason="discarded by hand")
+
+
+_SEE = "see: tidings messages show {}"
+_WORDS = {"done": "sent"}
+_STATES = ("pending", "processing", "sent", "failed", "cancelled", "expired")
+
+
+def _word(state: str | None) -> str:
+    return _WORDS.get(str(state), str(state))
+
+
+def _kernel_state(state: str | None) -> str | None:
+    if state is None:
+        return None
+    if state not in _STATES:
+        raise Invalid(f"there is no state {state!r}", field="state", remedy=f"use one of: {', '.join(_STATES)}")
+    return "done" if state == "sent" else state
+
+
+def _too_late(what: str, state: str) -> str:
+    if state == "sent":
+        return "too late: it was sent"
+    return f"it cannot be {what}: it is {state}"
+
+
+def _content(draft: Draft) -> dict[str, Any]:
+    content: dict[str, Any] = {"text": draft.text}
+    if draft.subject is not None:
+        content["subject"] = draft.subject
+    if draft.data is not None:
+        content["data"] = draft.data
+    return content
+
+
+def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
+    """Everything that can be wrong with a draft whatever its channel."""
+    if not draft.to.strip():
+        raise Invalid("the recipient is empty", field="to", remedy="say who should get it")
+    if len(draft.to) > LONGEST_RECIPIENT or not draft.to.isprintable():
+        raise Invalid(
+            "the recipient is too long or has control characters", field="to",
+            remedy=f"use at most {LONGEST_RECIPIENT} printable characters",
+        )  # fmt: skip
+    if not draft.text and not draft.data:
+        raise Invalid("the message is empty", field="text", remedy="give a text, or data")
+    if len(encoded) > max_body and len(encoded.encode()) > max_body:
+        raise Invalid(
+            f"the message has {len(encoded.encode()):,} bytes", field="text",
+            remedy=f"at most {max_body:,} are accepted (setting max_body)",
+        )  # fmt: skip
+    if not 0 <= draft.priority <= 9:
+        raise Invalid(f"priority is {draft.priority}", field="priority", remedy="use 0 (first) to 9 (last)")
+    if draft.max_tries is not None and not 1 <= draft.max_tries <= 1000:
+        raise Invalid(f"max_tries is {draft.max_tries}", field="max_tries", remedy="use 1 to 1000")
+    if draft.order_key is not None and not 0 < len(draft.order_key) <= LONGEST_KEY:
+        raise Invalid("order_key is empty or too long", field="order_key", remedy=f"use 1 to {LONGEST_KEY} characters")
+    if draft.at is not None and draft.at > now + FARTHEST:
+        raise Invalid(f"{iso(draft.at)} is more than ten years ahead", field="at", remedy="give an earlier time")
+
+
+def _replay(earlier: Row, once: Once) -> Accepted:
+    id_, at = _same(earlier, once)
+    return Accepted(id_, at, replayed=True)
+
+
+def _same(earlier: Row, once: Once) -> Any:
+    if earlier["digest"] != once.digest:
+        raise Invalid(
+            f"the key {once.key!r} was used before with another body", field="Idempotency-Key",
+            remedy="repeat the first body unchanged, or use a new key",
+        )  # fmt: skip
+    return orjson.loads(earlier["answer"])
+
+
+def described(row: Row) -> Row:
+    """A message as people see it: words instead of codes, ISO times, no kernel ids."""
+    content = orjson.loads(row["content"])
+    return {
+        "id": row["id"],
+        "state": _word(row["state"]),
+        "channel": row["channel"],
+        "to": row["recipient"],
+        "text": content.get("text") or "",
+        "subject": content.get("subject"),
+        "data": content.get("data"),
+        "priority": row["priority"],
+        "order_key": row["order_key"],
+        "tries": row["tries"],
+        "max_tries": row["max_tries"],
+        "category": row["category"],
+        "unknown": bool(row["unknown"]),
+        "accepted_at": iso(row["accepted_at"]),
+        "scheduled_at": iso(row["scheduled_at"]),
+        "next_attempt_at": iso(row["due_at"]) if row["state"] == "pending" else None,
+        "changed_at": iso(row["changed_at"]),
+        "expires_at": iso(row["expires_at"]),
+        "sent_at": iso(row["changed_at"]) if row["state"] == "done" else None,
+        "failed_at": iso(row["changed_at"]) if row["state"] == "failed" else None,
+        "holder": row.get("holder"),
+    }
+
+
+def _times(row: Row, history: Sequence[Row]) -> Row:
+    """What only the history knows: first and last attempt, the last error, the receipt."""
+    begun = [entry["at"] for entry in history if entry["state"] == "processing"]
+    errors = [entry for entry in history if entry["detail"] and entry["state"] in ("pending", "failed")]
+    receipts = [entry["detail"] for entry in history if entry["state"] == "done" and entry["detail"]]
+    return {
+        "executed_at": iso(begun[0]) if begun else None,
+        "last_attempt_at": iso(begun[-1]) if begun else None,
+        "error": errors[-1]["detail"] if errors and row["state"] != "done" else None,
+        "receipt": receipts[-1] if receipts else None,
+    }
+
+
+def _line(entry: Row, _task: int) -> Row:
+    return {
+        "at": iso(entry["at"]),
+        "from": _word(entry["origin"]),
+        "to": _word(entry["state"]),
+        "try": entry["try"],
+        "node": entry["node"],
+        "category": entry["category"],
+        "detail": entry["detail"],
+    }
+
+
+def _place(after: str | None) -> int:
+    if after is None:
+        return 1 << 62
+    if not after.isascii() or not after.isdigit() or len(after) > 18:
+        raise Invalid(f"{after!r} is not a place in a list", field="after", remedy="use the `next` of the page before")
+    return int(after)

@@ -1,0 +1,97 @@
+"""Why: what a message is waiting for, or what became of it, in one sentence. Derived, never stored."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..model.time import iso
+from ..store.port import Row, Store
+
+
+class Why(NamedTuple):
+    """The answer, until when it holds (if that is known), and what a person can do."""
+
+    answer: str
+    until: int | None = None
+    remedy: str | None = None
+
+
+async def why(store: Store, row: Row, history: list[Row]) -> Why:
+    """Explain one message as it stands now."""
+    queues = {queue["name"]: queue for queue in await store.read("queue_list")}
+    now = (await store.read("now"))[0]["now"]
+    ahead = 0
+    if row["state"] == "pending" and not row["head"]:
+        counted = await store.read("order_ahead", queue=row["channel"], order_key=row["order_key"], id=row["task"])
+        ahead = counted[0]["ahead"]
+    nodes = [node for node in await store.read("node_list") if node["state"] == "live"]
+    return explain(row, queues.get(row["channel"]), history, now=now, ahead=ahead, nodes=len(nodes))
+
+
+def explain(row: Row, queue: Row | None, history: list[Row], *, now: int, ahead: int, nodes: int) -> Why:
+    """The reason, from values alone."""
+    last = next((entry["detail"] for entry in reversed(history) if entry["detail"]), None)
+    match row["state"]:
+        case "done":
+            doubt = " after an attempt in doubt, so the recipient may have it twice" if row["unknown"] else ""
+            return Why(f"sent at {iso(row['changed_at'])} on try {row['tries']}{doubt}")
+        case "processing":
+            return _at_work(row)
+        case "failed":
+            return _dead(row, last)
+        case "cancelled":
+            return Why(f"cancelled at {iso(row['changed_at'])}: {last or 'by hand'}")
+        case "expired":
+            return Why(f"expired at {iso(row['expires_at'])}: {last or 'its time ran out before it could start'}")
+    return _waiting(row, queue, last, now=now, ahead=ahead, nodes=nodes)
+
+
+def _at_work(row: Row) -> Why:
+    asked = "; it will end as cancelled unless this attempt sends it" if row["cancel_asked"] else ""
+    since = row["started_at"] or row["changed_at"]
+    return Why(f"being sent by {row.get('holder') or 'a node'} since {iso(since)} (try {row['tries']}){asked}")
+
+
+def _dead(row: Row, last: str | None) -> Why:
+    if row["unknown"]:
+        return Why(
+            f"held: nobody can say whether it was sent ({last})",
+            remedy="ask the recipient, then `tidings dead retry` or `tidings dead discard`",
+        )
+    kind = f"{row['category']} error" if row["category"] else "error"
+    return Why(
+        f"failed for good after {row['tries']} tries: {kind}: {last}",
+        remedy="mend the cause, then `tidings dead retry`, or `tidings dead discard`",
+    )
+
+
+def _waiting(row: Row, queue: Row | None, last: str | None, *, now: int, ahead: int, nodes: int) -> Why:
+    if not row["head"]:
+        return Why(f"waits for {max(ahead, 1)} earlier messages of the order key {row['order_key']!r}")
+    if row["due_at"] > now:
+        if row["tries"] or row["throttles"]:
+            return Why(f"tried {row['tries']} times, next try at {iso(row['due_at'])}: {last}", row["due_at"])
+        return Why(f"scheduled for {iso(row['due_at'])}", row["due_at"])
+    standing = None if queue is None else _standing(queue, now)
+    if standing is not None:
+        return standing
+    if queue is None:
+        return Why(f"no process serves the channel {row['channel']!r}", remedy="add it to the configuration of a node")
+    if not nodes:
+        return Why("due, but no process is working", remedy="start one: tidings serve")
+    return Why("due; it starts as soon as a slot is free")
+
+
+def _standing(queue: dict[str, Any], now: int) -> Why | None:
+    """What keeps a whole channel from starting anything."""
+    name, until = queue["name"], queue["parked_until"] or 0
+    if queue["paused"]:
+        remedy = f"mend the cause, then: tidings channels resume {name}"
+        return Why(f"the channel {name!r} is paused: {queue['pause_reason']}", remedy=remedy)
+    if until > now:
+        return Why(f"the channel {name!r} waits until {iso(until)}: {queue['park_reason']}", until)
+    if queue["opened_at"] is not None:
+        return Why(f"the breaker of the channel {name!r} is half open: one probe decides")
+    if queue["next_at"] is not None and queue["next_at"] > now:
+        return Why(f"the rate of the channel {name!r} allows the next send at {iso(queue['next_at'])}", queue["next_at"])
+    return None

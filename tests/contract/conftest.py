@@ -1,0 +1,32 @@
+"""The store fixtures: every test of the contract runs on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tidings.kernel.clock import ManualClock
+from tidings.store.port import Store
+from tidings.store.postgres import PostgresStore
+from tidings.store.sqlite import SqliteStore
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Time moved by hand."""
+    return ManualClock()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Store]:
+    """An empty store, opened."""
+    made: Store
+    if request.param == "sqlite":
+        made = SqliteStore(tmp_path / "tidings.db", now=clock.now, inline=True)
+    else:
+        made = PostgresStore(request.getfixturevalue("postgres_url"), now=clock.now, connections=4)
+    await made.open()
+    yield made
+    await made.close()

@@ -1,0 +1,427 @@
+"""Configuration: three sources, one frozen object, and a clear refusal of everything else."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from tidings.config import Secret, Settings, load, mask_url
+from tidings.model.errors import Misconfigured
+
+CANARY = "canary-5f2b9c1e7a44"
+
+Loader = Callable[..., Settings]
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Loader:
+    """Load with a file of this text, a private mode, and only the given environment."""
+
+    def load_(
+        text: str | None = None,
+        environ: Mapping[str, str] | None = None,
+        *,
+        mode: int = 0o600,
+        **flags: object,
+    ) -> Settings:
+        if text is not None:
+            (tmp_path / "tidings.toml").write_text(text, encoding="utf-8")
+            (tmp_path / "tidings.toml").chmod(mode)
+        return load(flags=flags, environ=environ or {}, folder=tmp_path)
+
+    return load_
+
+
+def test_without_any_configuration_the_engine_runs_on_one_file(loaded: Loader) -> None:
+    """A11: sensible defaults: SQLite, loopback, the pretend phone and the console."""
+    settings = loaded()
+    settings.check()
+
+    assert settings == Settings()
+    assert settings.database_path == Path("data/tidings.db")
+    assert (settings.host, settings.port, settings.zone) == ("127.0.0.1", 8020, ZoneInfo("UTC"))
+    assert settings.grace == timedelta(hours=24)  # B8
+    assert {name: channel.kind for name, channel in settings.channels.items()} == {
+        "phone": "sandbox",
+        "console": "console",
+    }
+    assert settings.origins == {}
+
+
+def test_the_file_is_beaten_by_the_environment_and_that_by_flags(loaded: Loader) -> None:
+    """A11: one TOML file < environment < flags; a flag that was not given is not a flag."""
+    text = "port = 1\nslots = 1\npoll = '250ms'\nsandbox = false"
+    settings = loaded(text, {"TIDINGS_PORT": "2", "TIDINGS_SLOTS": "2", "PATH": "/bin"}, port=3, poll=None)
+
+    assert (settings.port, settings.slots, settings.poll) == (3, 2, timedelta(milliseconds=250))
+    assert settings.sandbox is False
+
+
+def test_what_was_set_is_known_apart_from_what_is_default(loaded: Loader, tmp_path: Path) -> None:
+    """A11: unset is not the same as set to the default."""
+    settings = loaded("port = 8020", {"TIDINGS_SLOTS": "100"}, host="127.0.0.1")
+
+    assert settings.origins == {
+        "port": str(tmp_path / "tidings.toml"),
+        "slots": "TIDINGS_SLOTS",
+        "host": "--host",
+    }
+
+
+def test_slots_per_channel_follow_the_slots_unless_set(loaded: Loader) -> None:
+    """A1: an unset cap is no cap of its own."""
+    assert loaded(slots=7).slots_per_channel == 7
+    assert loaded(slots=7, slots_per_channel=3).slots_per_channel == 3
+
+
+def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: Loader) -> None:
+    """A11: the same words in both."""
+    values = {
+        "database": "postgresql://ada@db.example/tidings",
+        "host": "::1",
+        "port": "9000",
+        "api_keys": "k" * 32,
+        "zone": "Europe/Berlin",
+        "slots": "256",
+        "slots_per_channel": "16",
+        "poll": "2s",
+        "lease": "20s",
+        "beat": "1s",
+        "grace": "1h",
+        "poison_after": "5",
+        "keep_history": "7d",
+        "keep_done": "14d",
+        "max_body": "1MiB",
+        "max_bulk": "10",
+        "log_format": "json",
+        "log_level": "debug",
+        "sandbox": "false",
+        "sandbox_port": "9001",
+    }
+    simple = {item.name for item in dataclasses.fields(Settings) if item.metadata}
+
+    by_environment = loaded(None, {f"TIDINGS_{name.upper()}": value for name, value in values.items()})
+    by_file = loaded("\n".join(f'{name} = "{value}"' for name, value in values.items()))
+
+    assert simple == set(values)
+    assert dataclasses.replace(by_file, origins={}) == dataclasses.replace(by_environment, origins={})
+    assert by_file.max_body == 1024 * 1024
+    assert by_file.database_path is None
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    """A11: the reference page is made of these."""
+    assert all(item.metadata["about"] for item in dataclasses.fields(Settings) if item.metadata)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("prot = 8020", r"unknown setting 'prot' in .*tidings\.toml\. Did you mean 'port'"),
+        ("[chanels.x]\nkind = 'webhook'", "Did you mean 'channels'"),
+        ("zzzzzz = 1", "Known settings: database"),
+        ("port = 70000", r"port in .*tidings\.toml is 70000\. Use a whole number from 0 to 65535"),
+        ("port = 80.5", "port in .* whole number"),
+        ("port = true", "port in .* whole number"),
+        ("port = ''", "port in .* whole number"),
+        ("slots = 0", "whole number from 1"),
+        ("host = ''", "host in .* not a text"),
+        ("zone = 'Mars/Base'", "not a time zone"),
+        ("zone = '../etc/passwd'", "not a time zone"),
+        ("zone = 1", "not a time zone"),
+        ("poll = '1 month'", "poll in .* Use a duration"),
+        ("poll = 0", "is zero"),
+        ("sandbox = 'maybe'", "Use true or false"),
+        ("sandbox = 1", "Use true or false"),
+        ("max_body = 'huge'", "Use a size"),
+        ("max_body = 0", "Use a size"),
+        ("log_level = 'loud'", "Use one of: debug"),
+        ("api_keys = ['short']", "under 16 characters"),
+        ("api_keys = [1]", "not a list of texts"),
+        ("port = ", "is not valid TOML"),
+        ("channels = 1", r"channels in .* is not a table\. Write \[channels.NAME\]"),
+        ("[channels]\nphone = 1", r"channels.phone in .* is not a table"),
+        ("[channels.hook]\nurl = 'x'", "channels.hook has no kind"),
+        ("[channels.hook]\nkind = ''", "channels.hook has no kind"),
+        ("[channels.'a b']\nkind = 'webhook'", "channel name 'a b'"),
+        ("[channels.hook]\nkind = 'webhook'\npolicy = 'compagnon'", "Did you mean 'companion'"),
+        ("policies = 1", "policies in .* is not a table"),
+        ("[policies.gentle]\nmax_tries = 3", r"policies.gentle.backoff is missing \(in .*tidings\.toml\)"),
+        ("[policies.companion]\nmax_tries = 3", "name of a ready-made policy"),
+    ],
+)
+def test_what_is_unknown_or_malformed_stops_the_start(loaded: Loader, text: str, words: str) -> None:
+    """A11: naming the key, the file and the closest match or the remedy."""
+    with pytest.raises(Misconfigured, match=words) as refused:
+        loaded(text)
+
+    assert refused.value.exit_code == 78
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        (
+            "TIDINGS_PROT",
+            "1",
+            "unknown setting 'TIDINGS_PROT' in the environment. Did you mean 'TIDINGS_PORT'",
+        ),
+        ("TIDINGS_PORT", "http", "port in TIDINGS_PORT is 'http'"),
+        ("TIDINGS_PORT", "", "port in TIDINGS_PORT is ''"),
+        ("TIDINGS_CHANNELS", "x", "TIDINGS_CHANNELS__NAME__OPTION"),
+        ("TIDINGS_CHANNELS__PHONE", "x", "TIDINGS_CHANNELS__NAME__OPTION"),
+        ("TIDINGS_CHANNELS__HOOK__URL", "x", "channels.hook has no kind"),
+        ("TIDINGS_POLICIES__MINE__CAP", "1h", "policies are set in the file"),
+    ],
+)
+def test_a_variable_that_is_not_understood_stops_the_start(
+    loaded: Loader, variable: str, value: str, words: str
+) -> None:
+    """A11: set to nothing is set, and a misspelt variable is not ignored."""
+    with pytest.raises(Misconfigured, match=words):
+        loaded(None, {variable: value})
+
+
+def test_an_unknown_flag_is_refused_like_any_other_key(loaded: Loader) -> None:
+    """A11: overrides go the same way."""
+    with pytest.raises(Misconfigured, match="unknown setting 'prot' in --prot"):
+        loaded(prot=1)
+
+
+def test_variables_of_the_tests_are_left_alone(loaded: Loader) -> None:
+    """A12: the test suite has variables of its own that reach the processes it starts."""
+    assert loaded(None, {"TIDINGS_TEST_POSTGRES": "x", "TIDINGS_CRASH_AT": "sent:3"}) == Settings()
+
+
+def test_a_file_can_be_named_by_flag_or_variable(tmp_path: Path) -> None:
+    """A11: --config wins over TIDINGS_CONFIG; one that was named must be there."""
+    (tmp_path / "one.toml").write_text("port = 1")
+    (tmp_path / "two.toml").write_text("port = 2")
+    environ = {"TIDINGS_CONFIG": str(tmp_path / "one.toml")}
+
+    assert load(environ=environ, folder=tmp_path).port == 1
+    assert load(tmp_path / "two.toml", environ=environ, folder=tmp_path).port == 2
+    with pytest.raises(Misconfigured, match=r"--config names .*none\.toml"):
+        load(tmp_path / "none.toml", environ=environ)
+    with pytest.raises(Misconfigured, match="TIDINGS_CONFIG names"):
+        load(environ={"TIDINGS_CONFIG": str(tmp_path)}, folder=tmp_path)
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    """A11: in one sentence, not in a stack trace."""
+    (tmp_path / "tidings.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(Misconfigured, match="is not valid TOML"):
+        load(environ={}, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:///tidings.db", "sqlite:////var/lib/t.db", "postgresql:///t?host=/tmp"]
+)
+def test_both_databases_are_accepted(loaded: Loader, url: str) -> None:
+    """B12: a file or a server."""
+    assert loaded(database=url).database == url
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("mysql://root@localhost/x", "of the kind 'mysql'"),
+        ("postgres://localhost/x", "of the kind 'postgres'.*postgresql://"),
+        ("postgresql+asyncpg://localhost/x", "of the kind"),
+        ("tidings.db", "not a database URL"),
+        ("sqlite://tidings.db", "does not name a file"),
+        ("sqlite:///", "does not name a file"),
+        ("sqlite:////", "does not name a file"),
+        ("sqlite:///x.db?mode=ro", "does not name a file"),
+        ("sqlite:///:memory:", "keeps nothing"),
+        ("postgresql://", "of the kind"),
+        ("", "not a text"),
+    ],
+)
+def test_a_wrong_database_url_is_refused_with_the_right_ones(loaded: Loader, url: str, words: str) -> None:
+    """B12: the remedy shows both forms."""
+    with pytest.raises(Misconfigured, match=words) as refused:
+        loaded(database=url)
+
+    assert refused.value.field == "database"
+    assert "sqlite:///data/tidings.db" in refused.value.remedy or not url
+
+
+def test_channels_come_from_the_file_and_the_environment(loaded: Loader) -> None:
+    """A4: an option in the environment replaces the file's; names may differ in case and dashes."""
+    text = "[channels.my-hook]\nkind = 'webhook'\nurl = 'https://a.example'\nper_second = 5"
+    settings = loaded(
+        text,
+        {
+            "TIDINGS_CHANNELS__MY_HOOK__URL": "https://b.example",
+            "TIDINGS_CHANNELS__OTHER__KIND": "console",
+            "TIDINGS_CHANNELS__PHONE__COLOUR": "blue",
+        },
+    )
+
+    assert set(settings.channels) == {"my-hook", "other", "phone"}
+    assert settings.channels["my-hook"].options == {"url": "https://b.example", "per_second": 5}
+    assert settings.channels["phone"].kind == "sandbox"
+
+
+def test_policies_of_ones_own_join_the_ready_made_ones(loaded: Loader) -> None:
+    """A3: a policy, not a constant; a channel may name it."""
+    settings = loaded(
+        "[policies.gentle]\ntable = ['1m', '10m']\n[channels.hook]\nkind = 'webhook'\npolicy = 'gentle'"
+    )
+
+    assert set(settings.all_policies) == {"companion", "broadcast", "migration", "personal", "gentle"}
+    assert settings.policies["gentle"].rule.max_tries == 3
+    assert settings.describe()["policies"] == {"gentle": "3 tries, 1 min, 10 min"}
+
+
+def test_a_secret_can_be_given_by_reference(loaded: Loader, tmp_path: Path) -> None:
+    """A4: from the environment or a file, resolved at the start, also within lists and tables."""
+    (tmp_path / "hook.key").write_text(f"{CANARY}\n")
+    text = (
+        "api_keys = ['env:API_KEY']\ndatabase = 'env:DB'\n[channels.hook]\nkind = 'webhook'\n"
+        "secrets = ['file:hook.key', 'env:OLD']\nheaders = { X-Team = 'env:OLD' }"
+    )
+    environ = {"API_KEY": CANARY, "DB": f"postgresql://ada:{CANARY}@db/t", "OLD": f"old-{CANARY}"}
+    settings = loaded(text, environ, mode=0o644)
+
+    options = settings.channels["hook"].options
+    assert settings.api_keys == (CANARY,)
+    assert settings.database == environ["DB"]
+    assert options["secrets"] == [CANARY, f"old-{CANARY}"]
+    assert options["headers"] == {"X-Team": f"old-{CANARY}"}
+    assert CANARY not in repr(settings) + repr(options) + str(settings.describe())
+    assert settings.describe()["channels"]["hook"]["secrets"] == ["file:hook.key", "env:OLD"]
+
+
+def test_api_keys_in_the_environment_are_separated_by_commas(loaded: Loader) -> None:
+    """A11: for rotation there may be two."""
+    settings = loaded(None, {"TIDINGS_API_KEYS": f"env:ONE, {'b' * 16}", "ONE": "a" * 16})
+
+    assert settings.api_keys == ("a" * 16, "b" * 16)
+
+
+@pytest.mark.parametrize(
+    "reference", ["env:NOWHERE", "env:EMPTY", "file:/nowhere/at/all", "file:empty", "file:."]
+)
+def test_a_reference_to_nothing_stops_the_start(loaded: Loader, tmp_path: Path, reference: str) -> None:
+    """A4: a missing secret is found at the start and not at the first send."""
+    (tmp_path / "empty").touch()
+    with pytest.raises(Misconfigured, match=r"channels\.hook\.token in .* refers to") as refused:
+        loaded(f"[channels.hook]\nkind = 'webhook'\ntoken = '{reference}'", {"EMPTY": ""})
+
+    assert refused.value.field == "channels.hook.token"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[channels.hook]\nkind = 'webhook'\nsecret = '{CANARY}'",
+        f"[channels.hook]\nkind = 'webhook'\nsecrets = ['{CANARY}']",
+        f"[channels.hook]\nkind = 'telegram'\nbot_token = '{CANARY}'",
+        f"[channels.hook]\nkind = 'webhook'\nheaders = {{ Authorization = '{CANARY}' }}",
+        f"[channels.mail]\nkind = 'smtp'\nurl = 'smtp://ada:{CANARY}@mail.example'",
+        f"api_keys = ['{CANARY}']",
+        f"database = 'postgresql://ada:{CANARY}@db.example/t'",
+    ],
+)
+def test_a_secret_in_clear_needs_a_private_file(loaded: Loader, text: str) -> None:
+    """E1: what everybody on the machine can read must hold none; a private file may."""
+    with pytest.raises(Misconfigured, match=r"can be read by everybody.*chmod 600") as refused:
+        loaded(text, mode=0o644)
+    settings = loaded(text, mode=0o640)
+
+    assert CANARY not in str(refused.value)
+    assert CANARY not in repr(settings) + repr(settings.channels) + str(settings.describe())
+
+
+def test_a_file_without_secrets_may_be_read_by_everybody(loaded: Loader) -> None:
+    """A11: an ordinary file with ordinary permissions is fine, also with a channel called key."""
+    text = "port = 1\n[channels.key]\nkind = 'webhook'\nurl = 'http://127.0.0.1:9000/users/@me'"
+    settings = loaded(text, mode=0o644)
+
+    assert settings.channels["key"].options["url"] == "http://127.0.0.1:9000/users/@me"
+
+
+def test_a_malformed_value_of_a_secret_setting_is_not_repeated(loaded: Loader) -> None:
+    """A9: error messages go to logs."""
+    for text in (
+        f"api_keys = ['{CANARY}', 'short']",
+        f"database = '{CANARY}'",
+        f"database = 'x://a:{CANARY}@b'",
+    ):
+        with pytest.raises(Misconfigured) as refused:
+            loaded(text)
+        assert CANARY not in str(refused.value)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "tidings.example"])
+def test_an_open_door_needs_a_key(loaded: Loader, host: str) -> None:
+    """A11: others can reach it, so callers must show a key."""
+    with pytest.raises(Misconfigured, match="no api_keys"):
+        loaded(host=host).check()
+
+    loaded(host=host, api_keys=["k" * 32]).check()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "::1", "localhost"])
+def test_loopback_needs_no_key(loaded: Loader, host: str) -> None:
+    """A11: the first run on a laptop."""
+    loaded(host=host).check()
+
+
+def test_settings_that_contradict_each_other_are_refused(loaded: Loader) -> None:
+    """B5: a lease under two beats would take healthy nodes for dead; two listeners need two ports."""
+    with pytest.raises(Misconfigured, match="under two beats"):
+        loaded(lease="3s", beat="2s").check()
+    with pytest.raises(Misconfigured, match="are both 8025"):
+        loaded(port=8025).check()
+    loaded(port=8025, sandbox=False).check()
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("sqlite:///data/tidings.db", "sqlite:///data/tidings.db"),
+        ("postgresql://ada@db:5432/t", "postgresql://ada@db:5432/t"),
+        ("postgresql://ada:pw@db:5432/t", "postgresql://ada:***@db:5432/t"),
+        ("postgresql://ada:p/w?@x@db/t", "postgresql://ada:***@db/t"),
+        ("https://host/hook?token=x#y", "https://host/hook?***"),
+        ("https://host:80/hook", "https://host:80/hook"),
+    ],
+)
+def test_a_url_is_shown_without_password_and_query(url: str, masked: str) -> None:
+    """A9: secrets never in logs, dumps or pages."""
+    assert mask_url(url) == masked
+
+
+def test_a_secret_is_text_that_does_not_show_itself() -> None:
+    """A9: it works wherever text does."""
+    secret = Secret(CANARY, "env:KEY")
+
+    assert secret == CANARY
+    assert len(secret.encode()) == len(CANARY)
+    assert repr(secret) == "<secret env:KEY>"
+
+
+def test_settings_cannot_be_changed_afterwards() -> None:
+    """A11: one frozen object."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Settings().port = 1  # type: ignore[misc]
+
+
+def test_the_real_environment_is_the_usual_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A11: without being told otherwise, variables of the process and ./tidings.toml count."""
+    for variable in [name for name in os.environ if name.startswith("TIDINGS_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TIDINGS_PORT", "4")
+    (tmp_path / "tidings.toml").write_text("slots = 5")
+
+    assert (load().port, load().slots) == (4, 5)
