@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+_BOMB = gzip.compress(bytes(20_000_000), 6)  # made beforehand: in an act it would eat the sender's deadline
+
 
 class Received(NamedTuple):
     """One request as it arrived."""
@@ -86,7 +88,8 @@ async def receiving() -> AsyncIterator[Receiver]:
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(receiver.handle(reader, writer))
         tasks.add(task)
-        task.add_done_callback(lambda _: (tasks.discard(task), writer.transport.abort()))
+        task.add_done_callback(tasks.discard)
+        task.add_done_callback(lambda _: writer.transport.abort())
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
     receiver = Receiver(server.sockets[0].getsockname()[1])
@@ -117,6 +120,11 @@ def answer(status: int, body: bytes = b"", **headers: str) -> Act:
         await exchange.write("\r\n".join(lines).encode() + body)
 
     return act
+
+
+async def bad_header(exchange: Exchange) -> None:
+    """A header's value that is no text."""
+    await exchange.write(b"HTTP/1.1 429 Scripted\r\nretry-after: \xff\xfe\r\ncontent-length: 0\r\n\r\n")
 
 
 async def cut(exchange: Exchange) -> None:
@@ -172,7 +180,7 @@ async def endless(exchange: Exchange) -> None:
 
 async def bomb(exchange: Exchange) -> None:
     """A small answer that would be 20 MB if somebody unpacked it."""
-    await answer(200, gzip.compress(bytes(20_000_000)), content_encoding="gzip")(exchange)
+    await answer(200, _BOMB, content_encoding="gzip")(exchange)
 
 
 async def flood_of_1xx(exchange: Exchange) -> None:

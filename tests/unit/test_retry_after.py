@@ -39,8 +39,25 @@ def test_seconds_and_dates_are_honoured_within_bounds(value: str, seconds: float
 
 @pytest.mark.parametrize(
     "value",
-    [None, "", " ", "-1", "+5", "soon", "nan", "inf", "1e3", "0x10", "1 2", "٣", "9" * 400, "Sun, 99 Nov 2026"]
-    + ["Sun, 15 Nov 2026 12:00:30 GMT" + "x" * 100, "\x00", "5\r\n5"],
+    [
+        None,
+        "",
+        " ",
+        "-1",
+        "+5",
+        "soon",
+        "nan",
+        "inf",
+        "1e3",
+        "0x10",
+        "1 2",
+        "٣",
+        "9" * 400,
+        "Sun, 99 Nov 2026",
+        "Sun, 15 Nov 2026 12:00:30 GMT" + "x" * 100,
+        "\x00",
+        "5\r\n5",
+    ],
 )
 def test_what_cannot_be_read_is_no_wish(value: str | None) -> None:
     """F27: the policy's own delay applies when the header says nothing that makes sense."""

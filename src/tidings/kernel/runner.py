@@ -107,9 +107,11 @@ class Runner:
         self._busy: Counter[str] = Counter()  # attempts under way, by queue
         self._in_flight = 0
         self._attempts: dict[TaskId, _Attempt] = {}
+        self._beginning: set[asyncio.Task[None]] = set()
         self._results: deque[_Result] = deque()
         self._unwritten = 0  # results handed in but not yet durable
         self._credit = 0
+        self._least_room = max(1, tunables.slots // 4)  # below this, a claim waits a moment for more
         self._probing: set[str] = set()
         self._changed = asyncio.Event()  # a slot came free, or a result was written
         self._handed_in = asyncio.Event()
@@ -191,7 +193,7 @@ class Runner:
                     refreshed = self._clock.monotonic()
                 if not await self._enough_room() or self._stopping:
                     continue
-                wanted = self._room()
+                wanted = self._room_for_one_claim()
                 claimed, expired = await self._fetch()
                 pause = 0.1
                 if claimed + expired < wanted and not self._stopping:
@@ -212,18 +214,20 @@ class Runner:
             await self._store.hint()
 
     async def _enough_room(self) -> bool:
-        """Wait until a claim is worth its transaction: a quarter of the slots, or everything there is to be."""
-        least = max(1, self._tunables.slots // 4)
-        if self._room() >= least or not self._in_flight and self._room() > 0:
-            return True
-        self._changed.clear()
-        await self._wait(self._changed, 0.05)
-        return self._room() >= least or (self._room() > 0 and self._in_flight < self._tunables.slots // 2)
+        """Wait until a claim is worth its transaction: a quarter of the slots, or a moment's patience is over."""
+        if self._room() < self._least_room:
+            self._changed.clear()
+            await self._wait(self._changed, 0.05)
+        return self._room() > 0
 
     def _room(self) -> int:
         """Free slots; none while results pile up that cannot be written."""
         slots = self._tunables.slots
         return max(0, min(slots - self._in_flight, 2 * slots - self._in_flight - self._unwritten))
+
+    def _room_for_one_claim(self) -> int:
+        """At most half the slots, so that claiming one half overlaps with running the other."""
+        return min(self._room(), max(1, self._tunables.slots // 2))
 
     async def _fetch(self) -> tuple[int, int]:
         """One claim, and the start of everything it brought."""
@@ -231,11 +235,11 @@ class Runner:
             await self._give_back_strangers()
         if not self._store.may_work() or not self._node.is_trusted:
             return 0, 0
-        room = self._room()
+        room = self._room_for_one_claim()
         rooms = {
-            lane.queue: min(room, (lane.cap or room) - self._busy[lane.queue])
+            lane.queue: room if lane.cap is None else min(room, lane.cap - self._busy[lane.queue])
             for lane in self._lanes.values()
-            if (lane.cap or room) > self._busy[lane.queue]
+            if lane.cap is None or lane.cap > self._busy[lane.queue]
         }
         if room < 1 or not rooms:
             return 0, 0
@@ -251,8 +255,25 @@ class Runner:
         if claimed.expired:
             await self._expire(claimed.expired)
         await self._return_probes(probes - {task.queue for task in claimed.tasks})
-        await self._begin_all(claimed.tasks)
+        self._reserve(claimed.tasks)
+        if self._loops and not any(task.crashes >= SUSPECT for task in claimed.tasks):
+            # The next claim is on its way while this one is loaded and begun.
+            self._beginning.add(begin := asyncio.create_task(self._begin(claimed.tasks)))
+            begin.add_done_callback(self._begun)
+        else:
+            await self._begin_all(claimed.tasks)
         return len(claimed.tasks), len(claimed.expired)
+
+    def _reserve(self, tasks: list[Task]) -> None:
+        """From here on these hold their slots."""
+        for task in tasks:
+            self._busy[task.queue] += 1
+        self._in_flight += len(tasks)
+
+    def _begun(self, begin: asyncio.Task[None]) -> None:
+        self._beginning.discard(begin)
+        if not begin.cancelled() and begin.exception() is not None:
+            self._emit(StoreTrouble("begin", repr(begin.exception())))
 
     async def _begin_all(self, tasks: list[Task]) -> None:
         suspects = [task for task in tasks if task.crashes >= SUSPECT]
@@ -261,9 +282,11 @@ class Runner:
             return
         # Tasks that were around when a node died are tried alone, one by one, so that blame is certain.
         now = self._clock.now()
+        for task in suspects[1:]:
+            self._drop(task)
         await self._give_back(suspects[1:], "waits to be tried alone", lambda i: now + (i + 1) * SECOND // 20)
         await self._begin([task for task in tasks if task.crashes < SUSPECT])
-        await self._quiet()
+        await self._quiet(but=1)
         await self._begin(suspects[:1])
         await self._quiet()
 
@@ -272,9 +295,6 @@ class Runner:
         if not tasks:
             return
         claimed_at = self._clock.now()
-        for task in tasks:
-            self._busy[task.queue] += 1
-        self._in_flight += len(tasks)
         by_kind: dict[str, list[Task]] = {}
         for task in tasks:
             by_kind.setdefault(task.kind, []).append(task)
@@ -350,7 +370,8 @@ class Runner:
         self._attempts.pop(task.id, None)
         self._busy[task.queue] -= 1
         self._in_flight -= 1
-        self._changed.set()
+        if not self._in_flight or self._tunables.slots - self._in_flight == self._least_room:
+            self._changed.set()
 
     def _hand_in(self, result: _Result) -> None:
         self._drop(result.task)
@@ -485,9 +506,9 @@ class Runner:
         await self._give_back(strangers, "the answer to its claim was lost", lambda i: strangers[i].due_at)
         self._doubtful_claim = False
 
-    async def _quiet(self) -> None:
-        """Wait until nothing is in hand."""
-        while self._in_flight or self._unwritten:
+    async def _quiet(self, *, but: int = 0) -> None:
+        """Wait until nothing is in hand, but for so many that have not begun."""
+        while self._in_flight > but or self._unwritten:
             if not self._loops:  # a step by hand
                 while self._attempts:
                     await asyncio.wait([attempt.running for attempt in self._attempts.values()])

@@ -56,6 +56,13 @@ class Answer(NamedTuple):
     body_prefix: bytes
     elapsed: timedelta
 
+    def header(self, name: str) -> str | None:
+        """One header's value; bytes that are no text count as absent (reading them raises)."""
+        try:
+            return self.headers.get(name)
+        except ValueError:
+            return None
+
     def shown(self, *, hide: Sequence[str] = ()) -> str:
         """The beginning of the body, fit for a log or a page: short, one line, escaped, without secrets."""
         text = self.body_prefix[: 8 * SHOWN].decode(errors="replace")

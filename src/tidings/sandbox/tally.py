@@ -38,13 +38,10 @@ class Tally:
         self._copies: dict[str, int] = {}
         self._refusals: dict[str, Refusals] = {}
 
-    def copies(self, channel: str, id: str) -> int:
-        """How often an id was delivered."""
-        return self._copies.get(f"{channel}/{id}", 0)
-
-    def refusals(self, channel: str, id: str) -> Refusals | None:
-        """What an id met before, if it was ever refused; not to be changed by the caller."""
-        return self._refusals.get(f"{channel}/{id}")
+    def seen(self, channel: str, id: str) -> tuple[int, Refusals | None]:
+        """How often an id was delivered, and its refusals if there were any (not to be changed)."""
+        key = f"{channel}/{id}"
+        return self._copies.get(key, 0), self._refusals.get(key)
 
     def add(self, entry: Entry, *, ticks: float) -> None:
         """Count one request."""

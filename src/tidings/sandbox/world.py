@@ -7,8 +7,8 @@ an `Arrival`, hands it in, and answers as the resulting `Entry` says.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
@@ -24,8 +24,7 @@ RECENT = 1_000
 MAX_DATA = 1_000  # characters of it kept for showing
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(NamedTuple):
     """A request as the provider understood it. `problem` says why it was refused before any fault."""
 
     channel: str
@@ -60,8 +59,7 @@ class World:
         Raises `Temporary` when it cannot be written down: then it has not happened.
         """
         now = self.senses.ticks()
-        copies = self.tally.copies(arrival.channel, arrival.id)
-        refusals = self.tally.refusals(arrival.channel, arrival.id)
+        copies, refusals = self.tally.seen(arrival.channel, arrival.id)
         attempt = arrival.attempt or copies + (refusals.times if refusals else 0) + 1
         waited = now - refusals.first if refusals else None
         fault, rule = Fault(Kind.INVALID), None

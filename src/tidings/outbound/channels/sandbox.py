@@ -115,10 +115,10 @@ def outcome_of(answer: Answer, *, now: int) -> Outcome:
     if 200 <= status < 300:
         return Done(receipt=_receipt(answer.body_prefix))
     if status == 429:
-        wish = retry_after(answer.headers.get("retry-after"), now=now)
+        wish = retry_after(answer.header("retry-after"), now=now)
         return Retry(Category.THROTTLING, reason, after=wish)
     if status >= 500 or status in (408, 425):
-        wish = retry_after(answer.headers.get("retry-after"), now=now)
+        wish = retry_after(answer.header("retry-after"), now=now)
         return Retry(Category.TEMPORARY, reason, after=wish)
     return Reject(Category.VALIDATION if status in (400, 413, 422) else Category.PERMANENT, reason)
 

@@ -166,7 +166,7 @@ def outcome_of(answer: Answer, *, now: int, hide: tuple[str, ...] = ()) -> Outco
         reason = f"{reason}: {shown}"
     if status >= 500 or status in _AGAIN:
         category = Category.THROTTLING if status == 429 else Category.TEMPORARY
-        return Retry(category, reason, after=retry_after(answer.headers.get("retry-after"), now=now))
+        return Retry(category, reason, after=retry_after(answer.header("retry-after"), now=now))
     if status in _OUR_FAULT:
         return Reject(Category.VALIDATION, reason)
     if 300 <= status < 400:

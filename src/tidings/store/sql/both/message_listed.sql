@@ -1,12 +1,13 @@
--- The newest messages of one of the states that have an index.
+-- The newest messages of one of the states that have an index; walks that index like message_window.
 select m.id, m.tenant, m.channel, m.recipient, m.content, m.accepted_at, m.scheduled_at, t.id as task, t.state, t.priority,
   t.due_at, t.tries, t.max_tries, t.throttles, t.claim_no, t.changed_at, t.expires_at, t.started_at, t.order_key, t.head,
   t.unknown, t.cancel_asked, t.category, t.node
-from (select id from tasks where state = :state and state in ('pending', 'failed', 'cancelled', 'expired') and id < :before
-      order by id desc limit :window) w
-join tasks t on t.id = w.id join messages m on m.task = t.id
-where m.tenant = :tenant
+from tasks t cross join messages m
+where t.state = :state and t.state in ('pending', 'failed', 'cancelled', 'expired') and t.id < :before
+  and m.task = t.id and m.tenant = :tenant
+  and t.id >= (select min(w.id) from (
+    select id from tasks where state = :state and state in ('pending', 'failed', 'cancelled', 'expired') and id < :before
+    order by id desc limit :window) w)
   and (cast(:channel as text) is null or m.channel = :channel)
-  and (cast(:state as text) is null or t.state = :state)
   and (cast(:unknown as boolean) is null or t.unknown = :unknown)
-order by m.task desc limit :limit
+order by t.id desc limit :limit

@@ -1,11 +1,12 @@
--- The newest messages to one recipient.
+-- The newest messages to one recipient; walks the recipient's index like message_window.
 select m.id, m.tenant, m.channel, m.recipient, m.content, m.accepted_at, m.scheduled_at, t.id as task, t.state, t.priority,
   t.due_at, t.tries, t.max_tries, t.throttles, t.claim_no, t.changed_at, t.expires_at, t.started_at, t.order_key, t.head,
   t.unknown, t.cancel_asked, t.category, t.node
-from (select task from messages where tenant = :tenant and recipient = :recipient and task < :before
-      order by task desc limit :window) w
-join messages m on m.task = w.task join tasks t on t.id = w.task
-where m.tenant = :tenant
+from messages m cross join tasks t
+where m.tenant = :tenant and m.recipient = :recipient and m.task < :before and t.id = m.task
+  and m.task >= (select min(w.task) from (
+    select task from messages where tenant = :tenant and recipient = :recipient and task < :before
+    order by task desc limit :window) w)
   and (cast(:channel as text) is null or m.channel = :channel)
   and (cast(:state as text) is null or t.state = :state)
   and (cast(:unknown as boolean) is null or t.unknown = :unknown)

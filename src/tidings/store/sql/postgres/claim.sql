@@ -1,18 +1,23 @@
 -- Claim up to :room due tasks for :node; rows that have expired come back unclaimed (claim_no -1).
--- Own file: row locks (skip locked) and lateral range scans, one per queue and priority.
+-- Own file: row locks (skip locked) and lateral range scans, one per queue and priority that has something due.
 with clock as materialized (
   select coalesce(:now::bigint, tidings_now()) as now
-), ready as materialized (
-  select r.queue, r.room from unnest(:queues::text[], :rooms::int[]) r(queue, room)
-  join queues q on q.name = r.queue, clock
+), heads as materialized (
+  select r.queue, p.priority, least(r.room, :room::int) as room
+  from unnest(:queues::text[], :rooms::int[]) r(queue, room) join queues q on q.name = r.queue
+  cross join clock cross join generate_series(0, 9) p(priority) cross join lateral (
+    select 1 from tasks
+    where queue = r.queue and priority = p.priority and state = 'pending' and head and due_at <= clock.now
+    order by due_at limit 1) t
   where not q.paused and coalesce(q.parked_until, 0) <= clock.now
     and (q.opened_at is null or q.name = any(:probes::text[]))
 ), near as (
-  select r.queue, p.priority, t.due_at, r.room, row_number() over (order by t.due_at) <= :fair::int as favoured
-  from ready r cross join clock cross join generate_series(0, 9) p(priority) cross join lateral (
+  select h.queue, h.priority, t.due_at, h.room, row_number() over (order by t.due_at) <= :fair::int as favoured
+  from heads h cross join clock cross join lateral (
     select due_at from tasks
-    where queue = r.queue and priority = p.priority and state = 'pending' and head and due_at <= clock.now
-    order by due_at limit least(r.room, :room::int)) t
+    where queue = h.queue and priority = h.priority and state = 'pending' and head and due_at <= clock.now
+    order by due_at limit h.room) t
+  where (select count(*) from heads) > 1  -- with a single head there is nothing to weigh
 ), ranked as (
   select queue, priority, room, row_number() over (order by favoured desc, priority, due_at) as place,
     row_number() over (partition by queue order by favoured desc, priority, due_at) as place_in_queue
@@ -20,17 +25,20 @@ with clock as materialized (
 ), wanted as materialized (
   select queue, priority, count(*) as n from (
     select queue, priority from ranked where place_in_queue <= room order by place limit :room::int) c
-  group by queue, priority order by priority
+  group by queue, priority
+  union all
+  select queue, priority, room from heads where (select count(*) from heads) = 1
 ), picked as materialized (
-  select t.id, t.late from wanted w cross join clock cross join lateral (
-    select id, expires_at <= clock.now as late from tasks
+  select t.place, t.id, t.late from wanted w cross join clock cross join lateral (
+    select ctid as place, id, expires_at <= clock.now as late from tasks
     where queue = w.queue and priority = w.priority and state = 'pending' and head and due_at <= clock.now
     order by due_at limit w.n for update skip locked) t
 ), claimed as (
+  -- By place: the rows are locked, so they stay where they are. The state is named in a form that no index answers.
   update tasks t set state = 'processing', node = :node, claim_no = claim_no + 1, tries = tries + 1,
     started_at = null, changed_at = clock.now
   from clock
-  where t.id = any(array(select id from picked where late is not true)) and t.state = 'pending'
+  where t.ctid = any(array(select place from picked where late is not true)) and t.state is not distinct from 'pending'
   returning t.id, t.tenant, t.queue, t.kind, t.priority, t.due_at, t.tries, t.throttles, t.claim_no, t.crashes,
     t.unknown, t.order_key, t.expires_at, t.max_tries, t.changed_at
 ), told as (

@@ -11,7 +11,8 @@ with given as (
     category = g.category, unknown = t.unknown or g.unknown, node = null,
     changed_at = coalesce(:now::bigint, tidings_now())
   from given g
-  where t.id = g.id and t.state = 'processing' and t.node = :node and t.claim_no = g.claim_no
+  where t.id = g.id and t.claim_no = g.claim_no
+    and t.state is not distinct from 'processing' and t.node is not distinct from :node  -- found by id, never by node
   returning t.id, t.state, t.tries, g.category, g.detail, t.changed_at
 ), told as (
   insert into history (task, origin, state, try, node, category, detail, at)

@@ -1,0 +1,36 @@
+"""`tidings config`: every setting, its value and where it came from; secrets are masked."""
+
+from __future__ import annotations
+
+from . import engine, output
+from .options import AsJson, ConfigFile, Database
+from .output import Column
+
+
+def config(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+    """Every setting: its value, where it came from, what it is for. Secrets are masked."""
+    from dataclasses import fields
+
+    chosen = engine.settings(config, database)
+    values = chosen.describe()
+    if as_json:
+        output.say_json(values)
+        return
+    about = {field.name: field.metadata.get("about", "") for field in fields(chosen)}
+    rows = [
+        {"name": name, "value": value, "origin": chosen.origins.get(name, "default"), "about": about[name]}
+        for name, value in values.items()
+        if name not in ("channels", "policies")
+    ]
+    for table in ("channels", "policies"):
+        rows += [
+            {"name": f"{table}.{name}", "value": value, "origin": "", "about": ""}
+            for name, value in values[table].items()
+        ]
+    columns = [
+        Column("setting", lambda row: row["name"], keep=True),
+        Column("value", lambda row: row["value"]),
+        Column("from", lambda row: row["origin"]),
+        Column("about", lambda row: row["about"]),
+    ]
+    output.listing(rows, columns, as_json=False, nothing="")

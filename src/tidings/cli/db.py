@@ -1,0 +1,139 @@
+"""`tidings db`: bring the schema up, check the database, back it up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import engine, output
+from .options import AsJson, ConfigFile, Database
+
+if TYPE_CHECKING:
+    from ..app import App
+    from ..config import Settings
+
+group = typer.Typer(help="The database: upgrade, check, backup.", no_args_is_help=True)
+
+
+@group.command()
+def upgrade(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+    """Bring the schema up to this program's. Make a backup first: there is no way back but that."""
+    from ..model.errors import WrongStore
+
+    chosen = engine.settings(config, database)
+
+    async def work() -> None:
+        try:
+            await _open(chosen, upgrade=False)
+            changed = False
+        except WrongStore:
+            await _open(chosen, upgrade=True)  # raises again what an upgrade does not mend
+            changed = True
+        _told(chosen, "upgraded" if changed else "current", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command()
+def check(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+    """Check that the database can be used: reachable, durable, with the schema of this program."""
+    chosen = engine.settings(config, database)
+    _must_exist(chosen)
+
+    async def work() -> None:
+        await _open(chosen, upgrade=False)
+        _told(chosen, "current", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command(epilog="Example: tidings db backup backups/tidings-2026-11-16.db")
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="PATH", help="A new file.", show_default=False)],
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Copy a SQLite database while everything goes on. PostgreSQL has its own tool, which is named."""
+    chosen = engine.settings(config, database)
+    _must_be_file(chosen, target)
+    _must_exist(chosen)
+
+    async def work() -> None:
+        from ..app import build
+
+        app = build(chosen)
+        try:
+            await app.store.open()
+            await _copy(app, target)
+        finally:
+            await app.close()
+        size = target.stat().st_size
+        if as_json:
+            output.say_json({"path": str(target), "bytes": size})
+        else:
+            output.say(("✓ ", "green"), f"{target} holds a consistent copy ({size:,} bytes)")
+
+    engine.run(work())
+
+
+async def _open(chosen: Settings, *, upgrade: bool) -> None:
+    from ..app import build
+
+    app = build(chosen)
+    try:
+        await app.store.open(upgrade=upgrade)
+    finally:
+        await app.close()
+
+
+async def _copy(app: App, target: Path) -> None:
+    """Into a file beside it first, so that a copy that broke off is never taken for a whole one."""
+    from ..model.errors import Invalid
+
+    partial = target.with_name(f"{target.name}.partial")
+    store: Any = app.store
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.touch(0o600)
+        await store.backup(partial)
+        partial.rename(target)
+    except OSError as error:
+        problem = f"{target} cannot be written ({error.strerror})"
+        raise Invalid(problem, remedy="choose another place", field="PATH") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _must_be_file(chosen: Settings, target: Path) -> None:
+    from ..model.errors import Refused
+
+    if chosen.database_path is None:
+        from ..config import mask_url
+
+        command = f"pg_dump --format=custom --file={target} '{mask_url(chosen.database)}'"
+        raise Refused("PostgreSQL is backed up with its own tool", remedy=f"run: {command}")
+    if target.exists():
+        raise Refused(f"{target} is there already", remedy="choose another name, or move it away")
+
+
+def _must_exist(chosen: Settings) -> None:
+    """Opening would make a new file; whoever checks or copies one means one that is there."""
+    from ..model.errors import NotFound
+
+    path = chosen.database_path
+    if path is not None and not path.exists():
+        raise NotFound(f"there is no database {path}", remedy="check --database, or make it with: tidings serve")
+
+
+def _told(chosen: Settings, word: str, *, as_json: bool) -> None:
+    from ..config import mask_url
+
+    url = mask_url(chosen.database)
+    if as_json:
+        output.say_json({"database": url, "schema": word})
+    else:
+        says = {"upgraded": "was upgraded", "current": "is reachable, durable, and has the schema of this program"}
+        output.say(("✓ ", "green"), f"{url} {says[word]}")

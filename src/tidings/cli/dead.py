@@ -1,0 +1,190 @@
+"""`tidings dead`: messages that failed for good and wait for a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import engine, output
+from .options import After, AsJson, ConfigFile, Database, Limit, OfChannel, Yes
+from .output import Column
+
+if TYPE_CHECKING:
+    from ..app import App
+    from ..outbound.dead import DeadLetters, Swept
+
+group = typer.Typer(help="Dead letters: what failed for good and waits for a person.", no_args_is_help=True)
+
+Category = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Only of this category: temporary, permanent, throttling, validation, system."),
+]
+InDoubt = Annotated[
+    bool | None, typer.Option("--in-doubt/--certain", help="Only those that may have been sent, or the others.")
+]
+Letter = Annotated[str | None, typer.Argument(metavar="[ID]", help="One message's id.", show_default=False)]
+All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
+
+
+@group.command("list")
+def list_(
+    channel: OfChannel = None,
+    category: Category = None,
+    unknown: InDoubt = None,
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Dead letters, newest first, each with its last error."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as app:
+            page = await _letters(app).page(
+                channel=channel, category=category, unknown=unknown, limit=limit, after=after
+            )
+            now = app.clock.now()
+            columns = [
+                Column("id", lambda row: row["id"], keep=True),
+                Column("failed", lambda row: row["failed_at"], lambda row: output.away(row["failed_at"], now)),
+                Column("channel", lambda row: row["channel"]),
+                Column("to", lambda row: row["to"]),
+                Column("tries", lambda row: row["tries"], right=True),
+                Column("category", lambda row: "in doubt" if row["unknown"] else row["category"]),
+                Column("error", lambda row: row["error"]),
+            ]
+            output.listing(page.items, columns, as_json=as_json, more=page.next, nothing="no dead letters")
+
+    engine.run(work())
+
+
+@group.command()
+def groups(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+    """Dead letters counted by channel and category, with an example of the error."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as app:
+            now = app.clock.now()
+            columns = [
+                Column("count", lambda row: row["count"], right=True),
+                Column("channel", lambda row: row["channel"]),
+                Column("category", lambda row: "in doubt" if row["unknown"] else row["category"]),
+                Column("since", lambda row: row["since"], lambda row: output.away(row["since"], now)),
+                Column("latest", lambda row: row["latest"], lambda row: output.away(row["latest"], now)),
+                Column("error", lambda row: row["error"]),
+            ]
+            output.listing(await _letters(app).groups(), columns, as_json=as_json, nothing="no dead letters")
+
+    engine.run(work())
+
+
+@group.command(epilog="Example: tidings dead retry --all --channel phone --category temporary")
+def retry(
+    message: Letter = None,
+    all_: All = False,
+    channel: OfChannel = None,
+    category: Category = None,
+    unknown: InDoubt = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Start dead letters afresh, with all their tries.
+
+    Those in doubt (they may have been sent) are left out of --all unless you say --in-doubt.
+    """
+    _one_or_all(message, all_)
+    if message is None:
+        _confirm("retry", channel, category, unknown, yes=yes)
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as app:
+            if message is not None:
+                _one("retried", await app.messages.retry(message), as_json=as_json)
+                return
+            swept = await _letters(app).retry_all(channel=channel, category=category, unknown=unknown)
+            _many("retried", swept, as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command(epilog="Example: tidings dead discard --all --category validation --yes")
+def discard(
+    message: Letter = None,
+    all_: All = False,
+    channel: OfChannel = None,
+    category: Category = None,
+    unknown: InDoubt = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Give dead letters up. They stay in the history as cancelled."""
+    _one_or_all(message, all_)
+    if message is None:
+        _confirm("discard", channel, category, unknown, yes=yes)
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as app:
+            if message is not None:
+                _one("discarded", await app.messages.discard(message), as_json=as_json)
+                return
+            swept = await _letters(app).discard_all(channel=channel, category=category, unknown=unknown)
+            _many("discarded", swept, as_json=as_json)
+
+    engine.run(work())
+
+
+def _letters(app: App) -> DeadLetters:
+    from ..outbound.dead import DeadLetters
+
+    return DeadLetters(app.store, grace=app.settings.grace)
+
+
+def _one_or_all(message: str | None, all_: bool) -> None:
+    if (message is None) == (not all_):
+        from ..model.errors import Invalid
+
+        problem = "an id and --all are both given" if all_ else "nothing says which dead letters are meant"
+        raise Invalid(problem, remedy="give one id, or --all with filters")
+
+
+def _confirm(verb: str, channel: str | None, category: str | None, unknown: bool | None, *, yes: bool) -> None:
+    """Ask before many are moved; where nobody can answer, --yes is needed."""
+    if yes:
+        return
+    import sys
+
+    which = " ".join(
+        word
+        for word in (
+            {True: "in-doubt", False: "certain", None: ""}[unknown],
+            category or "",
+            "dead letters",
+            f"of {channel}" if channel else "of every channel",
+        )
+        if word
+    )
+    if not sys.stdin.isatty():
+        from ..model.errors import Invalid
+
+        raise Invalid(f"this would {verb} all {which}", remedy="add --yes to do it without a question")
+    typer.confirm(f"{verb.capitalize()} all {which}?", abort=True)
+
+
+def _one(verb: str, row: output.Row, *, as_json: bool) -> None:
+    if as_json:
+        output.say_json(row)
+    else:
+        output.say((row["id"], "bold"), f" {verb}")
+
+
+def _many(verb: str, swept: Swept, *, as_json: bool) -> None:
+    if as_json:
+        output.say_json({verb: swept.moved, "more": swept.more})
+    else:
+        output.say(f"{swept.moved:,} {verb}", "; there are more: run it again" if swept.more else "")

@@ -1,0 +1,28 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Settings to read; without it ./tidings.toml, if there is one."),
+]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        "-d",
+        metavar="URL",
+        help="sqlite:///path/to/file or postgresql://user@host/name; without it as configured.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MessageId = Annotated[str, typer.Argument(metavar="ID", help="The message's id.", show_default=False)]
+OfChannel = Annotated[str | None, typer.Option("--channel", "-c", metavar="NAME", help="Only of this channel.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most so many, 1 to 1000.")]
+After = Annotated[str | None, typer.Option("--after", metavar="PLACE", help="Go on where the page before ended.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -1,0 +1,174 @@
+"""What commands print: a table on a terminal, tab-separated lines in a pipe, JSON on request.
+
+Lines in a pipe are for other programs: one row each, all columns in full, times in ISO 8601, no colours.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+Row = Mapping[str, Any]
+
+STATE_STYLES = {
+    "sent": "green",
+    "pending": "cyan",
+    "processing": "blue",
+    "failed": "bold red",
+    "cancelled": "dim",
+    "expired": "yellow",
+}
+
+
+class Column(NamedTuple):
+    """One column: what machines read, and, where it differs, what people read."""
+
+    title: str
+    value: Callable[[Row], object]
+    shown: Callable[[Row], str | Text] | None = None
+    keep: bool = False  # never shortened: it is there to be copied
+    right: bool = False
+
+
+def on_terminal() -> bool:
+    """Whether a person is looking."""
+    return sys.stdout.isatty()
+
+
+def console() -> Console:
+    """The terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=not on_terminal())
+
+
+def say(*parts: str | Text | tuple[str, str], end: str = "\n") -> None:
+    """One line; parts may be (text, style)."""
+    from rich.text import Text
+
+    console().print(Text.assemble(*parts), end=end, soft_wrap=True)
+
+
+def say_json(value: object) -> None:
+    """A value for programs."""
+    import orjson
+
+    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
+
+
+def listing(
+    rows: Sequence[Row], columns: Sequence[Column], *, as_json: bool, more: str | None = None, nothing: str
+) -> None:
+    """Many rows. `more` is where the next page begins, `nothing` what to say when there are none."""
+    if as_json:
+        say_json({"items": rows, "next": more})
+    elif not on_terminal():
+        lines(rows, columns)
+    elif not rows:
+        say((nothing, "dim"))
+    else:
+        table(rows, columns)
+        if more is not None:
+            say((f"more: add --after {more}", "dim"))
+
+
+def lines(rows: Iterable[Row], columns: Sequence[Column]) -> None:
+    """Tab-separated, with a heading."""
+    print("\t".join(column.title.replace(" ", "_") for column in columns))
+    for row in rows:
+        print("\t".join(flat(column.value(row)) for column in columns))
+
+
+def table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
+    """Aligned, as wide as the terminal, one line per row."""
+    from rich.table import Table
+
+    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column in columns:
+        justify: Any = "right" if column.right else "left"
+        overflow: Any = "fold" if column.keep else "ellipsis"
+        least = len(column.title) if not column.keep else None
+        grid.add_column(column.title, no_wrap=True, overflow=overflow, justify=justify, min_width=least)
+    for row in rows:
+        grid.add_row(*((column.shown or _plainly(column.value))(row) for column in columns))
+    console().print(grid)
+
+
+def facts(pairs: Sequence[tuple[str, object, str | Text | None]]) -> None:
+    """Names and values of one thing; each value for machines and, where it differs, for people."""
+    if not on_terminal():
+        for name, value, _ in pairs:
+            print(f"{name.replace(' ', '_')}\t{flat(value)}")
+        return
+    from rich.table import Table
+
+    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value, shown in pairs:
+        text = flat(value) if shown is None else shown
+        if text:
+            grid.add_row(name, _escaped(text))
+    console().print(grid)
+
+
+def flat(value: object) -> str:
+    """A value on one line, without anything that could move a cursor or fake a column."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict | list):
+        import orjson
+
+        return orjson.dumps(value).decode()
+    text = str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
+def state(row: Row) -> Text:
+    """A message's state in its colour."""
+    from rich.text import Text
+
+    word = row["state"]
+    return Text(word, STATE_STYLES.get(word, "")) + (Text("?", "bold yellow") if row.get("unknown") else Text())
+
+
+def away(iso_time: str | None, now: int) -> str:
+    """How far a time is from now: 'in 3 min', '2 h 5 min ago'."""
+    if iso_time is None:
+        return ""
+    from ..model.durations import spell
+    from ..model.time import instant
+
+    distance = timedelta(microseconds=instant(datetime.fromisoformat(iso_time)) - now)
+    if abs(distance) < timedelta(seconds=1):
+        return "now"
+    return f"in {spell(distance)}" if distance > timedelta(0) else f"{spell(-distance)} ago"
+
+
+def full(iso_time: str | None, zone: Any, now: int) -> str | None:
+    """A time in full with its distance, as it is echoed everywhere."""
+    if iso_time is None:
+        return None
+    from ..model.time import instant
+    from ..outbound.times import echo
+
+    return echo(instant(datetime.fromisoformat(iso_time)), zone, now=now)
+
+
+def _plainly(value: Callable[[Row], object]) -> Callable[[Row], Text]:
+    return lambda row: _escaped(flat(value(row)))
+
+
+def _escaped(text: str | Text) -> Text:
+    """Never markup: a message's text may hold brackets."""
+    from rich.text import Text
+
+    return Text(text) if isinstance(text, str) else text

@@ -1,0 +1,24 @@
+"""`tidings sandbox`: the pretend phone alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def sandbox(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8025,
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Gets one line per request; without it nothing is kept.")
+    ] = None,
+) -> None:
+    """The pretend phone alone: a stand-in for real providers, with faults on demand.
+
+    `tidings serve` brings it along; this is for running it apart from the engine.
+    """
+    from ..sandbox import serve
+
+    serve(ledger, host=host, port=port)

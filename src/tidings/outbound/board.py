@@ -1,0 +1,83 @@
+"""The board of channels: how each one stands, and the two switches a person has (pause, resume)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from ..kernel import breaker
+from ..kernel.lanes import Lane
+from ..model.errors import Invalid, NotFound
+from ..model.time import SECOND, iso
+from ..store.port import Row, Step, Store
+from .channels.base import Channel
+
+LONGEST_REASON = 200
+
+
+class ChannelBoard:
+    """Channels as people see them: what is configured here, and what all processes share."""
+
+    def __init__(self, store: Store, channels: Mapping[str, Channel], lanes: Mapping[str, Lane]) -> None:
+        self._store = store
+        self._channels = channels
+        self._lanes = lanes
+
+    async def all(self) -> list[Row]:
+        """Every channel that any process has made known, by name."""
+        now: int = (await self._store.read("now"))[0]["now"]
+        rows = await self._store.read("queue_list")
+        return [self._described(row, now) for row in rows]
+
+    async def one(self, name: str) -> Row:
+        """One channel."""
+        for row in await self.all():
+            if row["name"] == name:
+                return row
+        known = ", ".join(sorted(self._channels)) or "none"
+        raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
+
+    async def pause(self, name: str, *, reason: str = "paused by hand") -> Row:
+        """Start nothing more on it; what is being sent at this moment ends as it would."""
+        if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
+            remedy = f"use 1 to {LONGEST_REASON} printable characters, or leave it out"
+            raise Invalid("the reason is empty, too long or has control characters", field="reason", remedy=remedy)
+        await self._store.write([Step("queue_pause", {"name": name, "reason": reason})])
+        return await self.one(name)
+
+    async def resume(self, name: str) -> Row:
+        """Start again: lifts a pause, a parking and an open breaker."""
+        await self._store.write([Step("queue_resume", {"name": name})])
+        await self._store.hint()
+        return await self.one(name)
+
+    def _described(self, row: Row, now: int) -> Row:
+        channel, lane = self._channels.get(row["name"]), self._lanes.get(row["name"])
+        parked = row["parked_until"] is not None and row["parked_until"] > now
+        traits = channel.traits if channel is not None else None
+        return {
+            "name": row["name"],
+            "kind": channel.kind if channel is not None else None,
+            "state": "paused" if row["paused"] else "parked" if parked else "open",
+            "paused": bool(row["paused"]),
+            "pause_reason": row["pause_reason"],
+            "parked_until": iso(row["parked_until"]) if parked else None,
+            "park_reason": row["park_reason"] if parked else None,
+            "breaker": _breaker(row, lane, now),
+            "failures_in_a_row": row["failures"],
+            "on_unknown": row["on_unknown"],
+            "why_on_unknown": traits.why_on_unknown if traits is not None else None,
+            "per_second": SECOND / row["interval"] if row["interval"] else None,
+            "per_recipient_s": _seconds(traits.per_recipient) if traits is not None else None,
+            "deadline_s": row["deadline"] / SECOND,
+            "policy": traits.policy if traits is not None else None,
+        }
+
+
+def _seconds(length: timedelta | None) -> float | None:
+    return None if length is None else length.total_seconds()
+
+
+def _breaker(row: Row, lane: Lane | None, now: int) -> str:
+    rule = lane.breaker if lane is not None else breaker.BreakerRule()
+    return str(breaker.state(row["opened_at"], probing=row["probe_at"] is not None, now=now, rule=rule))

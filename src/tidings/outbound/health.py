@@ -1,0 +1,85 @@
+"""Health: whether work gets done, judged from what all processes did in the last fifteen minutes (A10).
+
+Down: nobody works. Degraded: under nine in ten attempts succeed, or one category of errors is over one in
+ten, counted from ten attempts on; or the clocks disagree by more than ten seconds (B13).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from ..kernel.clock import Clock, Drift, judge_drift
+from ..model import durations
+from ..model.task import Category
+from ..model.time import MINUTE, micros
+from ..store.port import Row, Store
+
+LOOKED_AT = 15 * MINUTE
+LEAST = 10  # attempts below which a share says nothing
+LEAST_SUCCESS = 0.9
+MOST_ERRORS = 0.1
+_NOT_ATTEMPTS = frozenset({"deferred", "given_back"})  # nothing was tried: they say nothing about health
+
+
+class Status(StrEnum):
+    """What a monitor should think."""
+
+    UP = "up"
+    DEGRADED = "degraded"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The verdict and the figures it came from."""
+
+    status: Status
+    reasons: tuple[str, ...]
+    total_processed: int
+    success_rate: float | None  # None: nothing was processed
+    avg_processing_time_ms: float | None
+    error_rate_by_category: dict[str, float]
+
+
+async def health(store: Store, clock: Clock, *, lease: timedelta) -> Health:
+    """Ask the database and judge."""
+    now: int = (await store.read("now"))[0]["now"]
+    nodes = await store.read("node_list")
+    alive = sum(node["state"] == "live" and now - node["seen_at"] <= 2 * micros(lease) for node in nodes)
+    return judge(await store.read("tally_sums", since=now - LOOKED_AT), alive=alive, drift=clock.drift())
+
+
+def judge(tallies: Sequence[Row], *, alive: int, drift: timedelta) -> Health:
+    """The verdict, from values alone."""
+    total = succeeded = spent = 0
+    errors: Counter[str] = Counter()
+    for row in tallies:
+        what, _, category = str(row["what"]).partition(":")
+        if what in _NOT_ATTEMPTS:
+            continue
+        count = int(row["n"])
+        total += count
+        spent += int(row["ms"])
+        succeeded += count if what == "done" else 0
+        if category:
+            errors[category] += count
+    rates = {str(category): errors[category] / total if total else 0.0 for category in Category}
+    rate = succeeded / total if total else None
+    degraded = _shares(total, rate, rates)
+    if judge_drift(drift) is Drift.UNHEALTHY:
+        degraded.append(f"this machine's clock is off by {durations.spell(abs(drift))}")
+    reasons = [*([] if alive else ["no process is working"]), *degraded]
+    status = Status.DOWN if not alive else Status.DEGRADED if degraded else Status.UP
+    return Health(status, tuple(reasons), total, rate, spent / total if total else None, rates)
+
+
+def _shares(total: int, success: float | None, errors: dict[str, float]) -> list[str]:
+    if total < LEAST or success is None:
+        return []
+    low = [f"only {success:.0%} of {total:,} attempts succeeded"] if success < LEAST_SUCCESS else []
+    high = [f"{share:.0%} of attempts ended in a {name} error" for name, share in errors.items() if share > MOST_ERRORS]
+    return low + high

@@ -1,0 +1,73 @@
+"""The overview: how much waits, is due, is at work, was sent and failed; who works; what came last.
+
+Everything is counted up to a bound and by index, so that a page that is looked at all day costs the engine
+next to nothing, however much is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import orjson
+
+from ..model.time import MINUTE, iso
+from ..store.port import Row, Store
+from .messages import KIND, described
+
+MOST = 10_000  # counted up to here; more is shown as "10,000+"
+MOST_DUE = 1_000  # the same for each priority of a channel
+RECENTLY = 15 * MINUTE
+WINDOW = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much there is, over all channels. `MOST` stands for as many or more."""
+
+    waiting: int  # for their time, their turn or their channel
+    due: int
+    processing: int
+    sent: int  # in the last fifteen minutes
+    failed: int
+    held: int
+
+
+class Overview:
+    """What a person sees first."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def counts(self) -> Counts:
+        """How much there is now."""
+        now: int = (await self._store.read("now"))[0]["now"]
+        row = (await self._store.read("counts", most=MOST))[0]
+        due = sum(int(queue["due"]) for queue in await self._store.read("counts_due", most=MOST_DUE))
+        sums = await self._store.read("tally_sums", since=now - RECENTLY)
+        return Counts(
+            waiting=row["pending"] if row["pending"] >= MOST else max(0, row["pending"] - due),
+            due=min(due, MOST),
+            processing=row["processing"],
+            sent=sum(int(entry["n"]) for entry in sums if entry["what"] == "done"),
+            failed=row["dead"] if row["dead"] >= MOST else row["dead"] - row["held"],
+            held=row["held"],
+        )
+
+    async def newest(self, *, tenant: str = "default", limit: int = 25) -> list[Row]:
+        """The newest messages, whatever their state."""
+        rows = await self._store.read("message_newest", kind=KIND, tenant=tenant, window=WINDOW, limit=limit)
+        return [described(row) for row in rows]
+
+    async def nodes(self) -> list[Row]:
+        """Every process that works or may still hold something."""
+        return [
+            {
+                "id": row["id"],
+                "name": row["name"],
+                "state": row["state"],
+                "started_at": iso(row["started_at"]),
+                "seen_at": iso(row["seen_at"]),
+                "load": orjson.loads(row["info"]),
+            }
+            for row in await self._store.read("node_list")
+        ]

@@ -1,0 +1,82 @@
+"""The log of all that was sent: to whom, when, with what result (E9)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import orjson
+
+from ..model.errors import Invalid
+from ..model.time import iso
+from ..store.port import Row, Store
+from .messages import Page
+
+COLUMNS = ("id", "sent_at", "channel", "to", "text", "tries", "receipt", "in_doubt", "accepted_at", "scheduled_at")
+WINDOW = 20_000  # tasks that one page looks at, at the most
+EXPORT_PAGE = 500
+
+
+class SentLog:
+    """Reads what was sent, newest first by the time of acceptance."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def page(
+        self,
+        *,
+        tenant: str = "default",
+        channel: str | None = None,
+        to: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Page:
+        """One page. It looks at a bounded number of rows, so it may be short before the end."""
+        if not 1 <= limit <= 1000:
+            raise Invalid(f"limit is {limit}", field="limit", remedy="use 1 to 1000")
+        before = _place(after)
+        rows = await self._store.read(
+            "sent_page", tenant=tenant, channel=channel, recipient=to, limit=limit, before=before, window=WINDOW
+        )
+        items = [_entry(row) for row in rows]
+        if len(rows) == limit:
+            return Page(items, str(rows[-1]["task"]))
+        floor = (await self._store.read("window_floor", before=before, window=WINDOW))[0]
+        return Page(items, str(floor["floor"]) if floor["seen"] >= WINDOW else None)
+
+    async def export(
+        self, *, tenant: str = "default", channel: str | None = None, to: str | None = None
+    ) -> AsyncIterator[list[Row]]:
+        """All of it, page by page; no transaction stays open in between."""
+        after: str | None = None
+        while True:
+            page = await self.page(tenant=tenant, channel=channel, to=to, limit=EXPORT_PAGE, after=after)
+            yield page.items
+            if page.next is None:
+                return
+            after = page.next
+
+
+def _entry(row: Row) -> Row:
+    content = orjson.loads(row["content"])
+    return {
+        "id": row["id"],
+        "sent_at": iso(row["sent_at"]),
+        "channel": row["channel"],
+        "to": row["recipient"],
+        "text": content.get("text") or "",
+        "tries": row["tries"],
+        "receipt": row["receipt"],
+        "in_doubt": bool(row["unknown"]),
+        "accepted_at": iso(row["accepted_at"]),
+        "scheduled_at": iso(row["scheduled_at"]),
+    }
+
+
+def _place(after: str | None) -> int:
+    if after is None:
+        return 1 << 62
+    if not after.isascii() or not after.isdigit() or len(after) > 18:
+        remedy = "use the `next` of the page before"
+        raise Invalid(f"{after!r} is not a place in a list", field="after", remedy=remedy)
+    return int(after)

@@ -1,0 +1,4 @@
+-- The next dead letters in the order they came in, for moving many of them.
+select id, queue, kind, tenant, category, unknown, tries, order_key
+from tasks where state = 'failed' and state in ('pending', 'failed', 'cancelled', 'expired') and id > :after
+order by id limit :limit

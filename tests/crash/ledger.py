@@ -1,0 +1,238 @@
+"""The judge of the crash drills: three logs in, a verdict out. Pure.
+
+Three logs have three owners: the producer (what was tried and acknowledged), the receiver (every copy, written
+down before it was answered) and the injector (every kill, pause and cut). The engine's own books excuse nothing:
+they are compared, and they must cover what the logs show. An excuse is as narrow as its fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+SLACK = 0.05  # seconds by which a fault's window is widened on each side
+RECORD = 2.0  # seconds that a sender has to write down an answer; a kill after that excuses nothing
+
+
+class Did(StrEnum):
+    """What the receiver then did with a copy."""
+
+    OK = "ok"
+    REFUSED = "refused"  # said so: not a delivery, and the next copy is no duplicate
+    DROPPED = "dropped"  # took it and cut the connection
+    LATE = "late"  # took it and answered after the sender's deadline
+
+
+class Kind(StrEnum):
+    """What the injector did."""
+
+    KILL = "kill"
+    PAUSE = "pause"
+    CUT = "cut"  # of the store
+
+
+class Tried(NamedTuple):
+    """The producer's line: `acked` is None when nobody said yes."""
+
+    ref: str
+    digest: str
+    due: float
+    tried: float
+    acked: float | None
+
+
+class Copy(NamedTuple):
+    """The receiver's line; the answer followed `after` seconds later."""
+
+    at: float
+    ref: str
+    id: str
+    attempt: int
+    pid: int
+    digest: str
+    did: str = Did.OK
+    after: float = 0.0
+
+
+class Fault(NamedTuple):
+    """The injector's line. `held` is what the dead sender left at work, and whether its start was written."""
+
+    kind: str
+    target: int  # a sender's pid, or 0 for the store of all
+    begin: float
+    end: float
+    how: str = ""
+    held: Mapping[str, bool] = {}
+
+
+class Book(NamedTuple):
+    """What the engine says about a message at the end."""
+
+    state: str
+    unknown: bool
+    crashes: int = 0
+
+
+@dataclass(slots=True)
+class Verdict:
+    """Every class with its messages. Only some of them are allowed to be filled."""
+
+    lost: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)  # accepted, and the engine is not done with it
+    unexpected: list[str] = field(default_factory=list)
+    early: list[str] = field(default_factory=list)
+    explained: list[str] = field(default_factory=list)
+    unexplained: list[str] = field(default_factory=list)
+    overlap: list[str] = field(default_factory=list)
+    unflagged: list[str] = field(default_factory=list)  # a duplicate of which the engine knows nothing
+    held: list[str] = field(default_factory=list)
+    unwitnessed: list[str] = field(default_factory=list)  # held, and nobody saw a reason
+    recovered: list[str] = field(default_factory=list)
+    delivered: int = 0
+    lateness: list[float] = field(default_factory=list)  # of each first copy, in seconds
+
+    @property
+    def crimes(self) -> dict[str, list[str]]:
+        """The classes that fail a run, if something is in them."""
+        names = ("lost", "stuck", "unexpected", "early", "unexplained", "overlap", "unflagged", "unwitnessed")
+        return {name: found[:5] for name in names if (found := getattr(self, name))}
+
+    @property
+    def duplicates(self) -> int:
+        """Extra copies, with an excuse or without."""
+        return len(self.explained) + len(self.unexplained)
+
+
+def judge(
+    tried: Iterable[Tried],
+    copies: Iterable[Copy],
+    faults: Sequence[Fault],
+    books: Mapping[str, Book],
+    *,
+    deadline: float,
+) -> Verdict:
+    """Sort every message into its classes. `deadline` is the senders' own, for one attempt."""
+    verdict = Verdict()
+    asked = {line.ref: line for line in tried}
+    seen: defaultdict[str, list[Copy]] = defaultdict(list)
+    for copy in sorted(copies):
+        seen[copy.ref].append(copy)
+    for ref, found in seen.items():
+        _judge_copies(verdict, asked.get(ref), found, faults, books.get(ref), deadline)
+    for ref, line in asked.items():
+        _judge_message(verdict, line, seen.get(ref, []), faults, books.get(ref))
+    return verdict
+
+
+def _judge_copies(
+    verdict: Verdict,
+    line: Tried | None,
+    copies: Sequence[Copy],
+    faults: Sequence[Fault],
+    book: Book | None,
+    deadline: float,
+) -> None:
+    ref = copies[0].ref
+    if line is None or any(copy.digest != line.digest for copy in copies) or len({copy.id for copy in copies}) > 1:
+        verdict.unexpected.append(ref)
+    if line is not None and copies[0].at < line.due:
+        verdict.early.append(ref)
+    taken = [copy for copy in copies if copy.did != Did.REFUSED]
+    if line is not None and taken:
+        verdict.delivered += 1
+        verdict.lateness.append(taken[0].at - line.due)
+    for first, second in pairwise(taken):
+        excused = any(excuses(fault, first, second) for fault in faults) or first.did in (Did.DROPPED, Did.LATE)
+        (verdict.explained if excused else verdict.unexplained).append(ref)
+        if book is None or not book.unknown:
+            verdict.unflagged.append(ref)
+        if overlaps(first, second, faults, deadline):
+            verdict.overlap.append(ref)
+
+
+def _judge_message(
+    verdict: Verdict, line: Tried, copies: Sequence[Copy], faults: Sequence[Fault], book: Book | None
+) -> None:
+    delivered = any(copy.did != Did.REFUSED for copy in copies)
+    if line.acked is None:
+        if copies:
+            verdict.recovered.append(line.ref)
+        return
+    if book is not None and book.state in ("pending", "processing"):
+        verdict.stuck.append(line.ref)
+    elif book is not None and book.state == "failed" and book.unknown:
+        witnessed = any(fault.held.get(line.ref) for fault in faults) or any(
+            copy.did in (Did.DROPPED, Did.LATE) for copy in copies
+        )
+        (verdict.held if witnessed else verdict.unwitnessed).append(line.ref)
+    elif not delivered:
+        verdict.lost.append(line.ref)
+
+
+def excuses(fault: Fault, first: Copy, second: Copy) -> bool:
+    """Whether a fault between two copies accounts for the second one."""
+    begin, end = fault.begin - SLACK, fault.end + SLACK
+    if second.at < begin:
+        return False
+    if fault.kind == Kind.PAUSE and fault.target == second.pid and second.at <= end:
+        return True  # it was already on its way when its sender was stopped
+    recorded_by = first.at + first.after + RECORD
+    hit = fault.target in (0, first.pid) and recorded_by >= begin
+    # What a dead sender's socket still held may be written down after its death; anything else may not.
+    return hit and (fault.kind == Kind.KILL or first.at <= end)
+
+
+def overlaps(first: Copy, second: Copy, faults: Iterable[Fault], deadline: float) -> bool:
+    """Whether the first copy was still in flight, from a live and unpaused sender, when the second came."""
+    if second.at >= first.at + min(first.after, deadline):
+        return False
+    for fault in faults:
+        if fault.target in (first.pid, second.pid):
+            begin, end = fault.begin - SLACK, fault.end + SLACK
+            if fault.kind == Kind.KILL and fault.target == first.pid and begin <= second.at:
+                return False
+            if fault.kind == Kind.PAUSE and begin <= second.at and first.at <= end:
+                return False
+    return True
+
+
+class Sometimes(NamedTuple):
+    """What a run must have met at least once, or it proves nothing (R7)."""
+
+    before_start: int = 0  # killed after the claim, before the intent
+    before_send: int = 0  # killed after the intent, before the first byte
+    before_record: int = 0  # killed after the send, before the record
+    after_record: int = 0  # killed with its last results written and nobody told
+    between: int = 0  # killed while it held nothing
+
+    def __add__(self, other: object) -> Sometimes:  # type: ignore[override]
+        assert isinstance(other, Sometimes)
+        return Sometimes(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+def sometimes(copies: Iterable[Copy], faults: Iterable[Fault]) -> Sometimes:
+    """Count the moments at which senders were killed, from the logs alone."""
+    sent = {(copy.pid, copy.ref) for copy in copies}
+    total = Sometimes()
+    for fault in faults:
+        if fault.kind == Kind.KILL:
+            unsent = [begun for ref, begun in fault.held.items() if (fault.target, ref) not in sent]
+            total += Sometimes(
+                before_start=unsent.count(False),
+                before_send=unsent.count(True),
+                before_record=len(fault.held) - len(unsent),
+                after_record=fault.how.startswith("settled"),
+                between=not fault.held,
+            )
+    return total
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that `share` of them do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0

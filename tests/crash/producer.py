@@ -1,0 +1,83 @@
+"""The producer of the crash drills: accepts messages and writes down what was tried and what was acknowledged.
+
+Each call has a key, and a call whose answer was lost is repeated with the same one, as a client should.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import orjson
+
+from tidings.app import App
+from tidings.model.errors import TidingsError
+from tidings.model.message import Draft
+from tidings.model.time import SECOND
+
+from .receiver import digest
+
+_BATCH = 50
+
+
+class Producer:
+    """One owner of one log."""
+
+    def __init__(self, app: App, log: Path | str, channel: str) -> None:
+        self._app = app
+        self._channel = channel
+        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self.unknown = 0  # calls that ended without a yes or a no
+
+    async def produce(self, refs: Sequence[str], *, single: bool = False, delays: Sequence[float] = ()) -> None:
+        """Have these accepted, in bulk or one by one. Every n-th is due so much later, in turn."""
+        now = time.time()
+        spread = delays or (0.0,)
+        drafts = [self._draft(ref, now + spread[i % len(spread)] or None) for i, ref in enumerate(refs)]
+        if not single:
+            for start in range(0, len(drafts), _BATCH):
+                await self._accept(drafts[start : start + _BATCH], single=False)
+            return
+        for start in range(0, len(drafts), _BATCH):
+            async with asyncio.TaskGroup() as group:
+                for draft in drafts[start : start + _BATCH]:
+                    group.create_task(self._accept([draft], single=True))
+
+    def _draft(self, ref: str, at: float | None) -> Draft:
+        return Draft(self._channel, ref, f"{ref} {'x' * 100}", at=None if at is None else int(at * SECOND))
+
+    async def _accept(self, drafts: Sequence[Draft], *, single: bool) -> None:
+        tried = time.time()
+        lines = [
+            {"ref": draft.to, "digest": digest(draft.text), "due": (draft.at or 0) / SECOND, "tried": tried}
+            for draft in drafts
+        ]
+        self._write(lines)
+        while True:
+            try:
+                await (self._one(drafts[0]) if single else self._many(drafts))
+                break
+            except TidingsError:
+                self.unknown += 1
+                await asyncio.sleep(0.1)
+        acked = time.time()
+        self._write([{**line, "acked": acked} for line in lines])
+
+    async def _one(self, draft: Draft) -> None:
+        await self._app.messages.accept(draft, key=f"key {draft.to}")
+
+    async def _many(self, drafts: Sequence[Draft]) -> None:
+        async def stream() -> AsyncIterator[tuple[int, Draft]]:
+            for number, draft in enumerate(drafts):
+                yield number, draft
+
+        async for lines in self._app.messages.accept_many(stream(), key=f"bulk {drafts[0].to}"):
+            for line in lines:
+                if line.error is not None:
+                    raise line.error
+
+    def _write(self, lines: list[dict[str, object]]) -> None:
+        os.write(self._log, b"".join(orjson.dumps(line) + b"\n" for line in lines))

@@ -1,0 +1,113 @@
+"""The receiver of the crash drills: a small HTTP server in a process of its own.
+
+It writes one line per request with a single O_APPEND write before it answers, so its log is the truth about what
+arrived, whoever dies. Senders say who they are in the path: /from/<pid>/…
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import random
+import sys
+import time
+from typing import Any
+
+import orjson
+
+_ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b"
+_REFUSAL = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"
+
+
+class Manners:
+    """How requests are answered: after how long, and which share is refused, dropped or answered too late.
+
+    Only the first copy of a message is treated badly, so that every message gets through in the end.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._delay: tuple[float, float] = tuple(options.get("delay", (0.0, 0.02)))
+        self._shares = {did: options.get(did, 0.0) for did in ("refused", "dropped", "late")}
+        self._late_by: float = options.get("late_by", 3.0)
+        self._random = random.Random(options.get("seed", 0))
+        self._met: set[str] = set()
+
+    def choose(self, ref: str) -> tuple[str, float]:
+        """What to do with this copy, and after how long."""
+        first = ref not in self._met
+        self._met.add(ref)
+        dice = self._random.random()
+        for did, share in self._shares.items():
+            if first and dice < share:
+                return did, self._late_by if did == "late" else 0.0
+            dice -= share
+        return "ok", self._random.uniform(*self._delay)
+
+
+class Receiver(asyncio.Protocol):
+    """One connection; requests on it come one after the other."""
+
+    def __init__(self, log: int, manners: Manners) -> None:
+        self._log = log
+        self._manners = manners
+        self._buffer = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where answers go."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Take every whole request."""
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
+            head = self._buffer[:end].lower()
+            length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+            if len(self._buffer) < end + 4 + length:
+                return
+            body = self._buffer[end + 4 : end + 4 + length]
+            self._buffer = self._buffer[end + 4 + length :]
+            self._take(int(head.partition(b"/from/")[2].partition(b"/")[0]), orjson.loads(body))
+
+    def _take(self, pid: int, message: dict[str, Any]) -> None:
+        did, after = self._manners.choose(message["to"])
+        at = time.time()
+        line = {
+            "at": at, "ref": message["to"], "id": message["id"], "attempt": message["attempt"], "pid": pid,
+            "digest": digest(message["text"]), "did": did, "after": after,
+        }  # fmt: skip
+        os.write(self._log, orjson.dumps(line) + b"\n")
+        # Every other fifth of a second answers carry a receipt, so that both ways of settling are taken.
+        said = b'{"receipt": "r"}' if int(at * 5) % 2 else b"{}"
+        answer = _REFUSAL if did == "refused" else _ANSWER % (len(said), said)
+        asyncio.get_running_loop().call_later(after, self._answer, did, answer)
+
+    def _answer(self, did: str, answer: bytes) -> None:
+        assert self._transport is not None
+        if did == "dropped":
+            self._transport.abort()
+        elif not self._transport.is_closing():
+            self._transport.write(answer)
+
+
+def digest(text: str) -> str:
+    """A short fingerprint of what was to be said."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+async def serve(options: dict[str, Any]) -> None:
+    """Listen on a free port, tell it on standard output, and go on until killed."""
+    log = os.open(options["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    manners = Manners(options)
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Receiver(log, manners), "127.0.0.1", 0, backlog=1024
+    )
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(json.loads(sys.argv[1])))

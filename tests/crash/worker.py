@@ -1,0 +1,89 @@
+"""A worker process of the crash drills: the real engine with one channel, until it is stopped or killed.
+
+Options come as JSON in the first argument. Facts go to standard error, one JSON line each. `TIDINGS_CRASH_AT`
+arms a crash point; `pause_at` stops the process at one instead, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from datetime import timedelta
+from typing import Any
+
+import uvloop
+
+from tidings import app as engine
+from tidings.config import ChannelSettings, Settings
+from tidings.kernel import retry, runner
+from tidings.observability.log import log_sink
+
+from .plants import PLANTS
+from .producer import Producer
+
+CHANNEL = "drill"
+
+
+def settings(options: dict[str, Any]) -> Settings:
+    """One sandbox channel towards the receiver; the path tells who sends."""
+    channel = {
+        "url": f"http://127.0.0.1:{options['port']}/from/{os.getpid()}",
+        "on_unknown": options["on_unknown"],
+        "deadline": f"{options['deadline']}s",
+        "policy": "drill",
+    }
+    policy = retry.parse("drill", {"backoff": "fixed", "initial": "100ms", "max_tries": 1000})
+    return Settings(
+        database=options["database"],
+        channels={CHANNEL: ChannelSettings("sandbox", channel)},
+        policies={"drill": policy},
+        slots=options["slots"],
+        lease=timedelta(seconds=options["lease"]),
+        beat=timedelta(seconds=options["beat"]),
+        poison_after=options["poison_after"],
+        sandbox=False,
+    )
+
+
+def arm_pause(spec: str) -> None:
+    """Stop (not kill) this process at the n-th pass of a crash point, once."""
+    wanted, _, passes = spec.partition(":")
+    left = int(passes or 1)
+    crash = runner.point
+
+    def point(name: str) -> None:
+        nonlocal left
+        if name == wanted:
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), signal.SIGSTOP)
+        crash(name)
+
+    runner.point = point  # type: ignore[assignment]
+
+
+async def work(options: dict[str, Any]) -> None:
+    """Open, work, and close in order when asked."""
+    asked = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
+    app = engine.build(settings(options), emit=log_sink(form="json", level="debug"))
+    await app.open()
+    app.worker.start()
+    if options.get("produce"):
+        await Producer(app, options["producer_log"], CHANNEL).produce(options["produce"], single=True)
+        page = await app.messages.page(limit=1000)
+        print(len(page.items), flush=True)
+    await asked.wait()
+    await app.close()
+
+
+if __name__ == "__main__":
+    given = json.loads(sys.argv[1])
+    if given.get("plant"):
+        PLANTS[given["plant"]]()
+    if given.get("pause_at"):
+        arm_pause(given["pause_at"])
+    uvloop.run(work(given))
