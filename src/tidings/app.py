@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from .config import Settings
+from .config import ChannelSettings, Settings
 from .kernel.clock import Clock, SystemClock
 from .kernel.lanes import Lane
 from .kernel.loop import Worker
@@ -55,7 +56,7 @@ def build(settings: Settings, *, clock: Clock | None = None, store: Store | None
     clock = clock or SystemClock()
     store = store or open_store(settings, clock)
     channels = {
-        name: build_channel(name, channel.kind, channel.options, now=clock.now)
+        name: build_channel(name, channel.kind, _options(channel, settings), now=clock.now)
         for name, channel in settings.channels.items()
     }
     lanes = {name: _lane(name, channel, settings) for name, channel in channels.items()}
@@ -88,6 +89,13 @@ def open_store(settings: Settings, clock: Clock) -> Store:
             "PostgreSQL needs a driver that is not installed", remedy="pip install 'tidings[postgres]'"
         ) from error
     return PostgresStore(settings.database)
+
+
+def _options(channel: ChannelSettings, settings: Settings) -> Mapping[str, Any]:
+    """A sandbox channel without a URL means our own pretend phone, on whatever port that is."""
+    if channel.kind != "sandbox" or not settings.sandbox_port:
+        return channel.options
+    return {"url": f"http://127.0.0.1:{settings.sandbox_port}", **channel.options}
 
 
 def _lane(name: str, channel: Channel, settings: Settings) -> Lane:

@@ -31,6 +31,7 @@ DEFAULT_FILE = "tidings.toml"
 PREFIX = "TIDINGS_"
 NOT_SETTINGS = (
     "TIDINGS_CONFIG",
+    "TIDINGS_DEBUG",
     "TIDINGS_TEST_",
     "TIDINGS_CRASH_",
 )  # beginnings of variables that are read elsewhere

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 
 from tidings.app import App
-from tidings.model.errors import TidingsError
+from tidings.model.errors import InProgress, Temporary
 from tidings.model.message import Draft
 from tidings.model.time import SECOND
 
@@ -33,10 +33,12 @@ class Producer:
         self.unknown = 0  # calls that ended without a yes or a no
 
     async def produce(self, refs: Sequence[str], *, single: bool = False, delays: Sequence[float] = ()) -> None:
-        """Have these accepted, in bulk or one by one. Every n-th is due so much later, in turn."""
+        """Have these accepted, in bulk or one by one; `delays` says in turn how much later each is due."""
         now = time.time()
-        spread = delays or (0.0,)
-        drafts = [self._draft(ref, now + spread[i % len(spread)] or None) for i, ref in enumerate(refs)]
+        late = [delays[i % len(delays)] if delays else 0.0 for i in range(len(refs))]
+        drafts = [
+            self._draft(ref, now + delay if delay else None) for ref, delay in zip(refs, late, strict=True)
+        ]
         if not single:
             for start in range(0, len(drafts), _BATCH):
                 await self._accept(drafts[start : start + _BATCH], single=False)
@@ -52,7 +54,12 @@ class Producer:
     async def _accept(self, drafts: Sequence[Draft], *, single: bool) -> None:
         tried = time.time()
         lines = [
-            {"ref": draft.to, "digest": digest(draft.text), "due": (draft.at or 0) / SECOND, "tried": tried}
+            {
+                "ref": draft.to,
+                "digest": digest(draft.text),
+                "due": tried if draft.at is None else draft.at / SECOND,
+                "tried": tried,
+            }
             for draft in drafts
         ]
         self._write(lines)
@@ -60,7 +67,7 @@ class Producer:
             try:
                 await (self._one(drafts[0]) if single else self._many(drafts))
                 break
-            except TidingsError:
+            except (Temporary, InProgress):
                 self.unknown += 1
                 await asyncio.sleep(0.1)
         acked = time.time()

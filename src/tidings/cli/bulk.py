@@ -44,7 +44,9 @@ async def send_file(
     if as_json:
         output.say_json({"accepted": accepted, "refused": refused})
     elif output.on_terminal():
-        output.say(("✓ ", "green"), f"{accepted:,} accepted", *((f", {refused:,} refused",) if refused else ()))
+        output.say(
+            ("✓ ", "green"), f"{accepted:,} accepted", *((f", {refused:,} refused",) if refused else ())
+        )
     else:
         print(f"accepted\t{accepted}\nrefused\t{refused}")
     return CallerError.exit_code if refused else 0
@@ -76,7 +78,9 @@ def _opened(name: str) -> Any:
     try:
         return Path(name).open("rb")
     except OSError as error:
-        raise Invalid(f"{name} cannot be read ({error.strerror})", remedy="check the path", field="file") from None
+        raise Invalid(
+            f"{name} cannot be read ({error.strerror})", remedy="check the path", field="file"
+        ) from None
 
 
 def _progress(size: int) -> Any:

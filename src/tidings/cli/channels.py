@@ -47,7 +47,9 @@ def list_(as_json: AsJson = False, database: Database = None, config: ConfigFile
 @group.command(epilog='Example: tidings channels pause phone --reason "the provider is down"')
 def pause(
     name: Name,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Shown wherever somebody asks why.")] = "paused by hand",
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Shown wherever somebody asks why.")
+    ] = "paused by hand",
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
@@ -63,7 +65,14 @@ def resume(name: Name, as_json: AsJson = False, database: Database = None, confi
 
 
 def _change(
-    config: Path | None, database: str | None, name: str, statement: str, more: Row, done: str, *, as_json: bool
+    config: Path | None,
+    database: str | None,
+    name: str,
+    statement: str,
+    more: Row,
+    done: str,
+    *,
+    as_json: bool,
 ) -> None:
     async def work() -> None:
         from ..model.errors import NotFound
@@ -72,7 +81,9 @@ def _change(
         async with engine.opened(engine.settings(config, database)) as app:
             if not (await app.store.write([Step(statement, {"name": name, **more})]))[0]:
                 known = ", ".join(row["name"] for row in await app.store.read("queue_list"))
-                raise NotFound(f"there is no channel {name!r}", remedy=f"known channels: {known}", field="name")
+                raise NotFound(
+                    f"there is no channel {name!r}", remedy=f"known channels: {known}", field="name"
+                )
             await app.store.hint()
             now = app.clock.now()
             row = next(row for row in await app.store.read("queue_list") if row["name"] == name)

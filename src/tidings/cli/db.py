@@ -125,7 +125,9 @@ def _must_exist(chosen: Settings) -> None:
 
     path = chosen.database_path
     if path is not None and not path.exists():
-        raise NotFound(f"there is no database {path}", remedy="check --database, or make it with: tidings serve")
+        raise NotFound(
+            f"there is no database {path}", remedy="check --database; tidings serve makes a new one"
+        )
 
 
 def _told(chosen: Settings, word: str, *, as_json: bool) -> None:
@@ -135,5 +137,8 @@ def _told(chosen: Settings, word: str, *, as_json: bool) -> None:
     if as_json:
         output.say_json({"database": url, "schema": word})
     else:
-        says = {"upgraded": "was upgraded", "current": "is reachable, durable, and has the schema of this program"}
+        says = {
+            "upgraded": "was upgraded",
+            "current": "answers, is durable, and has the schema of this program",
+        }
         output.say(("✓ ", "green"), f"{url} {says[word]}")

@@ -18,10 +18,11 @@ group = typer.Typer(help="Dead letters: what failed for good and waits for a per
 
 Category = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Only of this category: temporary, permanent, throttling, validation, system."),
+    typer.Option(metavar="NAME", help="Only temporary, permanent, throttling, validation or system ones."),
 ]
 InDoubt = Annotated[
-    bool | None, typer.Option("--in-doubt/--certain", help="Only those that may have been sent, or the others.")
+    bool | None,
+    typer.Option("--in-doubt/--certain", help="Only those that may have gone out, or the others."),
 ]
 Letter = Annotated[str | None, typer.Argument(metavar="[ID]", help="One message's id.", show_default=False)]
 All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
@@ -29,6 +30,7 @@ All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
 
 @group.command("list")
 def list_(
+    *,
     channel: OfChannel = None,
     category: Category = None,
     unknown: InDoubt = None,
@@ -48,7 +50,9 @@ def list_(
             now = app.clock.now()
             columns = [
                 Column("id", lambda row: row["id"], keep=True),
-                Column("failed", lambda row: row["failed_at"], lambda row: output.away(row["failed_at"], now)),
+                Column(
+                    "failed", lambda row: row["failed_at"], lambda row: output.away(row["failed_at"], now)
+                ),
                 Column("channel", lambda row: row["channel"]),
                 Column("to", lambda row: row["to"]),
                 Column("tries", lambda row: row["tries"], right=True),
@@ -83,6 +87,7 @@ def groups(as_json: AsJson = False, database: Database = None, config: ConfigFil
 @group.command(epilog="Example: tidings dead retry --all --channel phone --category temporary")
 def retry(
     message: Letter = None,
+    *,
     all_: All = False,
     channel: OfChannel = None,
     category: Category = None,
@@ -114,6 +119,7 @@ def retry(
 @group.command(epilog="Example: tidings dead discard --all --category validation --yes")
 def discard(
     message: Letter = None,
+    *,
     all_: All = False,
     channel: OfChannel = None,
     category: Category = None,
@@ -153,7 +159,9 @@ def _one_or_all(message: str | None, all_: bool) -> None:
         raise Invalid(problem, remedy="give one id, or --all with filters")
 
 
-def _confirm(verb: str, channel: str | None, category: str | None, unknown: bool | None, *, yes: bool) -> None:
+def _confirm(
+    verb: str, channel: str | None, category: str | None, unknown: bool | None, *, yes: bool
+) -> None:
     """Ask before many are moved; where nobody can answer, --yes is needed."""
     if yes:
         return

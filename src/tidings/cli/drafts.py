@@ -85,7 +85,9 @@ def _moment(fields: Mapping[str, Any], now: int, zone: ZoneInfo) -> int | None:
 def _expiry(fields: Mapping[str, Any], due: int, now: int, zone: ZoneInfo) -> int | None:
     at, length = fields.get("expires_at"), fields.get("expires_in")
     if at is not None and length is not None:
-        raise Invalid("both 'expires_at' and 'expires_in' are given", remedy="give one of them", field="expires_at")
+        raise Invalid(
+            "both 'expires_at' and 'expires_in' are given", remedy="give one of them", field="expires_at"
+        )
     if at is not None:
         return parse_when(at, now=now, zone=zone, field="expires_at")
     return None if length is None else due + micros(parse_in(length, field="expires_in"))

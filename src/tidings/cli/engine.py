@@ -23,7 +23,7 @@ def settings(config: Path | None, database: str | None = None, **flags: object) 
 
 
 def run(work: Coroutine[Any, Any, T], *, fast: bool = False) -> T:
-    """The outermost line: everything below is asynchronous. `fast` takes the quicker loop, where there is one."""
+    """The outermost line: everything below is asynchronous. `fast` takes the quicker loop if there is one."""
     with asyncio.Runner(loop_factory=_fast_loop() if fast else None) as runner:
         return runner.run(work)
 

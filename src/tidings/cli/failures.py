@@ -68,5 +68,6 @@ def _say(text: str, code: int) -> int:
     from rich.text import Text
 
     sys.stdout.flush()
-    Console(stderr=True, soft_wrap=True, highlight=False).print(Text.assemble(("error:", "bold red"), f" {text}"))
+    line = Text.assemble(("error:", "bold red"), f" {text}")
+    Console(stderr=True, soft_wrap=True, highlight=False).print(line)
     return code

@@ -19,12 +19,15 @@ _FIELDS = ("at", "result", "channel", "to", "tries", "category", "error", "recei
 
 
 def log(
+    *,
     channel: OfChannel = None,
     to: Annotated[str | None, typer.Option(metavar="WHO", help="Only to this recipient.")] = None,
     result: Annotated[
         str | None, typer.Option(metavar="STATE", help="Only sent, failed, cancelled or expired ones.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most so many; 0 for all.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", help="At most so many; 0 for all.")
+    ] = 50,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -41,7 +44,9 @@ def log(
             now = app.clock.now()
             columns = [
                 Column("time", lambda row: row["at"], lambda row: output.away(row["at"], now)),
-                Column("result", lambda row: row["result"], lambda row: output.state({"state": row["result"]})),
+                Column(
+                    "result", lambda row: row["result"], lambda row: output.state({"state": row["result"]})
+                ),
                 Column("channel", lambda row: row["channel"]),
                 Column("to", lambda row: row["to"]),
                 Column("tries", lambda row: row["tries"], right=True),
@@ -61,7 +66,9 @@ async def _entries(
     """Page by page, so that a log of any length takes the same memory."""
     after, left = None, limit or sys.maxsize
     while left:
-        page = await app.messages.page(state=state, channel=channel, to=to, limit=min(left, 1000), after=after)
+        page = await app.messages.page(
+            state=state, channel=channel, to=to, limit=min(left, 1000), after=after
+        )
         for row in page.items:
             if row["state"] not in ("pending", "processing"):
                 yield _entry(await app.messages.show(row["id"]))
@@ -86,4 +93,8 @@ async def _write_csv(entries: AsyncIterator[Row]) -> None:
 
 def _guarded(value: object) -> object:
     """A text that a spreadsheet would run as a formula is marked as text."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    return (
+        f"'{value}"
+        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+        else value
+    )

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from ..app import App
     from ..outbound.why import Why
 
-group = typer.Typer(help="Find messages, see what became of them and why, change what waits.", no_args_is_help=True)
+group = typer.Typer(
+    help="Find messages, see why they stand where they stand, change them.", no_args_is_help=True
+)
 
 
 @group.command("list", epilog="Example: tidings messages list --state pending --channel phone")
 def list_(
+    *,
     state: Annotated[
         str | None,
         typer.Option(metavar="STATE", help="pending, processing, sent, failed, cancelled or expired."),
@@ -26,7 +29,8 @@ def list_(
     channel: OfChannel = None,
     to: Annotated[str | None, typer.Option(metavar="WHO", help="Only to this recipient.")] = None,
     unknown: Annotated[
-        bool | None, typer.Option("--in-doubt/--certain", help="Only those that may have been sent, or the others.")
+        bool | None,
+        typer.Option("--in-doubt/--certain", help="Only those that may have gone out, or the others."),
     ] = None,
     limit: Limit = 20,
     after: After = None,
@@ -41,7 +45,7 @@ def list_(
             page = await app.messages.page(
                 state=state, channel=channel, to=to, unknown=unknown, limit=limit, after=after
             )
-            nothing = "no messages" if state or channel or to else "no messages yet; send one with: tidings send"
+            nothing = "no messages" if state or channel or to else "no messages yet; send one: tidings send"
             columns = _columns(app.clock.now())
             output.listing(page.items, columns, as_json=as_json, more=page.next, nothing=nothing)
 
@@ -67,7 +71,9 @@ def show(
 
 
 @group.command()
-def why(message: MessageId, as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+def why(
+    message: MessageId, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
     """What a message is waiting for, or what became of it, in one sentence."""
 
     async def work() -> None:
@@ -76,8 +82,7 @@ def why(message: MessageId, as_json: AsJson = False, database: Database = None, 
             if as_json:
                 from ..model.time import iso
 
-                until = iso(reason.until)
-                output.say_json({"id": message, "why": reason.answer, "until": until, "remedy": reason.remedy})
+                output.say_json({"id": message, **reason._asdict(), "until": iso(reason.until)})
                 return
             output.say(reason.answer)
             if reason.remedy:
@@ -107,6 +112,7 @@ def cancel(
 @group.command()
 def retry(
     message: MessageId,
+    *,
     at: Annotated[str | None, typer.Option(metavar="WHEN", help="A time; without it, now.")] = None,
     as_json: AsJson = False,
     database: Database = None,
@@ -125,6 +131,7 @@ def retry(
 @group.command(epilog='Example: tidings messages reschedule ID --at "tomorrow 9am"')
 def reschedule(
     message: MessageId,
+    *,
     at: Annotated[str, typer.Option(metavar="WHEN", help="ISO 8601 with its zone, or words: 'in 10 min'.")],
     as_json: AsJson = False,
     database: Database = None,
@@ -185,7 +192,8 @@ def _moment(row: Row) -> str | None:
 
 def _print(app: App, row: Row, reason: Why) -> None:
     zone, now = app.settings.zone, app.clock.now()
-    most = row["max_tries"] or app.lanes[row["channel"]].policy.rule.max_tries if row["channel"] in app.lanes else None
+    lane = app.lanes.get(row["channel"])
+    most = row["max_tries"] or (lane.policy.rule.max_tries if lane else None)
     tries = f"{row['tries']} of {most}" if most else str(row["tries"])
     times = ("accepted_at", "scheduled_at", "next_attempt_at", "executed_at", "last_attempt_at", "sent_at",
              "failed_at", "expires_at")  # fmt: skip
@@ -206,7 +214,7 @@ def _print(app: App, row: Row, reason: Why) -> None:
             ("order key", row["order_key"], None),
             ("category", row["category"], None),
             ("error", row["error"], None),
-            ("in doubt", row["unknown"], "yes: it may have been sent more than once" if row["unknown"] else ""),
+            ("in doubt", row["unknown"], "yes: perhaps sent more than once" if row["unknown"] else ""),
             ("held by", row["holder"], None),
             ("receipt", row["receipt"], None),
         ]

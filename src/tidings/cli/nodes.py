@@ -25,7 +25,9 @@ def list_(as_json: AsJson = False, database: Database = None, config: ConfigFile
                 Column("id", lambda row: row["id"], right=True),
                 Column("name", lambda row: row["name"], keep=True),
                 Column("state", lambda row: row["state"]),
-                Column("started", lambda row: row["started_at"], lambda row: output.away(row["started_at"], now)),
+                Column(
+                    "started", lambda row: row["started_at"], lambda row: output.away(row["started_at"], now)
+                ),
                 Column("last beat", lambda row: row["seen_at"], lambda row: output.away(row["seen_at"], now)),
                 Column("at work", lambda row: row["in_flight"], right=True),
                 Column("slots", lambda row: row["slots"], right=True),

@@ -9,7 +9,9 @@ import typer
 
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="Settings to read; without it ./tidings.toml, if there is one."),
+    typer.Option(
+        "--config", metavar="FILE", help="Settings to read; without it ./tidings.toml, if there is one."
+    ),
 ]
 Database = Annotated[
     str | None,
@@ -22,7 +24,11 @@ Database = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MessageId = Annotated[str, typer.Argument(metavar="ID", help="The message's id.", show_default=False)]
-OfChannel = Annotated[str | None, typer.Option("--channel", "-c", metavar="NAME", help="Only of this channel.")]
+OfChannel = Annotated[
+    str | None, typer.Option("--channel", "-c", metavar="NAME", help="Only of this channel.")
+]
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most so many, 1 to 1000.")]
-After = Annotated[str | None, typer.Option("--after", metavar="PLACE", help="Go on where the page before ended.")]
+After = Annotated[
+    str | None, typer.Option("--after", metavar="PLACE", help="Go on where the page before ended.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -12,7 +12,8 @@ def sandbox(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8025,
     ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Gets one line per request; without it nothing is kept.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Gets one line per request; without it nothing is kept."),
     ] = None,
 ) -> None:
     """The pretend phone alone: a stand-in for real providers, with faults on demand.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,25 +26,36 @@ EXAMPLES = """
 
 
 def send(
+    *,
     channel: Annotated[
-        str | None, typer.Option("--channel", "-c", metavar="NAME", help="Which way out: a configured channel.")
+        str | None,
+        typer.Option("--channel", "-c", metavar="NAME", help="Which way out: a configured channel."),
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="WHO", help="Who gets it.")] = None,
-    text: Annotated[str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says; - reads it.")] = None,
-    subject: Annotated[str | None, typer.Option(metavar="TEXT", help="A heading, where the channel has one.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says; - reads it.")
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A heading, where the channel has one.")
+    ] = None,
     data: Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object to go with it.")] = None,
     at: Annotated[
         str | None, typer.Option(metavar="WHEN", help="ISO 8601 with its zone, or words: 'tomorrow 9am'.")
     ] = None,
-    in_: Annotated[str | None, typer.Option("--in", metavar="LENGTH", help="How long from now: 10s, 5m, 2h.")] = None,
+    in_: Annotated[
+        str | None, typer.Option("--in", metavar="LENGTH", help="How long from now: 10s, 5m, 2h.")
+    ] = None,
     priority: Annotated[int | None, typer.Option(metavar="0-9", help="0 goes first; 5 unless given.")] = None,
     order_key: Annotated[
         str | None, typer.Option(metavar="KEY", help="Messages of one key go out one at a time, in order.")
     ] = None,
     expires_in: Annotated[
-        str | None, typer.Option(metavar="LENGTH", help="How late it may still go out; 24h unless configured.")
+        str | None,
+        typer.Option(metavar="LENGTH", help="How late it may still go out; 24h unless configured."),
     ] = None,
-    max_tries: Annotated[int | None, typer.Option(metavar="N", help="How often to try, the first included.")] = None,
+    max_tries: Annotated[
+        int | None, typer.Option(metavar="N", help="How often to try, the first included.")
+    ] = None,
     key: Annotated[
         str | None, typer.Option(metavar="KEY", help="Idempotency key: the same call again changes nothing.")
     ] = None,
@@ -85,7 +95,7 @@ async def _send_one(
     from ..kernel.clock import SystemClock
     from .drafts import read
 
-    read(fields, now=SystemClock().wall(), zone=chosen.zone)  # whatever is wrong is said before a file is made
+    read(fields, now=SystemClock().wall(), zone=chosen.zone)  # what is wrong is said before a file is made
     async with engine.opened(chosen) as app:
         draft = read(fields, now=app.clock.now(), zone=chosen.zone)
         accepted = await app.messages.accept(draft, key=key)

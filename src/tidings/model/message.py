@@ -39,3 +39,4 @@ class Draft:
     expires_at: int | None = None
     max_tries: int | None = None
     tenant: str = field(default="default")
+    said: str | None = None  # the request as it came, by which a repeated call is known; None = these fields

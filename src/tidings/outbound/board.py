@@ -41,7 +41,9 @@ class ChannelBoard:
         """Start nothing more on it; what is being sent at this moment ends as it would."""
         if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
             remedy = f"use 1 to {LONGEST_REASON} printable characters, or leave it out"
-            raise Invalid("the reason is empty, too long or has control characters", field="reason", remedy=remedy)
+            raise Invalid(
+                "the reason is empty, too long or has control characters", field="reason", remedy=remedy
+            )
         await self._store.write([Step("queue_pause", {"name": name, "reason": reason})])
         return await self.one(name)
 

@@ -15,6 +15,7 @@ from ..model.errors import Invalid
 from ..model.task import Category, State
 from ..model.time import iso, micros
 from ..store.port import OrderKey, Row, Step, Store
+from .cursor import page_size, place
 from .messages import KIND, Page, Rules, described
 
 MOST = 10_000  # moved by one call
@@ -70,15 +71,13 @@ class DeadLetters:
         after: str | None = None,
     ) -> Page:
         """Newest first, each with its last error. Like any list it may be short before the end."""
-        if not 1 <= limit <= 1000:
-            raise Invalid(f"limit is {limit}", field="limit", remedy="use 1 to 1000")
-        place: dict[str, Any] = {"before": _place(after), "window": WINDOW}
+        where: dict[str, Any] = {"before": place(after), "window": WINDOW}
         which = _Which(tenant, channel, _category(category), unknown)
-        rows = await self._store.read("dead_page", **place, **which._asdict(), limit=limit)
+        rows = await self._store.read("dead_page", **where, **which._asdict(), limit=page_size(limit))
         items = [{**described(row), "error": row["error"]} for row in rows]
         if len(rows) == limit:
             return Page(items, str(rows[-1]["task"]))
-        floor = (await self._store.read("listed_floor", **place, state=State.FAILED.value))[0]
+        floor = (await self._store.read("ended_floor", **where, state=State.FAILED.value))[0]
         return Page(items, str(floor["floor"]) if floor["seen"] >= WINDOW else None)
 
     async def groups(self, *, tenant: str = "default") -> list[Row]:
@@ -179,12 +178,3 @@ def _category(category: str | None) -> str | None:
             f"there is no category {category!r}", field="category", remedy=f"use one of: {', '.join(known)}"
         )
     return category
-
-
-def _place(after: str | None) -> int:
-    if after is None:
-        return 1 << 62
-    if not after.isascii() or not after.isdigit() or len(after) > 18:
-        remedy = "use the `next` of the page before"
-        raise Invalid(f"{after!r} is not a place in a list", field="after", remedy=remedy)
-    return int(after)

@@ -81,5 +81,9 @@ def _shares(total: int, success: float | None, errors: dict[str, float]) -> list
     if total < LEAST or success is None:
         return []
     low = [f"only {success:.0%} of {total:,} attempts succeeded"] if success < LEAST_SUCCESS else []
-    high = [f"{share:.0%} of attempts ended in a {name} error" for name, share in errors.items() if share > MOST_ERRORS]
+    high = [
+        f"{share:.0%} of attempts ended in a {name} error"
+        for name, share in errors.items()
+        if share > MOST_ERRORS
+    ]
     return low + high

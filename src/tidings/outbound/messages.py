@@ -17,7 +17,7 @@ import orjson
 from ..kernel import queue as people
 from ..kernel.clock import Clock
 from ..kernel.queue import Answer
-from ..model.errors import Invalid, NotFound, Refused, TidingsError
+from ..model.errors import Invalid, NotFound, Refused, TidingsError, TooLarge
 from ..model.message import Draft
 from ..model.task import NewTask
 from ..model.time import SECOND, iso, micros
@@ -82,7 +82,7 @@ class Messages:
         now = self._clock.now()
         task, row = self._prepare(draft, now)
         accepted = Accepted(row[2], task.due_at)
-        once = self._once("messages", key, draft, accepted, now) if key is not None else None
+        once = self._once("messages", key, _said(draft), accepted, now, draft.tenant) if key is not None else None
         done = await self._store.enqueue([task], Rows("messages", COLUMNS, [row]), once=once)
         if done.earlier is not None and once is not None:
             return _replay(done.earlier, once)
@@ -124,7 +124,7 @@ class Messages:
         once = None
         if key is not None:
             answer = [line.id for line in lines]
-            once = self._once("messages.bulk", f"{key}#{chunk[0][0]}", [d for _, d in chunk], answer, now)
+            once = self._once("messages.bulk", f"{key}#{chunk[0][0]}", [_said(d) for _, d in chunk], answer, now)
         if tasks:
             done = await self._store.enqueue(tasks, Rows("messages", COLUMNS, rows), once=once)
             if done.earlier is not None and once is not None:
@@ -159,13 +159,14 @@ class Messages:
         )
         return task, (now, due, self._clock.new_id(), draft.tenant, draft.channel, draft.to, encoded)
 
-    def _once(self, scope: str, key: str, body: object, answer: object, now: int) -> Once:
+    def _once(
+        self, scope: str, key: str, body: object, answer: object, now: int, tenant: str = "default"
+    ) -> Once:
         if not 0 < len(key) <= LONGEST_KEY:
             raise Invalid(
                 "the idempotency key is empty or too long", field="Idempotency-Key",
                 remedy=f"use 1 to {LONGEST_KEY} characters",
             )  # fmt: skip
-        tenant = body.tenant if isinstance(body, Draft) else "default"
         digest = hashlib.sha256(orjson.dumps(body, default=repr, option=orjson.OPT_SORT_KEYS)).hexdigest()
         kept = now + micros(self._rules.keep_keys)
         return Once(f"{tenant}/{scope}", key, digest, orjson.dumps(answer).decode(), kept)
@@ -206,8 +207,8 @@ class Messages:
         kernel_state = _kernel_state(state)
         if to is not None:
             kind, params["recipient"] = "to", to
-        elif kernel_state in ("pending", "failed", "cancelled", "expired"):
-            kind = "listed"
+        elif kernel_state in ("failed", "expired"):
+            kind = "ended"
         else:
             kind = "window"
         filters = {"channel": channel, "state": kernel_state, "unknown": unknown, "limit": limit}
@@ -314,7 +315,7 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
     if not draft.text and not draft.data:
         raise Invalid("the message is empty", field="text", remedy="give a text, or data")
     if len(encoded) > max_body and len(encoded.encode()) > max_body:
-        raise Invalid(
+        raise TooLarge(
             f"the message has {len(encoded.encode()):,} bytes", field="text",
             remedy=f"at most {max_body:,} are accepted (setting max_body)",
         )  # fmt: skip
@@ -322,10 +323,18 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
         raise Invalid(f"priority is {draft.priority}", field="priority", remedy="use 0 (first) to 9 (last)")
     if draft.max_tries is not None and not 1 <= draft.max_tries <= 1000:
         raise Invalid(f"max_tries is {draft.max_tries}", field="max_tries", remedy="use 1 to 1000")
-    if draft.order_key is not None and not 0 < len(draft.order_key) <= LONGEST_KEY:
-        raise Invalid("order_key is empty or too long", field="order_key", remedy=f"use 1 to {LONGEST_KEY} characters")
+    if draft.order_key is not None and not (0 < len(draft.order_key) <= LONGEST_KEY and draft.order_key.isprintable()):
+        raise Invalid(
+            "order_key is empty, too long or has control characters", field="order_key",
+            remedy=f"use 1 to {LONGEST_KEY} printable characters",
+        )  # fmt: skip
     if draft.at is not None and draft.at > now + FARTHEST:
         raise Invalid(f"{iso(draft.at)} is more than ten years ahead", field="at", remedy="give an earlier time")
+
+
+def _said(draft: Draft | TidingsError) -> object:
+    """What a repeat is told by: the caller's own words, because "in 10 min" is another instant each time."""
+    return draft.said if isinstance(draft, Draft) and draft.said is not None else draft
 
 
 def _replay(earlier: Row, once: Once) -> Accepted:

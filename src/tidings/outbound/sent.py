@@ -6,12 +6,23 @@ from collections.abc import AsyncIterator
 
 import orjson
 
-from ..model.errors import Invalid
 from ..model.time import iso
 from ..store.port import Row, Store
+from .cursor import page_size, place
 from .messages import Page
 
-COLUMNS = ("id", "sent_at", "channel", "to", "text", "tries", "receipt", "in_doubt", "accepted_at", "scheduled_at")
+COLUMNS = (
+    "id",
+    "sent_at",
+    "channel",
+    "to",
+    "text",
+    "tries",
+    "receipt",
+    "in_doubt",
+    "accepted_at",
+    "scheduled_at",
+)
 WINDOW = 20_000  # tasks that one page looks at, at the most
 EXPORT_PAGE = 500
 
@@ -32,11 +43,15 @@ class SentLog:
         after: str | None = None,
     ) -> Page:
         """One page. It looks at a bounded number of rows, so it may be short before the end."""
-        if not 1 <= limit <= 1000:
-            raise Invalid(f"limit is {limit}", field="limit", remedy="use 1 to 1000")
-        before = _place(after)
+        before = place(after)
         rows = await self._store.read(
-            "sent_page", tenant=tenant, channel=channel, recipient=to, limit=limit, before=before, window=WINDOW
+            "sent_page",
+            tenant=tenant,
+            channel=channel,
+            recipient=to,
+            limit=page_size(limit),
+            before=before,
+            window=WINDOW,
         )
         items = [_entry(row) for row in rows]
         if len(rows) == limit:
@@ -71,12 +86,3 @@ def _entry(row: Row) -> Row:
         "accepted_at": iso(row["accepted_at"]),
         "scheduled_at": iso(row["scheduled_at"]),
     }
-
-
-def _place(after: str | None) -> int:
-    if after is None:
-        return 1 << 62
-    if not after.isascii() or not after.isdigit() or len(after) > 18:
-        remedy = "use the `next` of the page before"
-        raise Invalid(f"{after!r} is not a place in a list", field="after", remedy=remedy)
-    return int(after)

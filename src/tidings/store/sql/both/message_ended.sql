@@ -6,7 +6,7 @@ from tasks t cross join messages m
 where t.state = :state and t.state in ('pending', 'failed', 'cancelled', 'expired') and t.id < :before
   and m.task = t.id and m.tenant = :tenant
   and t.id >= (select min(w.id) from (
-    select id from tasks where state = :state and state in ('pending', 'failed', 'cancelled', 'expired') and id < :before
+    select id from tasks where state = :state and state >= 'expired' and state <= 'failed' and id < :before
     order by id desc limit :window) w)
   and (cast(:channel as text) is null or m.channel = :channel)
   and (cast(:unknown as boolean) is null or t.unknown = :unknown)

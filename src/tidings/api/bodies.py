@@ -1,0 +1,54 @@
+"""Bodies: read by hand, because the hot path has no time for more. Sizes are watched by the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from fastapi import Request
+from starlette.responses import Response
+
+from ..outbound.fields import Field, check, schema
+from .errors import Envelope, Malformed
+
+
+async def read_json(request: Request) -> Any:
+    """The body as JSON."""
+    return parse(await request.body())
+
+
+async def read_fields(request: Request, known: Mapping[str, Field]) -> dict[str, Any]:
+    """The body as an object with known fields; no body at all is an empty object."""
+    raw = await request.body()
+    return check(parse(raw), known) if raw.strip() else check({}, known)
+
+
+def parse(raw: bytes) -> Any:
+    """JSON, or an error that says where it breaks off."""
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise Malformed(f"the body is not JSON: {error.msg} at character {error.pos}", remedy="send one JSON object") from None
+
+
+def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A value as JSON."""
+    return Response(orjson.dumps(value), status, headers, media_type="application/json")
+
+
+def takes(known: Mapping[str, Field], *, required: bool = True) -> dict[str, Any]:
+    """What the reference says about a body."""
+    return {
+        "requestBody": {"required": required, "content": {"application/json": {"schema": schema(known)}}},
+    }
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Envelope, "description": "the body cannot be read"},
+    401: {"model": Envelope, "description": "a valid API key is needed"},
+    413: {"model": Envelope, "description": "too large"},
+    422: {"model": Envelope, "description": "a field has a value that cannot be used"},
+}
+MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Envelope, "description": "there is no such thing"}}
+CONFLICT: dict[int | str, dict[str, Any]] = {409: {"model": Envelope, "description": "not in its present state"}}

@@ -1,0 +1,139 @@
+"""One envelope for everything that goes wrong: what happened, to which field, what to do, and the request's id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from ..model.errors import CallerError, InProgress, Temporary, TidingsError
+
+_SECONDS = {InProgress: 1, Temporary: 5}  # Retry-After
+
+
+class Malformed(CallerError):
+    """The body cannot be read at all."""
+
+    code = "malformed"
+
+
+class Unauthorised(CallerError):
+    """No key, or a wrong one; both are told in the same words."""
+
+    code = "unauthorised"
+    status = 401
+
+
+class Forbidden(CallerError):
+    """The request comes from where none may come."""
+
+    code = "forbidden"
+    status = 403
+
+
+class Unexpected(TidingsError):
+    """Our own mistake; the log has the details, the answer has none."""
+
+    code = "internal"
+
+
+class Problem(BaseModel):
+    """What went wrong."""
+
+    code: str
+    message: str
+    field: str | None
+    remedy: str | None
+    request_id: str
+
+
+class Envelope(BaseModel):
+    """The body of every error."""
+
+    error: Problem
+
+
+def refusal(error: TidingsError, request_id: str) -> Response:
+    """The answer to a request that failed."""
+    headers = {"retry-after": str(s)} if (s := _seconds(error)) else {}
+    if isinstance(error, Unauthorised):
+        headers["www-authenticate"] = "Bearer"
+    body = orjson.dumps({"error": described(error, request_id)})
+    return Response(body, error.status, headers, media_type="application/json")
+
+
+def described(error: TidingsError, request_id: str) -> dict[str, Any]:
+    """The inside of the envelope."""
+    return {
+        "code": error.code,
+        "message": error.problem,
+        "field": error.field,
+        "remedy": error.remedy or None,
+        "request_id": request_id,
+    }
+
+
+def install(api: FastAPI) -> None:
+    """Answer every error of the framework and of ours with the envelope."""
+    api.add_exception_handler(TidingsError, _ours)
+    api.add_exception_handler(HTTPException, _of_routing)
+    api.add_exception_handler(RequestValidationError, _of_parameters)
+
+
+def id_of(request: Request) -> str:
+    """The id under which this request is known, in its answer and in the log."""
+    return str(getattr(request.state, "request_id", ""))
+
+
+async def _ours(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TidingsError)
+    return refusal(error, id_of(request))
+
+
+async def _of_routing(request: Request, error: Exception) -> Response:
+    """No such route, or not with this method."""
+    assert isinstance(error, HTTPException)
+    asked = f"{request.method} {request.url.path[:100]}"
+    told: TidingsError
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow") or (error.headers or {}).get("allow", "")
+        told = _With(405, "method_not_allowed", f"there is no {asked}", f"allowed here: {allowed}")
+    elif error.status_code == 404:
+        told = _With(404, "not_found", f"there is no {asked}", "the routes are listed at /docs")
+    else:
+        told = _With(error.status_code, "refused", str(error.detail), "see /docs")
+    answer = refusal(told, id_of(request))
+    answer.headers.update(_kept(error.headers))
+    return answer
+
+
+async def _of_parameters(request: Request, error: Exception) -> Response:
+    """A path or query parameter of the wrong type."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    name = str(first["loc"][-1])
+    told = _With(422, "invalid", f"{name} cannot be read: {first['msg']}", "correct it, or leave it out", name)
+    return refusal(told, id_of(request))
+
+
+def _seconds(error: TidingsError) -> int | None:
+    return next((seconds for kind, seconds in _SECONDS.items() if isinstance(error, kind)), None)
+
+
+def _kept(headers: Mapping[str, str] | None) -> dict[str, str]:
+    return {name: value for name, value in (headers or {}).items() if name.lower() == "allow"}
+
+
+class _With(TidingsError):
+    """An error of the framework, in our words."""
+
+    def __init__(self, status: int, code: str, problem: str, remedy: str, field: str | None = None) -> None:
+        super().__init__(problem, remedy=remedy, field=field)
+        self.status = status
+        self.code = code

@@ -1,0 +1,83 @@
+"""What `serve` says when it is ready: where to look, and a line to paste."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from .. import __version__
+from ..app import App
+from ..config import Settings, mask_url
+from . import output
+from .phone import Phone
+from .ports import shown
+
+
+def show(app: App, phone: Phone | None, *, works: bool, config: Path | None) -> None:
+    """Addresses, database, whether this process works, and a ready `tidings send` line."""
+    settings = app.settings
+    lines = [
+        ("page", f"http://{shown(settings.host)}:{settings.port}/", ""),
+        ("database", mask_url(settings.database), ""),
+        ("working", *_working(app, works)),
+    ]
+    if phone is not None:
+        about = "messages to the pretend phone arrive here" if phone.is_ours else "run by another process"
+        lines.insert(1, ("phone", f"{phone.url}/", about))
+    output.say(("Tidings ", "bold"), (__version__, "bold"), " is ready.")
+    output.say()
+    for name, value, about in lines:
+        output.say((f"  {name:<10}", "dim"), (value, "cyan" if "://" in value else ""), (f"  {about}", "dim"))
+    output.say()
+    output.say("  Send a message from another terminal:")
+    output.say(("    " + send_line(settings, config), "bold green"))
+    output.say()
+    output.say(("  Ctrl-C stops in order.", "dim"))
+    sys.stdout.flush()
+
+
+def stopping() -> None:
+    """The first signal came."""
+    output.say("\nStopping: what is in hand is finished or given back. Once more stops at once.")
+    sys.stdout.flush()
+
+
+def bye() -> None:
+    """Everything is down."""
+    output.say("Stopped.")
+
+
+def send_line(settings: Settings, config: Path | None) -> str:
+    """A command that works when it is pasted into a terminal in the same folder."""
+    channel = next((name for name in ("phone", *settings.channels) if name in settings.channels), "phone")
+    words = [program_name(), "send"]
+    if config is not None:
+        words += ["--config", str(config)]
+    if settings.origins.get("database") == "--database" and not urlsplit(settings.database).password:
+        words += ["--database", settings.database]
+    words += ["--channel", channel, "--to", "ada", "--text", "hello", "--in", "10s"]
+    return shlex.join(words)
+
+
+def program_name() -> str:
+    """How the user would call this program: by its name where that finds it, else by its path."""
+    called = Path(sys.argv[0])
+    found = shutil.which(called.name)
+    if called.name == "__main__.py":
+        return f"{sys.executable} -m tidings.cli"
+    if found is not None and Path(found).resolve() == called.resolve():
+        return called.name
+    here = os.path.relpath(called)
+    return str(called) if here.startswith("..") else here
+
+
+def _working(app: App, works: bool) -> tuple[str, str]:
+    if not works:
+        return "no", "--api-only: accepts and shows, but sends nothing"
+    if app.store.may_work():
+        return f"yes, up to {app.settings.slots:,} messages at once", ""
+    return "not yet", "another process does; this one accepts and reads, and takes over when that one ends"

@@ -1,0 +1,58 @@
+"""`tidings doctor`: looks at everything and says what to do about it."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import typer
+
+from . import engine, output
+from .options import AsJson, ConfigFile, Database
+from .output import Column, Row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.text import Text
+
+    from ..diagnosis import Finding
+
+_MARKS = {"fine": ("✓", "green"), "note": ("!", "yellow"), "wrong": ("✗", "bold red")}
+
+
+def doctor(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+    """Look at settings, database, disk, clock, processes, channels and messages; say what to do.
+
+    Changes nothing. The exit code is 1 when something is wrong that a person must mend.
+    """
+    from ..diagnosis import Grade
+
+    findings = _examine(config, database)
+    rows = [{**finding._asdict(), "grade": finding.grade.value} for finding in findings]
+    if as_json or not output.on_terminal():
+        columns = [Column(name, itemgetter(name)) for name in ("check", "grade", "what", "remedy")]
+        output.listing(rows, columns, as_json=as_json, nothing="")
+    else:
+        for row in rows:
+            output.say(_mark(row), f" {row['check']:<13}", row["what"])
+            if row["remedy"]:
+                output.say((f"                → {row['remedy']}", _MARKS[row["grade"]][1]))
+    raise typer.Exit(1 if any(finding.grade is Grade.WRONG for finding in findings) else 0)
+
+
+def _examine(config: Path | None, database: str | None) -> list[Finding]:
+    from ..diagnosis import Finding, Grade, examine
+    from ..model.errors import Misconfigured
+
+    try:
+        chosen = engine.settings(config, database)
+    except Misconfigured as error:
+        return [Finding("settings", Grade.WRONG, error.problem, error.remedy)]
+    return engine.run(examine(chosen))
+
+
+def _mark(row: Row) -> Text:
+    from rich.text import Text
+
+    return Text(*_MARKS[row["grade"]])

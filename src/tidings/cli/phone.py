@@ -1,0 +1,132 @@
+"""The pretend phone beside the engine: on its own port, in the same process, with its ledger in the data folder.
+
+Several engines on one machine share one phone. The one that has the port runs it; when it dies, another
+takes the port, so messages find a phone as long as one engine lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ..config import Settings
+from .ports import PortInUse, listen, port_of
+
+if TYPE_CHECKING:
+    from .servers import QuietServer
+
+HOST = "127.0.0.1"
+LEDGER = "sandbox.jsonl"
+_TAKE_OVER = 0.2  # seconds between two tries for the port
+_REMEDY = "stop what listens there, choose another port with TIDINGS_SANDBOX_PORT, or start with --no-sandbox"
+
+
+def is_wanted(settings: Settings) -> bool:
+    """Whether a channel points at this machine's phone."""
+    return settings.sandbox and any(
+        channel.kind == "sandbox" and _points_here(channel.options.get("url"), settings.sandbox_port)
+        for channel in settings.channels.values()
+    )
+
+
+def ledger_of(settings: Settings) -> Path:
+    """Beside the SQLite file, or in ./data."""
+    path = settings.database_path
+    return (path.parent if path else Path("data")) / LEDGER
+
+
+class Phone:
+    """The phone's server, or the wait for its port."""
+
+    def __init__(self, port: int, ledger: Path) -> None:
+        self._ledger = ledger
+        self._server: QuietServer | None = None
+        self._world: Any = None
+        self._waiting: asyncio.Task[None] | None = None
+        self._listening = _listen_or_share(port)
+        self.port = port if self._listening is None else port_of(self._listening)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process runs it."""
+        return self._listening is not None
+
+    @property
+    def url(self) -> str:
+        """Where it can be looked at."""
+        return f"http://{HOST}:{self.port}"
+
+    async def start(self) -> None:
+        """Run it, or wait for the one who runs it to go."""
+        if self._listening is not None:
+            await self._serve(self._listening)
+        else:
+            self._waiting = asyncio.create_task(self._take_over())
+
+    async def stop(self) -> None:
+        """Close the pages, then the port."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._waiting
+        if self._world is not None:
+            self._world.feed.close()
+        if self._server is not None:
+            await self._server.end()
+        elif self._listening is not None:
+            self._listening.close()
+
+    async def _serve(self, listening: socket.socket) -> None:
+        from ..sandbox import create_sandbox
+        from .servers import QuietServer
+
+        app = create_sandbox(self._ledger)
+        self._world = app.state.world
+        self._server = QuietServer(app, listening)
+        await self._server.begin()
+
+    async def _take_over(self) -> None:
+        while self._listening is None:
+            await asyncio.sleep(_TAKE_OVER)
+            with contextlib.suppress(PortInUse):
+                self._listening = listen(HOST, self.port, remedy=_REMEDY)
+        await self._serve(self._listening)
+
+
+def _listen_or_share(port: int) -> socket.socket | None:
+    """The port, or None when a phone has it already."""
+    try:
+        return listen(HOST, port, remedy=_REMEDY)
+    except PortInUse:
+        if not _is_phone(port):
+            raise
+        return None
+
+
+def _is_phone(port: int) -> bool:
+    """Whether a pretend phone answers there."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection(HOST, port, timeout=2)
+    try:
+        connection.request("GET", "/sandbox/faults")
+        answer = connection.getresponse()
+        return answer.status == 200 and b'"faults"' in answer.read(65_536)
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _points_here(url: object, port: int) -> bool:
+    if url is None:
+        return True
+    try:
+        parts = urlsplit(str(url))
+        return parts.hostname in (HOST, "localhost", "::1") and parts.port == port
+    except ValueError:
+        return False

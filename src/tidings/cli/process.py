@@ -1,0 +1,79 @@
+"""The serving process: takes its ports, opens the engine, and goes down in order.
+
+Nothing is touched before the ports are had. On the way down the API stops accepting while the worker
+finishes or gives back (E8); the phone goes last, for until then messages may still be on their way to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from ..api import create_api
+from ..app import build
+from ..config import Settings
+from ..observability.log import fan_out, log_sink
+from . import banner
+from .engine import learn_time
+from .logs import adopt_libraries
+from .phone import Phone, is_wanted, ledger_of
+from .ports import listen, port_of
+from .servers import QuietServer
+
+_REMEDY = "stop what listens there, or choose another with --port"
+
+
+async def serve(settings: Settings, *, works: bool, config: Path | None) -> None:
+    """Run until a signal comes."""
+    stop = _stop_signal()
+    async with AsyncExitStack() as stack:  # undone in the opposite order
+        listening = listen(settings.host, settings.port, remedy=_REMEDY)
+        stack.callback(listening.close)
+        settings = replace(settings, port=port_of(listening))
+        phone = Phone(settings.sandbox_port, ledger_of(settings)) if is_wanted(settings) else None
+        if phone is not None:
+            stack.push_async_callback(phone.stop)
+            settings = replace(settings, sandbox_port=phone.port)
+        adopt_libraries(form=settings.log_format, level=settings.log_level)
+        app = build(settings, emit=fan_out(log_sink(form=settings.log_format, level=settings.log_level)))
+        stack.push_async_callback(app.close)
+        await app.open()
+        await learn_time(app)
+        if phone is not None:
+            await phone.start()
+        server = QuietServer(create_api(app), listening)
+        serving = await server.begin()
+        if works:
+            app.worker.start()
+        banner.show(app, phone, works=works, config=config)
+        await _first(stop, serving)
+        await asyncio.gather(server.end(), app.worker.stop())
+    banner.bye()
+
+
+def _stop_signal() -> asyncio.Event:
+    """Set by the first signal; the second one ends the process where it stands."""
+    stop = asyncio.Event()
+
+    def ask(number: int) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+        banner.stopping()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ask, number)
+    return stop
+
+
+async def _first(stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
+    """Wait for a signal; a server that ends by itself has failed, and says so."""
+    asked = asyncio.create_task(stop.wait())
+    await asyncio.wait({asked, serving}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if serving.done():
+        serving.result()

@@ -1,0 +1,54 @@
+"""HTTP servers that share one process and leave its signals alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+
+_LAST_ANSWERS = 3  # seconds for what is being answered when the stop comes
+
+
+class QuietServer(uvicorn.Server):
+    """One of several servers: whoever runs them handles the signals for all."""
+
+    def __init__(self, app: Any, listening: socket.socket) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=_LAST_ANSWERS,
+            )
+        )
+        self._listening = listening
+        self._serving: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """None: a signal is for the whole process."""
+        yield
+
+    async def begin(self) -> asyncio.Task[None]:
+        """Serve in the background; returns when requests are answered."""
+        self._serving = asyncio.create_task(self.serve(sockets=[self._listening]))
+        while not self.started and not self._serving.done():
+            await asyncio.sleep(0.005)
+        if self._serving.done():
+            self._serving.result()
+        return self._serving
+
+    async def end(self) -> None:
+        """Accept nothing more, finish what is being answered."""
+        self.should_exit = True
+        if self._serving is not None:
+            await self._serving

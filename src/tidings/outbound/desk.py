@@ -1,0 +1,62 @@
+"""The desk: all that a face may do with outbound messages, in one place, so that every face does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from ..kernel.clock import Clock
+from ..kernel.lanes import Lane
+from ..store.port import Store
+from .board import ChannelBoard
+from .channels.base import Channel
+from .dead import DeadLetters
+from .health import Health, health
+from .messages import Messages
+from .overview import Overview
+from .sent import SentLog
+from .story import why_of
+from .why import Why
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The parts, each with its own rules."""
+
+    store: Store
+    clock: Clock
+    lease: timedelta
+    messages: Messages
+    dead: DeadLetters
+    channels: ChannelBoard
+    overview: Overview
+    sent: SentLog
+
+    async def why(self, id_: str) -> Why:
+        """What one message waits for, or what became of it."""
+        return await why_of(self.store, self.messages, id_)
+
+    async def health(self) -> Health:
+        """Whether work gets done."""
+        return await health(self.store, self.clock, lease=self.lease)
+
+    async def ping(self) -> None:
+        """Raises when the database does not answer."""
+        await self.store.read("now")
+
+
+def open_desk(
+    store: Store,
+    clock: Clock,
+    messages: Messages,
+    channels: Mapping[str, Channel],
+    lanes: Mapping[str, Lane],
+    *,
+    grace: timedelta,
+    lease: timedelta,
+) -> Desk:
+    """Put the parts together."""
+    board = ChannelBoard(store, channels, lanes)
+    dead = DeadLetters(store, grace=grace)
+    return Desk(store, clock, lease, messages, dead, board, Overview(store), SentLog(store))

@@ -1,0 +1,3 @@
+"""Planted bugs: each patches the engine inside a worker process, and the judge must catch every one of them."""
+
+PLANTS = {}

@@ -1,0 +1,77 @@
+"""Workers killed with -9, at random and at every named crash point, on both stores (A12, B5, B17, E1, E2, F3–F6)."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from .books import Database
+from .conftest import Report
+from .ledger import sometimes
+from .rig import IS_FULL, Options, drill, names, portions, scaled, strike
+
+pytestmark = pytest.mark.crash
+
+POINTS = {"claimed": 4, "started": 3, "sent": 60, "settled": 5}
+MOMENTS = ["random", *POINTS] if IS_FULL else ["mixed"]
+ROUNDS = [1, 2] if IS_FULL else [1]
+
+
+def blows(moment: str, count: int, chance: random.Random, *, marks: bool) -> list[str]:
+    """When each worker of a drill dies. A channel that resends writes no start, so nobody dies there."""
+    known = {point: most for point, most in POINTS.items() if marks or point != "started"}
+    cycle = {"random": ["random", "random", "random", "boot"], "mixed": ["random", *known, "boot"]}.get(moment, [moment])
+    chosen = [cycle[i % len(cycle)] for i in range(count)]
+    return [f"{blow}:{chance.randint(1, known[blow])}" if blow in known else blow for blow in chosen]
+
+
+@pytest.mark.parametrize("number", ROUNDS)
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"])
+async def test_killed_workers_lose_nothing_and_repeat_nothing_in_silence(
+    tmp_path: Path, database: Database, on_unknown: str, moment: str, number: int, report: Report
+) -> None:
+    """Nothing is lost; with `resend` each duplicate has a witness and is flagged; with `hold` there is none."""
+    if moment == "started" and on_unknown == "resend":
+        pytest.skip("a channel that resends writes no start mark")
+    seed = f"{type(database).__name__} {on_unknown} {moment} {number}"
+    chance = random.Random(seed)
+    kills = blows(moment, scaled(6, 20), chance, marks=on_unknown == "hold")
+    parts = portions(names("m", scaled(600, 5000)), len(kills) + 1)
+    began = time.monotonic()
+    async with drill(tmp_path / "drill", database, Options(on_unknown=on_unknown, lease=1.0, beat=0.2)) as rig:
+        for blow, refs in zip(kills, parts, strict=False):
+            await strike(rig, blow, refs, chance)
+        last = rig.spawn()
+        await rig.producer.produce(parts[-1])
+        idle = await rig.idle(within=scaled(60, 300))
+        assert 0 == await rig.stop(last)
+        verdict = await rig.verdict()
+        met = sometimes(rig.copies(), rig.faults)
+    report(
+        messages=len(rig.tried()), kills=len(rig.faults), lost=len(verdict.lost), delivered=verdict.delivered,
+        duplicates_explained=len(verdict.explained), duplicates_unexplained=len(verdict.unexplained),
+        held=len(verdict.held), **met._asdict(), seconds=round(time.monotonic() - began, 1), run=seed,
+    )  # fmt: skip
+
+    assert idle, "after the last kill everything must finish"
+    assert not verdict.crimes
+    assert not [fault.how for fault in rig.faults if fault.how.startswith("never")]
+    if on_unknown == "hold":
+        assert not verdict.duplicates
+        assert len(verdict.held) <= sum(begun for fault in rig.faults for begun in fault.held.values())
+        assert verdict.delivered + len(verdict.held) >= len(rig.tried())
+    else:
+        assert not verdict.held
+        assert verdict.delivered == len(rig.tried())
+    if moment in ("random", "sent", "mixed"):
+        assert met.before_record, "no worker died between send and record: this run proves nothing (R7)"
+    if moment in ("claimed", "mixed"):
+        assert met.before_start, "no worker died between claim and intent (R7)"
+    if moment == "started":
+        assert met.before_send, "no worker died between intent and send (R7)"
+    if moment in ("settled", "mixed"):
+        assert met.after_record, "no worker died between record and telling (R7)"
