@@ -68,7 +68,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, one run: a smoke test")
     parser.add_argument("--runs", type=int, help="interleaved rounds (default 5)")
     parser.add_argument(
-        "--patience", type=float, default=15, help="most seconds to wait for a quiet machine before each run"
+        "--patience",
+        type=float,
+        default=15,
+        help="most seconds to wait for a quiet machine before a run; 0: take it as it is",
     )
     parser.add_argument("--scratch", help="folder for SQLite files; on a real disk (default: the system's)")
     parser.add_argument(

@@ -187,7 +187,10 @@ def _ratio(
         reference=other.median(by),
         reference_is=to,
         at_least=at_least,
-        foreign_cpu=ours.foreign_cpu,
+        # The worse of both: a disturbed peer would flatter us.
+        foreign_cpu=max(
+            (one.foreign_cpu for one in (ours, other) if one.foreign_cpu is not None), default=None
+        ),
         samples=ours.values(),
         problem=ours.problem or other.problem,
     )

@@ -48,7 +48,7 @@ async def drain(dsn: str, n: int, batch: int = 100, pool: int = 0) -> dict[str, 
     """
     connection = await asyncpg.connect(dsn)
     bulk = await _enqueue(connection, n)
-    # Statistics and a quiet disk, as after a pause: a fresh table would otherwise be planned blindly.
+    # Statistics and a quiet disk, as after a pause. Planned blindly, the peer drains a quarter as fast.
     await connection.execute("vacuum analyze pgqueuer")
     await connection.execute("checkpoint")
     tally = Tally()

@@ -26,7 +26,7 @@ select (select count(*) from procrastinate_jobs where status = 'succeeded'),
        (select extract(epoch from max(at))::float8 from procrastinate_events where type = 'succeeded')"""
 
 
-async def drain(dsn: str, n: int, concurrency: int = 20) -> dict[str, Any]:
+async def drain(dsn: str, n: int, concurrency: int = 50) -> dict[str, Any]:
     """Defer n jobs, drain them with one worker, verify the end state."""
     app = App(connector=PsycopgConnector(conninfo=dsn, min_size=4, max_size=concurrency + 4))
     starts: list[float] = []

@@ -1,3 +1,133 @@
-"""Planted bugs: each patches the engine inside a worker process, and the judge must catch every one of them."""
+"""Planted bugs: each patches the engine inside a worker process, and the judge must catch every one.
 
-PLANTS = {}
+They stay in the tree, because a judge that nobody tries to deceive is not known to see anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from tidings.kernel import reaper
+from tidings.kernel.decide import Decision
+from tidings.kernel.lanes import Lane
+from tidings.kernel.nodes import Node
+from tidings.kernel.reaper import Reaped, Reaper
+from tidings.model.message import Message
+from tidings.model.outcome import Done, Outcome
+from tidings.model.task import Task
+from tidings.outbound.channels import sandbox
+from tidings.outbound.delivery import Delivery
+from tidings.store.groups import GroupWriter
+from tidings.store.statements import statements
+
+_background: set[asyncio.Task[Any]] = set()
+
+
+def done_before_send() -> None:
+    """It is written down as done, and then sent."""
+    send = Delivery.run
+
+    async def later(self: Delivery, task: Task, content: Any) -> None:
+        await asyncio.sleep(0.03)
+        await send(self, task, content)
+
+    async def run(self: Delivery, task: Task, content: Any) -> Outcome:
+        _background.add(sending := asyncio.create_task(later(self, task, content)))
+        sending.add_done_callback(_background.discard)
+        return Done()
+
+    Delivery.run = run  # type: ignore[method-assign]
+
+
+def no_fence() -> None:
+    """Whoever comes last settles a task, whoever holds it. PostgreSQL only."""
+    known: Any = statements("postgres")
+    for name in ("settle", "settle_done", "start"):
+        sql, n = re.subn(r"t\.node = (\$\d+)", r"(t.node = \1 or true)", known[name].sql)
+        sql, m = re.subn(r"t\.claim_no = \w+\.claim_no", "true", sql)
+        assert n == m == 1, f"{name} is written otherwise now: the plant must follow"
+        known[name] = known[name]._replace(sql=sql)
+
+
+def no_lease() -> None:
+    """Everybody else counts as dead at once."""
+    made = Reaper.__init__
+
+    def init(self: Reaper, *arguments: Any, **options: Any) -> None:
+        made(self, *arguments, **{**options, "lease": timedelta(0)})
+
+    Reaper.__init__ = init  # type: ignore[method-assign]
+
+
+def no_start_mark() -> None:
+    """A channel that holds sends without having written it down."""
+    Lane.marks_start = property(lambda self: False)  # type: ignore[assignment]
+
+
+def no_flag() -> None:
+    """What was in doubt is sent again in silence."""
+    judge = reaper.died
+
+    def died(task: Task, lane: Lane | None, **facts: Any) -> Decision:
+        decision = judge(task, lane, **facts)
+        return decision._replace(move=decision.move._replace(unknown=False))
+
+    reaper.died = died  # type: ignore[assignment]
+
+
+def no_reaper() -> None:
+    """What a dead node held is never looked for."""
+
+    async def step(self: Reaper) -> Reaped:
+        return Reaped()
+
+    Reaper.step = step  # type: ignore[method-assign]
+
+
+def no_doubt() -> None:
+    """A node that has not been heard of for a lease believes in itself."""
+    Node.is_trusted = property(lambda self: True)  # type: ignore[assignment]
+
+
+def fresh_id() -> None:
+    """Every try carries another id, so that no receiver can remove a duplicate."""
+    body_of = sandbox.body_of
+
+    def renamed(message: Message) -> bytes:
+        return body_of(message._replace(id=str(uuid.uuid4())))
+
+    sandbox.body_of = renamed
+
+
+def answer_before_commit() -> None:
+    """An accept is answered before it is durable. SQLite only."""
+    commit = GroupWriter._commit
+
+    async def hasty(self: GroupWriter, group: Any) -> Any:
+        for _, future in group[:-1]:
+            future.set_result(None)
+        await asyncio.sleep(0.05)
+        return await commit(self, group)
+
+    GroupWriter._commit = hasty  # type: ignore[method-assign]
+
+
+PLANTS: Mapping[str, Callable[[], None]] = {
+    plant.__name__: plant
+    for plant in (
+        done_before_send,
+        no_fence,
+        no_lease,
+        no_start_mark,
+        no_flag,
+        no_reaper,
+        no_doubt,
+        fresh_id,
+        answer_before_commit,
+    )
+}

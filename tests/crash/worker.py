@@ -19,7 +19,10 @@ import uvloop
 from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
 from tidings.kernel import retry, runner
+from tidings.model.message import Message
+from tidings.model.outcome import Outcome
 from tidings.observability.log import log_sink
+from tidings.outbound.channels.sandbox import SandboxChannel
 
 from .plants import PLANTS
 from .producer import Producer
@@ -65,6 +68,18 @@ def arm_pause(spec: str) -> None:
     runner.point = point  # type: ignore[assignment]
 
 
+def arm_poison() -> None:
+    """A channel that takes its process down with some messages."""
+    send = SandboxChannel.send
+
+    async def deadly(self: SandboxChannel, message: Message) -> Outcome:
+        if message.recipient.startswith("poison"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return await send(self, message)
+
+    SandboxChannel.send = deadly  # type: ignore[method-assign]
+
+
 async def work(options: dict[str, Any]) -> None:
     """Open, work, and close in order when asked."""
     asked = asyncio.Event()
@@ -86,4 +101,6 @@ if __name__ == "__main__":
         PLANTS[given["plant"]]()
     if given.get("pause_at"):
         arm_pause(given["pause_at"])
+    if given.get("poison"):
+        arm_poison()
     uvloop.run(work(given))

@@ -29,7 +29,9 @@ def parse(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"the body is not JSON: {error.msg} at character {error.pos}", remedy="send one JSON object") from None
+        raise Malformed(
+            f"the body is not JSON: {error.msg} at character {error.pos}", remedy="send one JSON object"
+        ) from None
 
 
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -51,4 +53,6 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     422: {"model": Envelope, "description": "a field has a value that cannot be used"},
 }
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Envelope, "description": "there is no such thing"}}
-CONFLICT: dict[int | str, dict[str, Any]] = {409: {"model": Envelope, "description": "not in its present state"}}
+CONFLICT: dict[int | str, dict[str, Any]] = {
+    409: {"model": Envelope, "description": "not in its present state"}
+}

@@ -1,8 +1,7 @@
-"""One envelope for everything that goes wrong: what happened, to which field, what to do, and the request's id."""
+"""One envelope for everything that goes wrong: what happened, to which field, what to do, in which call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -11,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import compile_path
 
 from ..model.errors import CallerError, InProgress, Temporary, TidingsError
 
@@ -102,14 +102,14 @@ async def _of_routing(request: Request, error: Exception) -> Response:
     asked = f"{request.method} {request.url.path[:100]}"
     told: TidingsError
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow") or (error.headers or {}).get("allow", "")
-        told = _With(405, "method_not_allowed", f"there is no {asked}", f"allowed here: {allowed}")
+        told = _With(405, "method_not_allowed", f"there is no {asked}", f"allowed here: {_allowed(request)}")
     elif error.status_code == 404:
         told = _With(404, "not_found", f"there is no {asked}", "the routes are listed at /docs")
     else:
         told = _With(error.status_code, "refused", str(error.detail), "see /docs")
     answer = refusal(told, id_of(request))
-    answer.headers.update(_kept(error.headers))
+    if error.status_code == 405:
+        answer.headers["allow"] = _allowed(request)
     return answer
 
 
@@ -118,7 +118,9 @@ async def _of_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     name = str(first["loc"][-1])
-    told = _With(422, "invalid", f"{name} cannot be read: {first['msg']}", "correct it, or leave it out", name)
+    told = _With(
+        422, "invalid", f"{name} cannot be read: {first['msg']}", "correct it, or leave it out", name
+    )
     return refusal(told, id_of(request))
 
 
@@ -126,8 +128,13 @@ def _seconds(error: TidingsError) -> int | None:
     return next((seconds for kind, seconds in _SECONDS.items() if isinstance(error, kind)), None)
 
 
-def _kept(headers: Mapping[str, str] | None) -> dict[str, str]:
-    return {name: value for name, value in (headers or {}).items() if name.lower() == "allow"}
+def _allowed(request: Request) -> str:
+    """The methods that this path does have; the framework names those of one route only."""
+    methods = set()
+    for template, operations in request.app.openapi()["paths"].items():
+        if compile_path(template)[0].match(request.url.path):
+            methods |= {method.upper() for method in operations}
+    return ", ".join(sorted(methods))
 
 
 class _With(TidingsError):

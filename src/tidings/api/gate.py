@@ -81,7 +81,9 @@ class Gate:
             if started:
                 raise
             remedy = f"look for request {request_id} in the log"
-            await refusal(Unexpected("something went wrong in here", remedy=remedy), request_id)(scope, receive, answer)
+            await refusal(Unexpected("something went wrong in here", remedy=remedy), request_id)(
+                scope, receive, answer
+            )
 
     async def _pass(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         path: str = scope["path"]
@@ -105,7 +107,9 @@ class Gate:
             return
         name = host_name(headers.get(b"host", b"").decode("latin-1"))
         if name != self._host and not is_loopback(name):
-            raise Forbidden(f"this address does not serve the host {name[:100]!r}", remedy="use http://localhost")
+            raise Forbidden(
+                f"this address does not serve the host {name[:100]!r}", remedy="use http://localhost"
+            )
 
     def _turn_away(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Response:
         """A person is shown the way in; a program is told what is missing."""
@@ -148,7 +152,9 @@ def check_origin(headers: Mapping[bytes, bytes]) -> None:
     else:
         foreign = origin is not None and origin.partition(b"://")[2] != headers.get(b"host")
     if foreign:
-        raise Forbidden("another site made this request", remedy="use the page or the API of this server itself")
+        raise Forbidden(
+            "another site made this request", remedy="use the page or the API of this server itself"
+        )
 
 
 def host_name(header: str) -> str:

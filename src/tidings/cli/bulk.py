@@ -6,46 +6,49 @@ A bad line is told and skipped. With a key, a call that broke off can simply be 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..model.errors import CallerError, Invalid, TidingsError
+import orjson
+
+from ..model.errors import CallerError, Invalid, TidingsError, TooLarge
+from ..outbound.drafts import Reading
 from . import engine, output
-from .drafts import read_line
 from .failures import sentence
 
 if TYPE_CHECKING:
-    from ..app import App
     from ..config import Settings
     from ..model.message import Draft
+    from ..outbound.messages import Line
 
 _MOST_TOLD = 20  # bad lines that are spelt out
+_REMEDY = 'write one object a line: {"to": "ada", "text": "hello"}'
+
+Show = Callable[[int], None]
 
 
 async def send_file(
     chosen: Settings, name: str, usual: Mapping[str, Any], *, key: str | None, as_json: bool
 ) -> int:
     """Accept every line; the exit code says whether all of them were good."""
+    accepted = refused = 0
     with _opened(name) as file:
-        size = 0 if name == "-" else Path(name).stat().st_size
-        async with engine.opened(chosen) as app:
-            accepted, refused = 0, 0
-            with _progress(size) as show:
-                lines = app.messages.accept_many(_drafts(app, file, usual, show), key=key)
-                async for chunk in lines:
-                    bad = [line for line in chunk if line.error is not None]
-                    for line in bad[: max(0, _MOST_TOLD - refused)]:
-                        assert line.error is not None
-                        print(f"line {line.number}: {sentence(line.error)}", file=sys.stderr)
-                    refused += len(bad)
-                    accepted += len(chunk) - len(bad)
+        async with engine.opened(chosen) as (app, desk):
+            reading = Reading(now=app.clock.now(), zone=chosen.zone)
+            with _progress(file, is_shown=not as_json) as show:
+                drafts = _drafts(file, reading, usual, show, most=chosen.max_bulk)
+                async for lines in desk.messages.accept_many(drafts, key=key):
+                    bad = [line for line in lines if line.error is not None]
+                    _tell(bad, room=_MOST_TOLD - refused)
+                    accepted, refused = accepted + len(lines) - len(bad), refused + len(bad)
     if as_json:
         output.say_json({"accepted": accepted, "refused": refused})
     elif output.on_terminal():
         output.say(
-            ("✓ ", "green"), f"{accepted:,} accepted", *((f", {refused:,} refused",) if refused else ())
+            ("✓ " if not refused else "! ", "green" if not refused else "yellow"),
+            f"{accepted:,} accepted" + (f", {refused:,} refused" if refused else ""),
         )
     else:
         print(f"accepted\t{accepted}\nrefused\t{refused}")
@@ -53,53 +56,66 @@ async def send_file(
 
 
 async def _drafts(
-    app: App, file: BinaryIO, usual: Mapping[str, Any], show: Any
+    file: BinaryIO, reading: Reading, usual: Mapping[str, Any], show: Show, *, most: int
 ) -> AsyncIterator[tuple[int, Draft | TidingsError]]:
     read = 0
     for number, line in enumerate(file, 1):
         read += len(line)
         if number % 1000 == 0:
             show(read)
-        if number > app.settings.max_bulk:
-            limit = app.settings.max_bulk
-            raise Invalid(f"the file has more than {limit:,} lines", remedy="split it, or raise max_bulk")
-        if not line.strip():
-            continue
-        try:
-            yield number, read_line(line, usual, now=app.clock.now(), zone=app.settings.zone)
-        except TidingsError as error:
-            yield number, error
+        if number > most:
+            raise TooLarge(f"there are more than {most:,} lines", remedy="split the file, or raise max_bulk")
+        if not line.isspace():
+            yield number, _draft(line, reading, usual)
     show(read)
 
 
-def _opened(name: str) -> Any:
-    if name == "-":
-        return nullcontext(sys.stdin.buffer)
+def _draft(line: bytes, reading: Reading, usual: Mapping[str, Any]) -> Draft | TidingsError:
+    """One line; what it does not say is taken from the flags."""
     try:
-        return Path(name).open("rb")
+        fields = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return Invalid(f"this is not JSON: {error.msg} at character {error.pos}", remedy=_REMEDY)
+    if not isinstance(fields, dict):
+        return Invalid("this is not a JSON object", remedy=_REMEDY)
+    says_when = not {"at", "in"}.isdisjoint(fields)
+    rest = {name: value for name, value in usual.items() if not (says_when and name in ("at", "in"))}
+    try:
+        return reading.draft(rest | fields, keep=True)
+    except TidingsError as error:
+        return error
+
+
+def _tell(bad: list[Line], *, room: int) -> None:
+    for line in bad[: max(0, room)]:
+        if line.error is not None:
+            print(f"line {line.number}: {sentence(line.error)}", file=sys.stderr)
+    if 0 <= room < len(bad):
+        print("further bad lines are only counted", file=sys.stderr)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(name).open("rb")  # noqa: SIM115  (closed below)
     except OSError as error:
-        raise Invalid(
-            f"{name} cannot be read ({error.strerror})", remedy="check the path", field="file"
-        ) from None
+        problem = f"{name} cannot be read ({error.strerror})"
+        raise Invalid(problem, remedy="check the path", field="file") from None
+    with file:
+        yield file
 
 
-def _progress(size: int) -> Any:
-    """A bar by bytes where a person looks and the size is known."""
-    if not (output.on_terminal() and size):
-        return nullcontext(lambda _: None)
+@contextmanager
+def _progress(file: BinaryIO, *, is_shown: bool) -> Iterator[Show]:
+    """A bar by bytes, where a person looks and the size is known."""
+    if not (is_shown and output.on_terminal() and file.seekable()):
+        yield lambda _: None
+        return
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
-    return _Bar(Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), transient=True), size)
-
-
-class _Bar:
-    def __init__(self, progress: Any, size: int) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", total=size)
-
-    def __enter__(self) -> Any:
-        self._progress.__enter__()
-        return lambda read: self._progress.update(self._task, completed=read)
-
-    def __exit__(self, *failure: Any) -> None:
-        self._progress.__exit__(*failure)
+    with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), transient=True) as bar:
+        task = bar.add_task("", total=Path(file.name).stat().st_size)
+        yield lambda read: bar.update(task, completed=read)

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import engine, output
-from .options import After, AsJson, ConfigFile, Database, Limit, OfChannel, Yes
+from .options import After, AsJson, ConfigFile, Database, InDoubt, Limit, OfChannel
 from .output import Column
 
 if TYPE_CHECKING:
-    from ..app import App
-    from ..outbound.dead import DeadLetters, Swept
+    from ..outbound.dead import Swept
 
 group = typer.Typer(help="Dead letters: what failed for good and waits for a person.", no_args_is_help=True)
 
@@ -20,12 +19,9 @@ Category = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Only temporary, permanent, throttling, validation or system ones."),
 ]
-InDoubt = Annotated[
-    bool | None,
-    typer.Option("--in-doubt/--certain", help="Only those that may have gone out, or the others."),
-]
 Letter = Annotated[str | None, typer.Argument(metavar="[ID]", help="One message's id.", show_default=False)]
 All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @group.command("list")
@@ -43,11 +39,11 @@ def list_(
     """Dead letters, newest first, each with its last error."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
-            page = await _letters(app).page(
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            page = await desk.dead.page(
                 channel=channel, category=category, unknown=unknown, limit=limit, after=after
             )
-            now = app.clock.now()
+            now = desk.clock.now()
             columns = [
                 Column("id", lambda row: row["id"], keep=True),
                 Column(
@@ -69,8 +65,8 @@ def groups(as_json: AsJson = False, database: Database = None, config: ConfigFil
     """Dead letters counted by channel and category, with an example of the error."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
-            now = app.clock.now()
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            now = desk.clock.now()
             columns = [
                 Column("count", lambda row: row["count"], right=True),
                 Column("channel", lambda row: row["channel"]),
@@ -79,7 +75,7 @@ def groups(as_json: AsJson = False, database: Database = None, config: ConfigFil
                 Column("latest", lambda row: row["latest"], lambda row: output.away(row["latest"], now)),
                 Column("error", lambda row: row["error"]),
             ]
-            output.listing(await _letters(app).groups(), columns, as_json=as_json, nothing="no dead letters")
+            output.listing(await desk.dead.groups(), columns, as_json=as_json, nothing="no dead letters")
 
     engine.run(work())
 
@@ -106,11 +102,11 @@ def retry(
         _confirm("retry", channel, category, unknown, yes=yes)
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
             if message is not None:
-                _one("retried", await app.messages.retry(message), as_json=as_json)
+                _one("retried", await desk.messages.retry(message), as_json=as_json)
                 return
-            swept = await _letters(app).retry_all(channel=channel, category=category, unknown=unknown)
+            swept = await desk.dead.retry_all(channel=channel, category=category, unknown=unknown)
             _many("retried", swept, as_json=as_json)
 
     engine.run(work())
@@ -135,20 +131,14 @@ def discard(
         _confirm("discard", channel, category, unknown, yes=yes)
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
             if message is not None:
-                _one("discarded", await app.messages.discard(message), as_json=as_json)
+                _one("discarded", await desk.messages.discard(message), as_json=as_json)
                 return
-            swept = await _letters(app).discard_all(channel=channel, category=category, unknown=unknown)
+            swept = await desk.dead.discard_all(channel=channel, category=category, unknown=unknown)
             _many("discarded", swept, as_json=as_json)
 
     engine.run(work())
-
-
-def _letters(app: App) -> DeadLetters:
-    from ..outbound.dead import DeadLetters
-
-    return DeadLetters(app.store, grace=app.settings.grace)
 
 
 def _one_or_all(message: str | None, all_: bool) -> None:

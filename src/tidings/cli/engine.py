@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from ..app import App
     from ..config import Settings
+    from ..outbound.desk import Desk
 
 T = TypeVar("T")
 
@@ -29,15 +30,27 @@ def run(work: Coroutine[Any, Any, T], *, fast: bool = False) -> T:
 
 
 @asynccontextmanager
-async def opened(chosen: Settings) -> AsyncIterator[App]:
-    """An engine with an open database and the database's time, which does no work of its own."""
+async def opened(chosen: Settings) -> AsyncIterator[tuple[App, Desk]]:
+    """An engine with an open database that does no work of its own, and the desk to ask it at."""
     from ..app import build
+    from ..outbound.desk import open_desk
 
     app = build(chosen)
     try:
         await app.open()
         await learn_time(app)
-        yield app
+        yield (
+            app,
+            open_desk(
+                app.store,
+                app.clock,
+                app.messages,
+                app.channels,
+                app.lanes,
+                grace=chosen.grace,
+                lease=chosen.lease,
+            ),
+        )
     finally:
         await app.close()
 

@@ -3,98 +3,62 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import engine, output
-from .options import AsJson, ConfigFile, Database, OfChannel
-from .output import Column, Row
+from .options import After, AsJson, ConfigFile, Database, Limit, OfChannel, OfRecipient
+from .output import Column
 
 if TYPE_CHECKING:
-    from ..app import App
-
-_FIELDS = ("at", "result", "channel", "to", "tries", "category", "error", "receipt", "id", "text")
+    from ..outbound.desk import Desk
 
 
 def log(
     *,
     channel: OfChannel = None,
-    to: Annotated[str | None, typer.Option(metavar="WHO", help="Only to this recipient.")] = None,
-    result: Annotated[
-        str | None, typer.Option(metavar="STATE", help="Only sent, failed, cancelled or expired ones.")
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", help="At most so many; 0 for all.")
-    ] = 50,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False,
+    to: OfRecipient = None,
+    limit: Limit = 50,
+    after: After = None,
+    csv: Annotated[bool, typer.Option("--csv", help="All of it as CSV, for a spreadsheet.")] = False,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """All that was sent, to whom, when, with what result. Newest first."""
+    """All that was sent, to whom, when, with what result. Newest first.
+
+    What failed waits in `tidings dead list`; everything else is in `tidings messages list`.
+    """
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
-            entries = _entries(app, channel, to, result, limit)
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
             if csv:
-                await _write_csv(entries)
+                await _write_csv(desk, channel, to)
                 return
             now = app.clock.now()
             columns = [
-                Column("time", lambda row: row["at"], lambda row: output.away(row["at"], now)),
-                Column(
-                    "result", lambda row: row["result"], lambda row: output.state({"state": row["result"]})
-                ),
+                Column("sent", lambda row: row["sent_at"], lambda row: output.away(row["sent_at"], now)),
                 Column("channel", lambda row: row["channel"]),
                 Column("to", lambda row: row["to"]),
                 Column("tries", lambda row: row["tries"], right=True),
-                Column("detail", lambda row: row["error"] or row["receipt"]),
-                Column("text", lambda row: row["text"]),
+                Column("in doubt", lambda row: row["in_doubt"], lambda row: "yes" if row["in_doubt"] else ""),
+                Column("receipt", lambda row: row["receipt"]),
                 Column("id", lambda row: row["id"], keep=True),
+                Column("text", lambda row: row["text"]),
             ]
-            rows = [row async for row in entries]
-            output.listing(rows, columns, as_json=as_json, nothing="nothing has been sent yet")
+            page = await desk.sent.page(channel=channel, to=to, limit=limit, after=after)
+            nothing = "nothing has been sent yet"
+            output.listing(page.items, columns, as_json=as_json, more=page.next, nothing=nothing)
 
     engine.run(work())
 
 
-async def _entries(
-    app: App, channel: str | None, to: str | None, state: str | None, limit: int
-) -> AsyncIterator[Row]:
-    """Page by page, so that a log of any length takes the same memory."""
-    after, left = None, limit or sys.maxsize
-    while left:
-        page = await app.messages.page(
-            state=state, channel=channel, to=to, limit=min(left, 1000), after=after
-        )
-        for row in page.items:
-            if row["state"] not in ("pending", "processing"):
-                yield _entry(await app.messages.show(row["id"]))
-                left -= 1
-        after = page.next
-        if after is None:
-            return
+async def _write_csv(desk: Desk, channel: str | None, to: str | None) -> None:
+    """The same file as the API's: cells that a spreadsheet would run as formulas are marked as text."""
+    from ..api.sheet import head, sheet
+    from ..outbound.sent import COLUMNS
 
-
-def _entry(row: Row) -> Row:
-    return {**{name: row.get(name) for name in _FIELDS}, "at": row["changed_at"], "result": row["state"]}
-
-
-async def _write_csv(entries: AsyncIterator[Row]) -> None:
-    from csv import DictWriter
-
-    writer = DictWriter(sys.stdout, _FIELDS, lineterminator="\r\n")
-    writer.writeheader()
-    async for entry in entries:
-        writer.writerow({name: _guarded(value) for name, value in entry.items()})
-
-
-def _guarded(value: object) -> object:
-    """A text that a spreadsheet would run as a formula is marked as text."""
-    return (
-        f"'{value}"
-        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-        else value
-    )
+    sys.stdout.buffer.write(head(COLUMNS))
+    async for rows in desk.sent.export(channel=channel, to=to):
+        sys.stdout.buffer.write(sheet(rows, COLUMNS, exact=False))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import engine, output
-from .options import After, AsJson, ConfigFile, Database, Limit, MessageId, OfChannel
+from .options import After, AsJson, ConfigFile, Database, InDoubt, Limit, MessageId, OfChannel, OfRecipient
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -18,6 +19,11 @@ group = typer.Typer(
     help="Find messages, see why they stand where they stand, change them.", no_args_is_help=True
 )
 
+When = Annotated[
+    str | None, typer.Option(metavar="WHEN", help="ISO 8601 with its zone, or words: 'tomorrow 9am'.")
+]
+Length = Annotated[str | None, typer.Option("--in", metavar="LENGTH", help="How long from now: 10s, 5m, 2h.")]
+
 
 @group.command("list", epilog="Example: tidings messages list --state pending --channel phone")
 def list_(
@@ -27,11 +33,8 @@ def list_(
         typer.Option(metavar="STATE", help="pending, processing, sent, failed, cancelled or expired."),
     ] = None,
     channel: OfChannel = None,
-    to: Annotated[str | None, typer.Option(metavar="WHO", help="Only to this recipient.")] = None,
-    unknown: Annotated[
-        bool | None,
-        typer.Option("--in-doubt/--certain", help="Only those that may have gone out, or the others."),
-    ] = None,
+    to: OfRecipient = None,
+    unknown: InDoubt = None,
     limit: Limit = 20,
     after: After = None,
     as_json: AsJson = False,
@@ -41,11 +44,13 @@ def list_(
     """Messages, newest first."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
-            page = await app.messages.page(
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            page = await desk.messages.page(
                 state=state, channel=channel, to=to, unknown=unknown, limit=limit, after=after
             )
-            nothing = "no messages" if state or channel or to else "no messages yet; send one: tidings send"
+            nothing = (
+                "no such messages" if state or channel or to else "no messages yet; send one: tidings send"
+            )
             columns = _columns(app.clock.now())
             output.listing(page.items, columns, as_json=as_json, more=page.next, nothing=nothing)
 
@@ -54,14 +59,14 @@ def list_(
 
 @group.command(epilog="Example: tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10")
 def show(
-    message: MessageId, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+    message: MessageId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
 ) -> None:
     """One message: its times, its tries, its whole history, and why it stands where it stands."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
-            row = await app.messages.show(message)
-            reason = await explain(app, message)
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            row = await desk.messages.show(message)
+            reason = await desk.why(message)
             if as_json:
                 output.say_json({**row, "why": reason.answer})
             else:
@@ -72,39 +77,37 @@ def show(
 
 @group.command()
 def why(
-    message: MessageId, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+    message: MessageId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
 ) -> None:
     """What a message is waiting for, or what became of it, in one sentence."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
-            reason = await explain(app, message)
-            if as_json:
-                from ..model.time import iso
+        from ..model.time import iso
 
-                output.say_json({"id": message, **reason._asdict(), "until": iso(reason.until)})
-                return
-            output.say(reason.answer)
-            if reason.remedy:
-                output.say((f"what to do: {reason.remedy}", "yellow"))
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            reason = await desk.why(message)
+        if as_json:
+            output.say_json({"id": message, **reason._asdict(), "until": iso(reason.until)})
+            return
+        output.say(reason.answer)
+        if reason.remedy:
+            output.say((f"what to do: {reason.remedy}", "yellow"))
 
     engine.run(work())
 
 
 @group.command()
 def cancel(
-    message: MessageId, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+    message: MessageId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
 ) -> None:
     """Cancel a message that has not been sent yet."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
-            row = await app.messages.cancel(message)
-            if row["answer"] == "cancelled":
-                _answer(row, "cancelled", as_json=as_json)
-            else:
-                text = "is being sent this moment: it will end as cancelled unless this attempt sends it"
-                _answer(row, text, as_json=as_json)
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            row = await desk.messages.cancel(message)
+        is_done = row["answer"] == "cancelled"
+        at_work = "is being sent this moment: it will end as cancelled unless this attempt sends it"
+        _answer(row, "cancelled" if is_done else at_work, as_json=as_json)
 
     engine.run(work())
 
@@ -113,16 +116,17 @@ def cancel(
 def retry(
     message: MessageId,
     *,
-    at: Annotated[str | None, typer.Option(metavar="WHEN", help="A time; without it, now.")] = None,
+    at: When = None,
+    in_: Length = None,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """Start a failed message afresh, with all its tries."""
+    """Start a failed message afresh, with all its tries; now, or at a time."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
-            row = await app.messages.retry(message, at=None if at is None else _when(app, at))
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            row = await desk.messages.retry(message, at=_when(app, {"at": at, "in": in_}))
             _answer(row, f"goes out {_echo(app, row)}", as_json=as_json)
 
     engine.run(work())
@@ -132,33 +136,30 @@ def retry(
 def reschedule(
     message: MessageId,
     *,
-    at: Annotated[str, typer.Option(metavar="WHEN", help="ISO 8601 with its zone, or words: 'in 10 min'.")],
+    at: When = None,
+    in_: Length = None,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
     """Give a message that waits another time."""
+    from ..model.errors import Invalid
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
-            row = await app.messages.reschedule(message, _when(app, at))
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            when = _when(app, {"at": at, "in": in_})
+            if when is None:
+                raise Invalid("no time is given", field="at", remedy="say when with --at WHEN or --in LENGTH")
+            row = await desk.messages.reschedule(message, when)
             _answer(row, f"goes out {_echo(app, row)}", as_json=as_json)
 
     engine.run(work())
 
 
-async def explain(app: App, message: str) -> Why:
-    """Why one message stands where it stands."""
-    from ..outbound.why import why
+def _when(app: App, given: Mapping[str, str | None]) -> int | None:
+    from ..outbound.drafts import Reading
 
-    row = await app.messages.find(message)
-    return await why(app.store, row, await app.store.read("history_of", task=row["task"]))
-
-
-def _when(app: App, text: str) -> int:
-    from ..outbound.times import parse_when
-
-    return parse_when(text, now=app.clock.now(), zone=app.settings.zone)
+    return Reading(now=app.clock.now(), zone=app.settings.zone).when(given)
 
 
 def _echo(app: App, row: Row) -> str | None:
@@ -190,26 +191,35 @@ def _moment(row: Row) -> str | None:
     return found
 
 
+_TIMES = {
+    "accepted": "accepted_at",
+    "scheduled": "scheduled_at",
+    "next try": "next_attempt_at",
+    "first try": "executed_at",
+    "last try": "last_attempt_at",
+    "sent": "sent_at",
+    "failed": "failed_at",
+    "expires": "expires_at",
+}
+
+
 def _print(app: App, row: Row, reason: Why) -> None:
     zone, now = app.settings.zone, app.clock.now()
     lane = app.lanes.get(row["channel"])
     most = row["max_tries"] or (lane.policy.rule.max_tries if lane else None)
-    tries = f"{row['tries']} of {most}" if most else str(row["tries"])
-    times = ("accepted_at", "scheduled_at", "next_attempt_at", "executed_at", "last_attempt_at", "sent_at",
-             "failed_at", "expires_at")  # fmt: skip
     output.facts(
         [
             ("id", row["id"], None),
             ("state", row["state"], output.state(row)),
             ("why", reason.answer, None),
-            ("remedy", reason.remedy, None),
+            ("what to do", reason.remedy, None),
             ("to", row["to"], f"{output.flat(row['to'])} on {row['channel']}"),
             ("channel", row["channel"], ""),
             ("subject", row["subject"], None),
             ("text", row["text"], None),
             ("data", row["data"], None),
-            *((_heading(name), row[name], output.full(row[name], zone, now)) for name in times),
-            ("tries", row["tries"], tries),
+            *((name, row[field], output.full(row[field], zone, now)) for name, field in _TIMES.items()),
+            ("tries", row["tries"], f"{row['tries']} of {most}" if most else None),
             ("priority", row["priority"], None),
             ("order key", row["order_key"], None),
             ("category", row["category"], None),
@@ -229,11 +239,4 @@ def _print(app: App, row: Row, reason: Why) -> None:
         Column("category", lambda line: line["category"]),
         Column("detail", lambda line: line["detail"]),
     ]
-    history = row["history"]
-    output.listing(history, columns, as_json=False, nothing="nothing has happened to it yet")
-
-
-def _heading(name: str) -> str:
-    return {"next_attempt_at": "next try", "executed_at": "first try", "last_attempt_at": "last try"}.get(
-        name, name.removesuffix("_at")
-    )
+    output.listing(row["history"], columns, as_json=False, nothing="nothing has happened to it yet")

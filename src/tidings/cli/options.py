@@ -27,8 +27,12 @@ MessageId = Annotated[str, typer.Argument(metavar="ID", help="The message's id."
 OfChannel = Annotated[
     str | None, typer.Option("--channel", "-c", metavar="NAME", help="Only of this channel.")
 ]
+OfRecipient = Annotated[str | None, typer.Option("--to", metavar="WHO", help="Only to this recipient.")]
+InDoubt = Annotated[
+    bool | None,
+    typer.Option("--in-doubt/--certain", help="Only those that may have gone out, or only the others."),
+]
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most so many, 1 to 1000.")]
 After = Annotated[
     str | None, typer.Option("--after", metavar="PLACE", help="Go on where the page before ended.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

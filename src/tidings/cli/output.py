@@ -114,7 +114,7 @@ def facts(pairs: Sequence[tuple[str, object, str | Text | None]]) -> None:
     for name, value, shown in pairs:
         text = flat(value) if shown is None else shown
         if text:
-            grid.add_row(name, _escaped(text))
+            grid.add_row(name, quoted(text))
     console().print(grid)
 
 
@@ -166,11 +166,11 @@ def full(iso_time: str | None, zone: Any, now: int) -> str | None:
 
 
 def _plainly(value: Callable[[Row], object]) -> Callable[[Row], Text]:
-    return lambda row: _escaped(flat(value(row)))
+    return lambda row: quoted(flat(value(row)))
 
 
-def _escaped(text: str | Text) -> Text:
-    """Never markup: a message's text may hold brackets."""
+def quoted(text: str | Text) -> Text:
+    """A text that is not markup: messages may hold brackets."""
     from rich.text import Text
 
     return Text(text) if isinstance(text, str) else text

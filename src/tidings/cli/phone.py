@@ -1,4 +1,4 @@
-"""The pretend phone beside the engine: on its own port, in the same process, with its ledger in the data folder.
+"""The pretend phone beside the engine: its own port, the same process, its ledger in the data folder.
 
 Several engines on one machine share one phone. The one that has the port runs it; when it dies, another
 takes the port, so messages find a phone as long as one engine lives.

@@ -13,6 +13,7 @@ from .options import AsJson, ConfigFile, Database
 if TYPE_CHECKING:
     from ..app import App
     from ..config import Settings
+    from ..model.message import Draft
 
 EXAMPLES = """
 [bold]tidings send -c phone --to ada --text "hello" --in 10s[/]
@@ -93,22 +94,27 @@ async def _send_one(
     chosen: Settings, fields: dict[str, Any], *, key: str | None, wait: bool, as_json: bool
 ) -> int:
     from ..kernel.clock import SystemClock
-    from .drafts import read
 
-    read(fields, now=SystemClock().wall(), zone=chosen.zone)  # what is wrong is said before a file is made
-    async with engine.opened(chosen) as app:
-        draft = read(fields, now=app.clock.now(), zone=chosen.zone)
-        accepted = await app.messages.accept(draft, key=key)
+    _read(fields, SystemClock().wall(), chosen)  # what is wrong is said before a file is made
+    async with engine.opened(chosen) as (app, desk):
+        accepted = await desk.messages.accept(_read(fields, app.clock.now(), chosen), key=key)
         if not as_json:
             await _confirm(app, accepted.id, accepted.at, replayed=accepted.replayed, quiet=wait)
         if wait:
             from .waiting import follow
 
-            row = await follow(app, accepted.id, as_json=as_json)
+            row = await follow(desk, accepted.id, as_json=as_json)
             return 0 if row["state"] == "sent" else 1
         if as_json:
-            output.say_json({**await app.messages.show(accepted.id), "replayed": accepted.replayed})
+            output.say_json({**await desk.messages.show(accepted.id), "replayed": accepted.replayed})
     return 0
+
+
+def _read(fields: dict[str, Any], now: int, chosen: Settings) -> Draft:
+    """`keep` lets a repeated call with a key be told by its words: 'in 10s' is another time each time."""
+    from ..outbound.drafts import Reading
+
+    return Reading(now=now, zone=chosen.zone).draft(fields, keep=True)
 
 
 async def _confirm(app: App, id_: str, at: int, *, replayed: bool, quiet: bool) -> None:

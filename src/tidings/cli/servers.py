@@ -31,6 +31,7 @@ class QuietServer(uvicorn.Server):
             )
         )
         self._listening = listening
+        self._ready = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
@@ -41,11 +42,17 @@ class QuietServer(uvicorn.Server):
     async def begin(self) -> asyncio.Task[None]:
         """Serve in the background; returns when requests are answered."""
         self._serving = asyncio.create_task(self.serve(sockets=[self._listening]))
-        while not self.started and not self._serving.done():
-            await asyncio.sleep(0.005)
+        ready = asyncio.create_task(self._ready.wait())
+        await asyncio.wait({ready, self._serving}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
         if self._serving.done():
             self._serving.result()
         return self._serving
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell whoever waits that requests are answered."""
+        await super().startup(sockets)
+        self._ready.set()
 
     async def end(self) -> None:
         """Accept nothing more, finish what is being answered."""

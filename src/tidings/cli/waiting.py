@@ -7,32 +7,30 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from . import output
-from .messages import explain
 
 if TYPE_CHECKING:
-    from ..app import App
+    from ..outbound.desk import Desk
 
 _LOOK = 0.1  # seconds between two looks
 _OVER = ("sent", "failed", "cancelled", "expired")
 
 
-async def follow(app: App, id_: str, *, as_json: bool) -> output.Row:
+async def follow(desk: Desk, id_: str, *, as_json: bool) -> output.Row:
     """Stay until it is over; gives the message as it then stands."""
-    live: Any = nullcontext()
-    if output.on_terminal() and not as_json:
-        live = output.console().status("")
-    with live:
-        row = await app.messages.show(id_)
+    is_live = output.on_terminal() and not as_json
+    status: Any = output.console().status("") if is_live else nullcontext()
+    with status:
+        row = await desk.messages.show(id_)
         while row["state"] not in _OVER:
-            if output.on_terminal() and not as_json:
-                live.update(f"[dim]{(await explain(app, id_)).answer.replace('[', '(')}[/]")
+            if is_live:
+                status.update(output.quoted((await desk.why(id_)).answer))
             await asyncio.sleep(_LOOK)
-            row = await app.messages.show(id_)
-    reason = await explain(app, id_)
+            row = await desk.messages.show(id_)
+    reason = await desk.why(id_)
     if as_json:
         output.say_json({**row, "why": reason.answer})
     elif row["state"] == "sent":
         output.say(("✓ ", "green"), reason.answer)
     else:
-        output.say(("✗ ", "red"), reason.answer, *((f"; {reason.remedy}",) if reason.remedy else ()))
+        output.say(("✗ ", "red"), reason.answer, f"; {reason.remedy}" if reason.remedy else "")
     return row

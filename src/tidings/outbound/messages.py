@@ -82,7 +82,10 @@ class Messages:
         now = self._clock.now()
         task, row = self._prepare(draft, now)
         accepted = Accepted(row[2], task.due_at)
-        once = self._once("messages", key, _said(draft), accepted, now, draft.tenant) if key is not None else None
+        once = None
+        if key is not None:
+            answer = [accepted.id, accepted.at]
+            once = self._once("messages", key, _said(draft), answer, now, draft.tenant)
         done = await self._store.enqueue([task], Rows("messages", COLUMNS, [row]), once=once)
         if done.earlier is not None and once is not None:
             return _replay(done.earlier, once)

@@ -1,0 +1,50 @@
+"""The application: routes behind one gate. Whoever calls this opens and closes the engine."""
+
+from __future__ import annotations
+
+from fastapi import Depends, FastAPI
+
+from .. import __version__
+from ..app import App
+from ..outbound.desk import open_desk
+from . import errors
+from .gate import Gate
+from .keys import Keys
+from .queries import refuse_unknown
+from .routes import bulk, channels, dead, health, log, messages, session
+
+
+def create_api(app: App) -> FastAPI:
+    """The HTTP API of one engine. Pages that are added to it stand behind the same gate."""
+    settings = app.settings
+    desk = open_desk(
+        app.store,
+        app.clock,
+        app.messages,
+        app.channels,
+        app.lanes,
+        grace=settings.grace,
+        lease=settings.lease,
+    )
+    keys = Keys(settings.api_keys, app.clock)
+    largest = 3 * settings.max_body + 16_384  # as escaped JSON a text may be three times as long
+    api = FastAPI(
+        title="Tidings", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False,
+        description="Every message, on time, once, and you can see why.",
+    )  # fmt: skip
+    for router in (
+        messages.routes(desk, settings.zone),
+        bulk.routes(desk, settings.zone, largest=largest, most=settings.max_bulk),
+        dead.routes(desk),
+        channels.routes(desk),
+        log.routes(desk),
+    ):
+        api.include_router(router, dependencies=[Depends(refuse_unknown)])
+    api.include_router(health.routes(desk))
+    api.include_router(session.routes(keys))
+    errors.install(api)
+    api.add_middleware(
+        Gate, keys=keys, host=settings.host, new_id=app.clock.new_id, largest=largest,
+        unlimited=frozenset({bulk.PATH}),
+    )  # fmt: skip
+    return api

@@ -1,0 +1,50 @@
+"""Channels and nodes: how they stand; pause and resume."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from ...outbound.desk import Desk
+from ...outbound.fields import Field
+from ..bodies import MISSING, PROBLEMS, answer, read_fields, takes
+
+REASON = {"reason": Field("string", "shown to whoever asks why", "new number on Monday")}
+
+
+def routes(desk: Desk) -> APIRouter:
+    """Everything under /v1/channels and /v1/nodes."""
+    router = APIRouter(prefix="/v1", responses=PROBLEMS)
+
+    @router.get("/channels", tags=["channels"])
+    async def channels() -> Response:
+        """Every channel: paused, parked, breaker, limits, and what it does when an outcome is unknown."""
+        return answer({"items": await desk.channels.all()})
+
+    @router.get("/channels/{name}", tags=["channels"], responses=MISSING)
+    async def channel(name: str) -> Response:
+        """One channel."""
+        return answer(await desk.channels.one(name))
+
+    @router.post(
+        "/channels/{name}/pause",
+        tags=["channels"],
+        responses=MISSING,
+        openapi_extra=takes(REASON, required=False),
+    )
+    async def pause(name: str, request: Request) -> Response:
+        """Start nothing more on it; its messages wait and lose no attempt."""
+        given = await read_fields(request, REASON)
+        return answer(await desk.channels.pause(name, reason=given.get("reason") or "paused by hand"))
+
+    @router.post("/channels/{name}/resume", tags=["channels"], responses=MISSING)
+    async def resume(name: str) -> Response:
+        """Start again: lifts a pause, a parking and an open breaker."""
+        return answer(await desk.channels.resume(name))
+
+    @router.get("/nodes", tags=["nodes"])
+    async def nodes() -> Response:
+        """Every process that works or may still hold something."""
+        return answer({"items": await desk.overview.nodes()})
+
+    return router

@@ -1,0 +1,56 @@
+"""Health: for load balancers (live, ready) and for monitors (A10). Needs no key and tells no secrets."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from ...model.errors import TidingsError
+from ...outbound.desk import Desk
+from ...outbound.health import Status
+from ..bodies import answer
+
+PATIENCE = 2.0  # seconds for the database's answer
+
+
+def routes(desk: Desk) -> APIRouter:
+    """Everything under /health."""
+    router = APIRouter(prefix="/health", tags=["health"])
+
+    @router.get("/live")
+    async def live() -> Response:
+        """This process runs."""
+        return answer({"status": "live"})
+
+    @router.get("/ready", responses={503: {"description": "the database does not answer"}})
+    async def ready() -> Response:
+        """This process can accept messages."""
+        problem = await _problem(desk)
+        if problem is None:
+            return answer({"status": "ready"})
+        return answer({"status": "not ready", "reasons": [problem]}, 503)
+
+    @router.get("", responses={503: {"description": "degraded or down, with reasons"}})
+    async def health() -> Response:
+        """Whether work gets done, over all processes and the last fifteen minutes."""
+        problem = await _problem(desk)
+        if problem is not None:
+            return answer({"status": Status.DOWN, "reasons": [problem]}, 503)
+        found = await desk.health()
+        return answer(asdict(found), 200 if found.status is Status.UP else 503)
+
+    return router
+
+
+async def _problem(desk: Desk) -> str | None:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await desk.ping()
+    except TidingsError as error:
+        return error.problem
+    except TimeoutError:
+        return f"the database did not answer within {PATIENCE:g} s"
+    return None

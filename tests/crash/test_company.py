@@ -1,0 +1,110 @@
+"""Several processes on one database, and what happens to the work of one that dies (A1, B5, B17, E1)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from .books import PostgresDatabase, SqliteFile, settled_at
+from .conftest import Report
+from .ledger import Fault, percentile
+from .rig import Options, drill, names, portions, scaled
+
+pytestmark = pytest.mark.crash
+
+
+async def test_a_second_process_on_one_file_accepts_reads_and_takes_over(
+    tmp_path: Path, sqlite_database: SqliteFile, report: Report
+) -> None:
+    """Only the first works; when it dies the second does, within two seconds and without a word."""
+    count = scaled(300, 2000)
+    before, after = portions(names("m", count), 2)
+    async with drill(tmp_path / "drill", sqlite_database) as rig:
+        first = rig.spawn()
+        await rig.working(first)
+        second = rig.spawn(produce=names("by-second", 100))
+        await rig.producer.produce(before)
+        assert second.process.stdout is not None
+        read = int(await asyncio.to_thread(second.process.stdout.readline))
+        assert await rig.idle(within=30)
+        alone = {copy.pid for copy in rig.copies()}
+        producing = asyncio.create_task(rig.producer.produce(after))
+        await rig.until_seen(rig.seen() + 20)
+        fault = await rig.kill(first)
+        await producing
+        idle = await rig.idle(within=30)
+        gap = min((copy.at for copy in rig.copies() if copy.pid == second.pid), default=1e18) - fault.end
+        code = await rig.stop(second)
+        verdict = await rig.verdict()
+    report(
+        messages=len(rig.tried()), kills=1, lost=len(verdict.lost), duplicates_explained=len(verdict.explained),
+        duplicates_unexplained=len(verdict.unexplained), overlap=len(verdict.overlap), taken_over_in=round(gap, 2),
+    )  # fmt: skip
+
+    assert read >= 100, "the second reads what it accepted"
+    assert alone == {first.pid}, "one working process per file"
+    assert idle and code == 0
+    assert not verdict.crimes
+    assert gap <= 2
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"])
+async def test_four_processes_never_work_on_one_message_twice(
+    tmp_path: Path, postgres_database: PostgresDatabase, on_unknown: str, report: Report
+) -> None:
+    """No kill, no duplicate, no overlap; and everybody had a share (B5)."""
+    count = scaled(1000, 10_000)
+    began = time.monotonic()
+    async with drill(tmp_path / "drill", postgres_database, Options(on_unknown=on_unknown, lease=10, beat=2)) as rig:
+        four = [rig.spawn() for _ in range(4)]
+        await rig.working(*four)
+        await rig.producer.produce(names("m", count))
+        idle = await rig.idle(within=120)
+        codes = [await rig.stop(sender) for sender in four]
+        verdict = await rig.verdict()
+        shares = sorted(sum(copy.pid == sender.pid for copy in rig.copies()) for sender in four)
+    report(
+        messages=count, kills=0, lost=len(verdict.lost), duplicates=verdict.duplicates, overlap=len(verdict.overlap),
+        shares=shares, lateness_p99=round(percentile(verdict.lateness, 0.99), 2),
+        seconds=round(time.monotonic() - began, 1),
+    )  # fmt: skip
+
+    assert idle and codes == [0] * 4
+    assert not verdict.crimes and not verdict.duplicates
+    assert shares[0] > 0, "somebody never worked: this run proves nothing (R7)"
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("on_unknown", "point", "bar"),
+    [("hold", "claimed:1", 15), ("hold", "started:1", 15), ("resend", "claimed:1", 15), ("resend", "sent:5", 15)],
+)
+async def test_a_dead_nodes_work_resumes_in_time(
+    tmp_path: Path, postgres_database: PostgresDatabase, on_unknown: str, point: str, bar: float, report: Report
+) -> None:
+    """With the default lease: not started within 15 s; started within the later of 15 s and its deadline + 5 s."""
+    defaults = Options(on_unknown=on_unknown, lease=10, beat=2, deadline=10)
+    async with drill(tmp_path / "drill", postgres_database, defaults) as rig:
+        survivor, victim = rig.spawn(), rig.spawn(crash_at=point)
+        await rig.working(survivor)
+        await rig.producer.produce(names("m", 200))
+        fault: Fault = await rig.died(victim, point)
+        idle = await rig.idle(within=40)
+        again = {copy.ref: copy.at for copy in rig.copies() if copy.pid == survivor.pid}
+        settled = await settled_at(postgres_database)
+        code = await rig.stop(survivor)
+        verdict = await rig.verdict()
+    waits = [again.get(ref, settled[ref]) - fault.begin for ref in fault.held]
+    report(
+        messages=200, left_behind=len(waits), slowest=round(max(waits, default=0), 1), held=len(verdict.held),
+        duplicates_explained=len(verdict.explained),
+    )  # fmt: skip
+
+    assert waits, "the victim left nothing behind: this run proves nothing (R7)"
+    assert idle and code == 0
+    assert not verdict.crimes
+    assert max(waits) <= bar

@@ -1,0 +1,111 @@
+"""Workers stopped with SIGSTOP for longer than their lease, on PostgreSQL (B5, B17, F8, F9)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from .books import PostgresDatabase, held, late_results
+from .conftest import Report
+from .rig import Options, Rig, drill, names, portions, scaled
+
+pytestmark = [pytest.mark.crash, pytest.mark.postgres]
+
+LEASE = 2.0
+
+
+def options(on_unknown: str = "resend") -> Options:
+    """A lease that a drill can outwait."""
+    return Options(on_unknown=on_unknown, lease=LEASE, beat=0.4, deadline=1.5)
+
+
+async def test_a_worker_paused_beyond_its_lease_is_fenced_off(
+    tmp_path: Path, postgres_database: PostgresDatabase, report: Report
+) -> None:
+    """Its late results change nothing and are kept as evidence; each duplicate astride the pause is flagged (F9)."""
+    chance = random.Random("pauses")
+    pauses = scaled(2, 6)
+    parts = portions(names("p", scaled(800, 5000)), pauses + 1)
+    began = time.monotonic()
+    async with drill(tmp_path / "drill", postgres_database, options(), {"delay": (0.01, 0.05)}) as rig:
+        pair = [rig.spawn(), rig.spawn()]
+        await rig.working(*pair)
+        for i, refs in enumerate(parts[:-1]):
+            before = rig.seen()
+            producing = asyncio.create_task(rig.producer.produce(refs))
+            await rig.until_seen(before + chance.randint(1, len(refs) // 4))
+            await asyncio.sleep(chance.uniform(0, 0.03))
+            await rig.pause(pair[i % 2], LEASE + 2)
+            await producing
+            await asyncio.sleep(1)
+        await rig.producer.produce(parts[-1])
+        idle = await rig.idle(within=60)
+        fenced = sum(sender.facts("node_fenced") for sender in pair)
+        stolen = sum(sender.facts("node_lost") for sender in pair)
+        codes = [await rig.stop(sender) for sender in pair]
+        verdict, late = await rig.verdict(), await late_results(postgres_database)
+    report(
+        messages=len(rig.tried()), pauses=pauses, lost=len(verdict.lost), duplicates_explained=len(verdict.explained),
+        duplicates_unexplained=len(verdict.unexplained), overlap=len(verdict.overlap), lease_stolen=stolen,
+        node_fenced=fenced, late_results_kept=late, seconds=round(time.monotonic() - began, 1),
+    )  # fmt: skip
+
+    assert idle
+    assert codes == [0, 0]
+    assert not verdict.crimes
+    assert stolen >= 1 and fenced >= 1, "no lease was stolen: this run proves nothing (R7)"
+    assert late >= 1, "no late result came in (R7)"
+
+
+async def stolen_claim(rig: Rig, **plant: str) -> tuple[int, int]:
+    """Stop A right after a claim, let B take over, wake A; gives how much A held, and how much of it A sent."""
+    await rig.producer.produce(names("s", 40))
+    first = rig.spawn(pause_at="claimed:1", **plant)
+    stopped_at = await rig.stopped(first)
+    left = await held(rig.database, first.pid)
+    second = rig.spawn(**plant)
+    await rig.working(second)
+    async with asyncio.timeout(20):
+        while not set(left) & {copy.ref for copy in rig.copies()}:
+            await asyncio.sleep(0.02)
+    rig.wake(first, stopped_at, "after its claim", left)
+    assert await rig.idle(within=30)
+    await asyncio.sleep(0.3)
+    return len(left), sum(copy.pid == first.pid and copy.ref in left for copy in rig.copies())
+
+
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"])
+async def test_a_worker_paused_between_claim_and_send_does_not_send(
+    tmp_path: Path, postgres_database: PostgresDatabase, on_unknown: str
+) -> None:
+    """It looks at its lease on waking; the other one has sent everything, once (F8)."""
+    async with drill(tmp_path / "drill", postgres_database, options(on_unknown)) as rig:
+        had, sent = await stolen_claim(rig)
+        verdict = await rig.verdict()
+
+    assert had and not sent
+    assert not verdict.crimes and not verdict.duplicates and not verdict.held
+
+
+async def test_a_worker_that_trusts_itself_after_a_pause_is_caught(
+    tmp_path: Path, postgres_database: PostgresDatabase
+) -> None:
+    """Planted: without the look at its lease, the drill above fails."""
+    async with drill(tmp_path / "drill", postgres_database, options()) as rig:
+        had, sent = await stolen_claim(rig, plant="no_doubt")
+
+    assert had and sent
+
+
+async def test_a_settlement_without_fence_is_caught(tmp_path: Path, postgres_database: PostgresDatabase) -> None:
+    """Planted: the woken worker gives back what the other is sending, and it is sent twice at once."""
+    slow = {"delay": (1.0, 1.4)}
+    async with drill(tmp_path / "drill", postgres_database, options(), slow) as rig:
+        await stolen_claim(rig, plant="no_fence")
+        verdict = await rig.verdict()
+
+    assert verdict.unexplained and verdict.overlap

@@ -1,0 +1,46 @@
+"""A message whose handling kills its worker, every time (F31)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from .books import Database, books
+from .conftest import Report
+from .rig import Options, drill, names, scaled
+
+pytestmark = pytest.mark.crash
+
+
+async def test_a_message_that_kills_its_workers_is_set_aside(
+    tmp_path: Path, database: Database, report: Report
+) -> None:
+    """Quarantined after its third victim; all its neighbours arrive, and the workers live on."""
+    good, poison = names("good", scaled(200, 1000)), ["poison-1", "poison-2"]
+    options = Options(lease=1.0, beat=0.2, poison_after=3)
+    async with drill(tmp_path / "drill", database, options) as rig:
+        await rig.producer.produce([*good[:50], poison[0], *good[50:100], poison[1], *good[100:]])
+        sender = rig.spawn(poison=True)
+        waiting = asyncio.create_task(rig.idle(within=60))
+        while not waiting.done():
+            if not sender.is_alive:
+                await rig.died(sender, "poison")
+                assert len(rig.faults) < 20, "the poison is never set aside"
+                sender = rig.spawn(poison=True)
+            await asyncio.sleep(0.02)
+        idle = await waiting
+        code = await rig.stop(sender)
+        verdict = await rig.verdict()
+        said = await books(database)
+    delivered = {copy.ref for copy in rig.copies()}
+    report(
+        messages=len(rig.tried()), victims=len(rig.faults), duplicates_explained=len(verdict.explained),
+        crashes={ref: said[ref].crashes for ref in poison},
+    )  # fmt: skip
+
+    assert idle and code == 0
+    assert all(said[ref].state == "failed" for ref in poison)
+    assert delivered == set(good)
+    assert set(verdict.crimes) <= {"lost", "unwitnessed"} and {*verdict.lost, *verdict.unwitnessed} == set(poison)

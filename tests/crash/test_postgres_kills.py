@@ -1,0 +1,73 @@
+"""PostgreSQL itself killed with -9 under load (B17, E1, F10–F12)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidings.testing import Cluster
+
+from .books import PostgresDatabase, make_role
+from .conftest import Report
+from .ledger import Fault, Kind
+from .rig import Options, drill, names, portions, scaled
+
+pytestmark = [pytest.mark.crash, pytest.mark.postgres]
+
+
+@pytest.fixture
+def victim() -> Iterator[Cluster]:
+    """A server of this test's own, because it is killed."""
+    if Cluster.find() is None:
+        pytest.skip("no PostgreSQL 14 or newer: install postgresql")
+    with Cluster() as running:
+        yield running
+
+
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"])
+async def test_a_killed_database_loses_nothing_and_work_resumes_by_itself(
+    tmp_path: Path, victim: Cluster, on_unknown: str, report: Report
+) -> None:
+    """Three times: nothing lost, no unexplained duplicate, and no process had to be started again (F12)."""
+    await make_role(victim)
+    chance = random.Random(f"cuts {on_unknown}")
+    parts = portions(names("m", scaled(900, 5000)), 4)
+    resumed: list[float] = []
+    began = time.monotonic()
+    async with drill(tmp_path / "drill", PostgresDatabase(victim, "drill"), Options(on_unknown=on_unknown)) as rig:
+        pair = [rig.spawn(), rig.spawn()]
+        await rig.working(*pair)
+        for i, refs in enumerate(parts[:-1]):
+            before = rig.seen()
+            producing = asyncio.create_task(rig.producer.produce(refs, single=i % 2 == 1))
+            await rig.until_seen(before + chance.randint(1, len(refs) // 2))
+            begin = time.time()
+            await asyncio.to_thread(victim.kill)
+            await asyncio.sleep(chance.uniform(0.2, 1.5))
+            await asyncio.to_thread(victim.start)
+            rig.note(Fault(Kind.CUT, 0, begin, time.time(), "kill -9 of PostgreSQL"))
+            started, before = time.time(), rig.seen()
+            await rig.until_seen(before + 5, within=30)
+            resumed.append(time.time() - started)
+            await producing
+        await rig.producer.produce(parts[-1])
+        idle = await rig.idle(within=60)
+        trouble = sum(sender.facts("store_trouble") for sender in pair)
+        codes = [await rig.stop(sender) for sender in pair]
+        verdict = await rig.verdict()
+    report(
+        messages=len(rig.tried()), kills_of_postgres=3, lost=len(verdict.lost), held=len(verdict.held),
+        duplicates_explained=len(verdict.explained), duplicates_unexplained=len(verdict.unexplained),
+        accepts_unknown=rig.producer.unknown, store_trouble=trouble, resumed_in=[round(s, 1) for s in resumed],
+        seconds=round(time.monotonic() - began, 1),
+    )  # fmt: skip
+
+    assert idle and codes == [0, 0], "the same processes go on"
+    assert not verdict.crimes
+    assert max(resumed) < 15
+    assert trouble and rig.producer.unknown, "nobody noticed the cut: this run proves nothing (R7)"

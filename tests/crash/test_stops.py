@@ -1,0 +1,53 @@
+"""Workers asked to stop in the middle of their work (E8, F7)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from .books import Database, books, held
+from .conftest import Report
+from .rig import Options, drill, names, portions, scaled
+
+pytestmark = pytest.mark.crash
+
+
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"])
+async def test_a_worker_that_is_asked_to_stop_finishes_or_gives_back(
+    tmp_path: Path, database: Database, on_unknown: str, report: Report
+) -> None:
+    """It leaves nothing at work, nothing in doubt, and no duplicate at all (F7)."""
+    stops = scaled(3, 10)
+    parts = portions(names("m", scaled(400, 3000)), stops + 1)
+    longest, left = 0.0, 0
+    async with drill(
+        tmp_path / "drill", database, Options(on_unknown=on_unknown), {"delay": (0.05, 0.3)}
+    ) as rig:
+        for refs in parts[:-1]:
+            before = rig.seen()
+            producing = asyncio.create_task(rig.producer.produce(refs))
+            sender = rig.spawn()
+            assert await rig.until_seen(before + len(refs) // 3)
+            began = time.monotonic()
+            assert await rig.stop(sender) == 0
+            longest = max(longest, time.monotonic() - began)
+            left += len(await held(database, sender.pid))
+            await producing
+        last = rig.spawn()
+        await rig.producer.produce(parts[-1])
+        idle = await rig.idle(within=60)
+        assert await rig.stop(last) == 0
+        verdict = await rig.verdict()
+        doubted = sum(book.unknown for book in (await books(database)).values())
+    report(
+        messages=len(rig.tried()), stops=stops, lost=len(verdict.lost), duplicates=verdict.duplicates,
+        in_doubt=doubted, left_at_work=left, longest_stop=round(longest, 1),
+    )  # fmt: skip
+
+    assert idle
+    assert not verdict.crimes and not verdict.duplicates and not verdict.held
+    assert (left, doubted) == (0, 0)
+    assert longest < 10
