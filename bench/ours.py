@@ -125,7 +125,7 @@ async def burst(url: str, n: int = 2_000) -> dict[str, float]:
 
 
 async def _started(url: str, n: int, plan: Any) -> list[int]:
-    """How many microseconds after its due time each of n messages started, with the worker already running."""
+    """How many microseconds after its due time each of n messages started, with a running worker."""
     late: list[int] = []
 
     def note(message: Message) -> None:
@@ -209,7 +209,7 @@ async def _stand_in_the_way(ours: Engine, future: int, keyed: int, paused: int, 
         f"{now} + {day} + (n * 7919) % (30 * {day}), {now}, null, null, {{true}}",
         "keyed": f"n, 'default', 'q00', 'message', 5, {now} - 1000000 + n % 1000, {now}, 'one key', "
         f"{now} - 1000000 + n % 1000, {{false}}",
-        "paused": f"n, 'default', 'paused', 'message', 5, {now} - 1000000 + n % 1000, {now}, null, null, {{true}}",
+        "paused": f"n, 'default', 'paused', 'message', 5, {now} - 1000000 + n % 1000, {now}, null, null, {{true}}",  # noqa: E501
     }
     first = 1
     for kind, count in (("future", future), ("keyed", keyed), ("paused", paused)):
@@ -222,14 +222,15 @@ async def _stand_in_the_way(ours: Engine, future: int, keyed: int, paused: int, 
             async with ours.store._connection() as connection:
                 await connection.execute(
                     f"insert into tasks ({columns}) select {values} from generate_series("
-                    f"{first}::bigint, {first + count - 1}) n", timeout=1200,
-                )  # fmt: skip
+                    f"{first}::bigint, {first + count - 1}) n",
+                    timeout=1200,
+                )
                 await connection.execute(f"select setval('task_ids', {first + count})")
         else:
             assert isinstance(ours.store, SqliteStore)
             values = kinds[kind].format(true="1", false="0")
             sql = (
-                f"with recursive s(n) as (select {first} union all select n + 1 from s where n < {first + count - 1}) "
+                f"with recursive s(n) as (select {first} union all select n + 1 from s where n < {first + count - 1}) "  # noqa: E501
                 f"insert into tasks ({columns}) select {values} from s"
             )
             await ours.store._run(lambda connection, sql=sql: connection.execute(sql).fetchall())

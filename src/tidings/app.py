@@ -51,7 +51,9 @@ class App:
         await self.store.close()
 
 
-def build(settings: Settings, *, clock: Clock | None = None, store: Store | None = None, emit: Emit = silence) -> App:
+def build(
+    settings: Settings, *, clock: Clock | None = None, store: Store | None = None, emit: Emit = silence
+) -> App:
     """Wire an engine from its settings; a test may bring its own clock and store."""
     clock = clock or SystemClock()
     store = store or open_store(settings, clock)

@@ -47,8 +47,8 @@ async def test_a_due_task_is_claimed_once(store: Store, clock: ManualClock) -> N
     first, second = await node(store), await node(store)
     await store.enqueue([new(clock)])
 
-    assert 1 == len((await store.claim(first, wish())).tasks)
-    assert 0 == len((await store.claim(second, wish())).tasks)
+    assert len((await store.claim(first, wish())).tasks) == 1
+    assert len((await store.claim(second, wish())).tasks) == 0
 
 
 async def test_a_future_task_is_not_claimed_before_its_time(store: Store, clock: ManualClock) -> None:
@@ -61,17 +61,24 @@ async def test_a_future_task_is_not_claimed_before_its_time(store: Store, clock:
     assert clock.now() + 30 * SECOND == (await store.next_due(["q"])).at
 
     clock.advance(30)
-    assert 1 == len((await store.claim(me, wish())).tasks)
+    assert len((await store.claim(me, wish())).tasks) == 1
 
 
 async def test_priority_comes_first_then_the_earliest_due(store: Store, clock: ManualClock) -> None:
     """Lowest priority number first, then earliest due first, also across queues (A2)."""
     await queues(store, "q", "r")
     me = await node(store)
-    ids = (await store.enqueue([
-        new(clock, late=1, priority=5), new(clock, "r", late=2, priority=5), new(clock, late=3, priority=9),
-        new(clock, late=0, priority=0), new(clock, "r", late=4, priority=5),
-    ])).ids  # fmt: skip
+    ids = (
+        await store.enqueue(
+            [
+                new(clock, late=1, priority=5),
+                new(clock, "r", late=2, priority=5),
+                new(clock, late=3, priority=9),
+                new(clock, late=0, priority=0),
+                new(clock, "r", late=4, priority=5),
+            ]
+        )
+    ).ids
 
     claimed = await store.claim(me, wish(4, "q", "r"))
 
@@ -97,8 +104,8 @@ async def test_the_room_of_a_queue_is_a_cap(store: Store, clock: ManualClock) ->
 
     claimed = await store.claim(me, Wish({"q": 2, "r": 5}, 10))
 
-    assert 2 == sum(task.queue == "q" for task in claimed.tasks)
-    assert 5 == sum(task.queue == "r" for task in claimed.tasks)
+    assert sum(task.queue == "q" for task in claimed.tasks) == 2
+    assert sum(task.queue == "r" for task in claimed.tasks) == 5
 
 
 async def test_a_settled_claim_cannot_be_settled_again(store: Store, clock: ManualClock) -> None:
@@ -108,10 +115,10 @@ async def test_a_settled_claim_cannot_be_settled_again(store: Store, clock: Manu
     await store.enqueue([new(clock)])
     task = (await store.claim(me, wish())).tasks[0]
 
-    assert [Settled.KEPT] == await store.settle(me, [done(task)])
+    assert await store.settle(me, [done(task)]) == [Settled.KEPT]
     failed = Transition(task.id, task.claim_no, State.FAILED, 1, None, Category.PERMANENT, "late")
-    assert [Settled.CLAIM_LOST] == await store.settle(me, [failed])
-    assert [("pending", "processing"), ("processing", "done")] == await history(store, task.id)
+    assert await store.settle(me, [failed]) == [Settled.CLAIM_LOST]
+    assert await history(store, task.id) == [("pending", "processing"), ("processing", "done")]
 
 
 async def test_settling_done_twice_after_a_lost_answer_is_kept(store: Store, clock: ManualClock) -> None:
@@ -122,8 +129,8 @@ async def test_settling_done_twice_after_a_lost_answer_is_kept(store: Store, clo
     task = (await store.claim(me, wish())).tasks[0]
     await store.settle(me, [done(task)])
 
-    assert [Settled.KEPT] == await store.settle(me, [done(task)])
-    assert 2 == len(await history(store, task.id))
+    assert await store.settle(me, [done(task)]) == [Settled.KEPT]
+    assert len(await history(store, task.id)) == 2
 
 
 async def test_the_same_node_cannot_settle_its_old_claim(store: Store, clock: ManualClock) -> None:
@@ -136,8 +143,8 @@ async def test_the_same_node_cannot_settle_its_old_claim(store: Store, clock: Ma
     again = (await store.claim(me, wish())).tasks[0]
 
     assert again.claim_no == old.claim_no + 1
-    assert [Settled.CLAIM_LOST] == await store.settle(me, [done(old)])
-    assert [Settled.KEPT] == await store.settle(me, [done(again)])
+    assert await store.settle(me, [done(old)]) == [Settled.CLAIM_LOST]
+    assert await store.settle(me, [done(again)]) == [Settled.KEPT]
 
 
 async def test_one_lost_claim_does_not_spoil_its_batch(store: Store, clock: ManualClock) -> None:
@@ -148,7 +155,7 @@ async def test_one_lost_claim_does_not_spoil_its_batch(store: Store, clock: Manu
     first, second = (await store.claim(me, wish())).tasks
     await store.settle(me, [back(first, clock.now() + SECOND)])
 
-    assert [Settled.CLAIM_LOST, Settled.KEPT] == await store.settle(me, [done(first), done(second)])
+    assert await store.settle(me, [done(first), done(second)]) == [Settled.CLAIM_LOST, Settled.KEPT]
 
 
 async def test_a_start_mark_is_refused_to_a_lost_claim(store: Store, clock: ManualClock) -> None:
@@ -171,8 +178,8 @@ async def test_a_cancel_during_work_ends_a_retry_as_cancelled(store: Store, cloc
     task = (await store.claim(me, wish())).tasks[0]
     await store.write([Step("ask_cancel", {"id": task.id})])
 
-    assert [Settled.CANCELLED] == await store.settle(me, [back(task, clock.now())])
-    assert ("processing", "cancelled") == (await history(store, task.id))[-1]
+    assert await store.settle(me, [back(task, clock.now())]) == [Settled.CANCELLED]
+    assert (await history(store, task.id))[-1] == ("processing", "cancelled")
 
 
 async def test_expired_tasks_come_back_unclaimed(store: Store, clock: ManualClock) -> None:
@@ -183,7 +190,7 @@ async def test_expired_tasks_come_back_unclaimed(store: Store, clock: ManualCloc
 
     claimed = await store.claim(me, wish())
 
-    assert (1, 1) == (len(claimed.tasks), len(claimed.expired))
+    assert (len(claimed.tasks), len(claimed.expired)) == (1, 1)
 
 
 @pytest.mark.parametrize("how", ["paused", "parked"])
@@ -195,9 +202,11 @@ async def test_a_channel_that_stands_still_is_skipped(store: Store, clock: Manua
     if how == "paused":
         await store.write([Step("queue_pause", {"name": "q", "reason": "by hand"})])
     else:
-        await store.write([Step("queue_park", {"name": "q", "until": clock.now() + 9 * SECOND, "reason": "429"})])
+        await store.write(
+            [Step("queue_park", {"name": "q", "until": clock.now() + 9 * SECOND, "reason": "429"})]
+        )
 
-    assert ["r"] == [task.queue for task in (await store.claim(me, wish(9, "q", "r"))).tasks]
+    assert [task.queue for task in (await store.claim(me, wish(9, "q", "r"))).tasks] == ["r"]
     expected = None if how == "paused" else clock.now() + 9 * SECOND
     assert expected == (await store.next_due(["q", "r"])).at
 
@@ -213,7 +222,7 @@ class TestOrder:
         seen = []
         for _ in range(3):
             tasks = (await store.claim(me, wish())).tasks
-            assert 1 == len(tasks)
+            assert len(tasks) == 1
             seen.append(tasks[0].id)
             assert not (await store.claim(me, wish())).tasks
             await store.settle(me, [done(tasks[0])], keys=[("q", "a")])
@@ -276,7 +285,9 @@ class TestOrder:
 class TestLimits:
     """Rates are reserved send instants (rule 15)."""
 
-    async def test_a_claim_takes_a_quarter_second_of_allowance(self, store: Store, clock: ManualClock) -> None:
+    async def test_a_claim_takes_a_quarter_second_of_allowance(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """20 a second: six instants in 250 ms, 50 ms apart; the next claim goes on where it ended."""
         await queues(store, "q", per_second=20)
         me = await node(store)
@@ -284,7 +295,7 @@ class TestLimits:
         limited = wish(50, limited=frozenset({"q"}))
 
         first = (await store.claim(me, limited)).tasks
-        assert 6 == len(first)
+        assert len(first) == 6
         assert [clock.now() + i * 50_000 for i in range(6)] == [task.start_at for task in first]
         assert not (await store.claim(me, limited)).tasks
 
@@ -306,18 +317,20 @@ class TestLimits:
 class TestKeys:
     """Idempotency keys (B4)."""
 
-    async def test_a_key_is_answered_with_what_it_was_answered_before(self, store: Store, clock: ManualClock) -> None:
+    async def test_a_key_is_answered_with_what_it_was_answered_before(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """The second call enqueues nothing."""
         await queues(store, "q")
         me = await node(store)
         once = Once("messages", "k1", "digest", '{"id":1}', clock.now() + SECOND)
-        assert 1 == len((await store.enqueue([new(clock)], once=once)).ids)
+        assert len((await store.enqueue([new(clock)], once=once)).ids) == 1
 
         again = await store.enqueue([new(clock)], once=once)
 
         assert not again.ids
         assert again.earlier == {"digest": "digest", "answer": '{"id":1}'}
-        assert 1 == len((await store.claim(me, wish())).tasks)
+        assert len((await store.claim(me, wish())).tasks) == 1
 
     async def test_a_key_that_has_run_out_is_new(self, store: Store, clock: ManualClock) -> None:
         """Numbers are windows: after its time a key may be used again."""
@@ -326,7 +339,7 @@ class TestKeys:
         await store.enqueue([new(clock)], once=once)
         clock.advance(1)
 
-        assert 1 == len((await store.enqueue([new(clock)], once=once)).ids)
+        assert len((await store.enqueue([new(clock)], once=once)).ids) == 1
 
 
 async def test_a_failing_member_leaves_nothing_behind(store: Store, clock: ManualClock) -> None:
@@ -341,12 +354,21 @@ async def test_a_failing_member_leaves_nothing_behind(store: Store, clock: Manua
     assert not (await store.claim(me, wish())).tasks
 
 
-async def test_the_breaker_opens_at_its_threshold_and_grants_one_probe(store: Store, clock: ManualClock) -> None:
+async def test_the_breaker_opens_at_its_threshold_and_grants_one_probe(
+    store: Store, clock: ManualClock
+) -> None:
     """Five failures park the channel for a minute; then one probe, not two (A5)."""
     await queues(store, "q")
     me = await node(store)
     await store.enqueue([new(clock)])
-    failed = {"name": "q", "reset": False, "count": 5, "threshold": 5, "cooldown": 60 * SECOND, "claimed_at": clock.now()}
+    failed = {
+        "name": "q",
+        "reset": False,
+        "count": 5,
+        "threshold": 5,
+        "cooldown": 60 * SECOND,
+        "claimed_at": clock.now(),
+    }
     assert (await store.write([Step("breaker_failed", failed)]))[0][0]["opened_at"] is not None
     assert not (await store.claim(me, wish())).tasks
     assert not (await store.write([Step("breaker_probe", {"name": "q"})]))[0], "not before the minute is over"
@@ -355,10 +377,10 @@ async def test_the_breaker_opens_at_its_threshold_and_grants_one_probe(store: St
     assert not (await store.claim(me, wish())).tasks, "half open: not without a probe"
     assert (await store.write([Step("breaker_probe", {"name": "q"})]))[0]
     assert not (await store.write([Step("breaker_probe", {"name": "q"})]))[0]
-    assert 1 == len((await store.claim(me, wish(probes=frozenset({"q"})))).tasks)
+    assert len((await store.claim(me, wish(probes=frozenset({"q"})))).tasks) == 1
 
     old = {**failed, "count": 1, "claimed_at": clock.now() - 61 * SECOND}
-    assert not (await store.write([Step("breaker_failed", old)]))[0], "claims from before it opened say nothing new"
+    assert not (await store.write([Step("breaker_failed", old)]))[0], (
+        "claims from before it opened say nothing new"
+    )
     assert (await store.write([Step("breaker_closed", {"name": "q", "claimed_at": clock.now()})]))[0]
-
-

@@ -31,7 +31,8 @@ def show(app: App, phone: Phone | None, *, works: bool, config: Path | None) -> 
     output.say(("Tidings ", "bold"), (__version__, "bold"), " is ready.")
     output.say()
     for name, value, about in lines:
-        output.say((f"  {name:<10}", "dim"), (value, "cyan" if "://" in value else ""), (f"  {about}", "dim"))
+        style = "cyan" if "://" in value else ""
+        output.say((f"  {name:<10}", "dim"), (value, style), (f"  {about}" if about else "", "dim"))
     output.say()
     output.say("  Send a message from another terminal:")
     output.say(("    " + send_line(settings, config), "bold green"))

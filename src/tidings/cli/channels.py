@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import engine, output
+from .help import examples
 from .options import AsJson, ConfigFile, Database
 from .output import Column, Row
 
@@ -44,7 +45,7 @@ def list_(*, as_json: AsJson = False, database: Database = None, config: ConfigF
     engine.run(work())
 
 
-@group.command(epilog='Example: tidings channels pause phone --reason "the provider is down"')
+@group.command(epilog=examples('tidings channels pause phone --reason "the provider is down"'))
 def pause(
     name: Name,
     *,

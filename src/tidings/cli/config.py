@@ -8,7 +8,7 @@ from .output import Column
 
 
 def config(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
-    """Every setting: its value, where it came from, what it is for. Secrets are masked."""
+    """Every setting: value, origin, purpose. Secrets are masked."""
     from dataclasses import fields
 
     chosen = engine.settings(config, database)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import engine, output
+from .help import examples
 from .options import AsJson, ConfigFile, Database
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def check(as_json: AsJson = False, database: Database = None, config: ConfigFile
     engine.run(work())
 
 
-@group.command(epilog="Example: tidings db backup backups/tidings-2026-11-16.db")
+@group.command(epilog=examples("tidings db backup backups/tidings-2026-11-16.db"))
 def backup(
     target: Annotated[Path, typer.Argument(metavar="PATH", help="A new file.", show_default=False)],
     as_json: AsJson = False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import engine, output
+from .help import examples
 from .options import After, AsJson, ConfigFile, Database, InDoubt, Limit, OfChannel
 from .output import Column
 
@@ -19,7 +20,7 @@ Category = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Only temporary, permanent, throttling, validation or system ones."),
 ]
-Letter = Annotated[str | None, typer.Argument(metavar="[ID]", help="One message's id.", show_default=False)]
+Letter = Annotated[str | None, typer.Argument(metavar="ID", help="One message's id.", show_default=False)]
 All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -62,7 +63,7 @@ def list_(
 
 @group.command()
 def groups(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
-    """Dead letters counted by channel and category, with an example of the error."""
+    """Dead letters counted by channel and category, with an error of each."""
 
     async def work() -> None:
         async with engine.opened(engine.settings(config, database)) as (_, desk):
@@ -80,7 +81,7 @@ def groups(as_json: AsJson = False, database: Database = None, config: ConfigFil
     engine.run(work())
 
 
-@group.command(epilog="Example: tidings dead retry --all --channel phone --category temporary")
+@group.command(epilog=examples("tidings dead retry --all --channel phone --category temporary"))
 def retry(
     message: Letter = None,
     *,
@@ -112,7 +113,7 @@ def retry(
     engine.run(work())
 
 
-@group.command(epilog="Example: tidings dead discard --all --category validation --yes")
+@group.command(epilog=examples("tidings dead discard --all --category validation --yes"))
 def discard(
     message: Letter = None,
     *,

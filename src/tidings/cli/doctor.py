@@ -22,7 +22,9 @@ _MARKS = {"fine": ("✓", "green"), "note": ("!", "yellow"), "wrong": ("✗", "b
 
 
 def doctor(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
-    """Look at settings, database, disk, clock, processes, channels and messages; say what to do.
+    """Look at everything and say what to do about it.
+
+    Settings, database, disk, clock, processes, channels, messages, dead letters.
 
     Changes nothing. The exit code is 1 when something is wrong that a person must mend.
     """
@@ -35,9 +37,9 @@ def doctor(as_json: AsJson = False, database: Database = None, config: ConfigFil
         output.listing(rows, columns, as_json=as_json, nothing="")
     else:
         for row in rows:
-            output.say(_mark(row), f" {row['check']:<13}", row["what"])
+            output.say(_mark(row), f" {row['check']:<14}", row["what"])
             if row["remedy"]:
-                output.say((f"                → {row['remedy']}", _MARKS[row["grade"]][1]))
+                output.say((f"                 → {row['remedy']}", _MARKS[row["grade"]][1]))
     raise typer.Exit(1 if any(finding.grade is Grade.WRONG for finding in findings) else 0)
 
 

@@ -48,6 +48,9 @@ def sentence(error: TidingsError) -> str:
 def _unforeseen(error: Exception) -> int:
     if type(error).__name__ == "Abort":
         return _say("nothing was changed", 1)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error)
+        return 2
     if hasattr(error, "format_message"):  # the parser's own: a mistyped command, option or value
         return _say(_usage(error), getattr(error, "exit_code", 2))
     if os.environ.get("TIDINGS_DEBUG"):

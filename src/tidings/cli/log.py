@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import engine, output
+from .help import examples
 from .options import After, AsJson, ConfigFile, Database, Limit, OfChannel, OfRecipient
 from .output import Column
 
 if TYPE_CHECKING:
     from ..outbound.desk import Desk
+
+EXAMPLES = examples("tidings log --to ada", "tidings log --csv > sent.csv")
 
 
 def log(
@@ -26,7 +29,7 @@ def log(
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """All that was sent, to whom, when, with what result. Newest first.
+    """All that was sent: to whom, when, with what result. Newest first.
 
     What failed waits in `tidings dead list`; everything else is in `tidings messages list`.
     """

@@ -12,7 +12,8 @@ import structlog
 def adopt_libraries(*, form: str, level: str) -> None:
     """Send warnings and worse that go through `logging` to standard error, in JSON or in text as ours."""
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
-    renderer: Any = structlog.dev.ConsoleRenderer() if text else structlog.processors.JSONRenderer()
+    pretty = structlog.dev.ConsoleRenderer(timestamp_key="time")
+    renderer: Any = pretty if text else structlog.processors.JSONRenderer()
     handler = logging.StreamHandler()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

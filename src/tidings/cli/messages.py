@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import engine, output
+from .help import examples
 from .options import After, AsJson, ConfigFile, Database, InDoubt, Limit, MessageId, OfChannel, OfRecipient
 from .output import Column, Row
 
@@ -25,7 +26,7 @@ When = Annotated[
 Length = Annotated[str | None, typer.Option("--in", metavar="LENGTH", help="How long from now: 10s, 5m, 2h.")]
 
 
-@group.command("list", epilog="Example: tidings messages list --state pending --channel phone")
+@group.command("list", epilog=examples("tidings messages list --state pending --channel phone"))
 def list_(
     *,
     state: Annotated[
@@ -57,11 +58,11 @@ def list_(
     engine.run(work())
 
 
-@group.command(epilog="Example: tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10")
+@group.command(epilog=examples("tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
 def show(
     message: MessageId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
 ) -> None:
-    """One message: its times, its tries, its whole history, and why it stands where it stands."""
+    """One message: times, tries, whole history, and why."""
 
     async def work() -> None:
         async with engine.opened(engine.settings(config, database)) as (app, desk):
@@ -79,7 +80,7 @@ def show(
 def why(
     message: MessageId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
 ) -> None:
-    """What a message is waiting for, or what became of it, in one sentence."""
+    """What a message waits for, or what became of it."""
 
     async def work() -> None:
         from ..model.time import iso
@@ -122,7 +123,7 @@ def retry(
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
-    """Start a failed message afresh, with all its tries; now, or at a time."""
+    """Start a failed message afresh, with all its tries."""
 
     async def work() -> None:
         async with engine.opened(engine.settings(config, database)) as (app, desk):
@@ -132,7 +133,7 @@ def retry(
     engine.run(work())
 
 
-@group.command(epilog='Example: tidings messages reschedule ID --at "tomorrow 9am"')
+@group.command(epilog=examples('tidings messages reschedule ID --at "tomorrow 9am"'))
 def reschedule(
     message: MessageId,
     *,

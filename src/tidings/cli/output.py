@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
+_WIDEST = 28  # of a column that may be cut
+_LEAST_LAST = 12
+
 STATE_STYLES = {
     "sent": "green",
     "pending": "cyan",
@@ -86,18 +89,22 @@ def lines(rows: Iterable[Row], columns: Sequence[Column]) -> None:
 
 
 def table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
-    """Aligned, as wide as the terminal, one line per row."""
-    from rich.table import Table
-
-    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in columns:
-        justify: Any = "right" if column.right else "left"
-        overflow: Any = "fold" if column.keep else "ellipsis"
-        least = len(column.title) if not column.keep else None
-        grid.add_column(column.title, no_wrap=True, overflow=overflow, justify=justify, min_width=least)
-    for row in rows:
-        grid.add_row(*((column.shown or _plainly(column.value))(row) for column in columns))
-    console().print(grid)
+    """Aligned, one line per row. Where it is narrow, spare columns go first, then the last one is cut."""
+    cells = [[quoted((column.shown or _plainly(column.value))(row)) for column in columns] for row in rows]
+    widths = [
+        max(len(column.title), *(line[place].cell_len for line in cells))
+        for place, column in enumerate(columns)
+    ]
+    widths = [
+        width if column.keep else min(width, _WIDEST) for width, column in zip(widths[:-1], columns, strict=False)
+    ] + widths[-1:]
+    terminal = console()
+    chosen = fitting([column.spare for column in columns], widths, terminal.width)
+    room = terminal.width - sum(widths[place] + _GAP for place in chosen[:-1])
+    widths[-1] = min(widths[-1], max(room, _LEAST))
+    for line in ([quoted(column.title) for column in columns], *cells):
+        if line[0] is not None:
+            terminal.print(_aligned(line, columns, widths, chosen), soft_wrap=True)
 
 
 def facts(pairs: Sequence[tuple[str, object, str | Text | None]]) -> None:
@@ -165,8 +172,8 @@ def full(iso_time: str | None, zone: Any, now: int) -> str | None:
     return echo(instant(datetime.fromisoformat(iso_time)), zone, now=now)
 
 
-def _plainly(value: Callable[[Row], object]) -> Callable[[Row], Text]:
-    return lambda row: quoted(flat(value(row)))
+def _plainly(value: Callable[[Row], object]) -> Callable[[Row], str]:
+    return lambda row: flat(value(row))
 
 
 def quoted(text: str | Text) -> Text:

@@ -16,7 +16,7 @@ def sandbox(
         typer.Option(metavar="FILE", help="Gets one line per request; without it nothing is kept."),
     ] = None,
 ) -> None:
-    """The pretend phone alone: a stand-in for real providers, with faults on demand.
+    """The pretend phone alone, with faults on demand.
 
     `tidings serve` brings it along; this is for running it apart from the engine.
     """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import engine, output
+from .help import examples
 from .options import AsJson, ConfigFile, Database
 
 if TYPE_CHECKING:
@@ -15,15 +16,12 @@ if TYPE_CHECKING:
     from ..config import Settings
     from ..model.message import Draft
 
-EXAMPLES = """
-[bold]tidings send -c phone --to ada --text "hello" --in 10s[/]
-
-[bold]tidings send -c phone --to ada --text "good morning" --at "tomorrow 9am" --wait[/]
-
-[bold]echo "done" | tidings send -c phone --to ada --text -[/]
-
-[bold]tidings send --file messages.ndjson --channel phone[/]
-"""
+EXAMPLES = examples(
+    'tidings send -c phone --to ada --text "hello" --in 10s',
+    'tidings send -c phone --to ada --text "good morning" --at "tomorrow 9am"',
+    "echo done | tidings send -c phone --to ada --text - --wait",
+    "tidings send --file messages.ndjson --channel phone",
+)
 
 
 def send(

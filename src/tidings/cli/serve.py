@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from . import engine
+from .help import examples
 from .options import ConfigFile, Database
+
+EXAMPLES = examples(
+    "tidings serve",
+    "tidings serve --database postgresql://tidings@localhost/tidings --slots 256",
+    "TIDINGS_SANDBOX_PORT=9025 tidings serve --port 9020",
+)
 
 
 def serve(
@@ -30,7 +37,7 @@ def serve(
     ] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Run everything in one process: the engine, the API, the page, and the pretend phone.
+    """Run everything in one process: engine, API, page, pretend phone.
 
     Without a configuration it keeps its database in ./data and serves http://127.0.0.1:8020. Ctrl-C or
     SIGTERM finishes what is in hand, or gives it back, and exits with 0; a second one stops at once.

@@ -44,7 +44,9 @@ def decide(task: Task, outcome: Outcome, lane: Lane, *, now: int, chance: float)
     """One outcome, one decision."""
     match outcome:
         case Done(receipt=receipt):
-            return Decision(Transition(task.id, task.claim_no, State.DONE, task.tries, detail=receipt), "done")
+            return Decision(
+                Transition(task.id, task.claim_no, State.DONE, task.tries, detail=receipt), "done"
+            )
         case Retry(whole_channel=True, category=category, reason=reason, after=after):
             pause = wait(lane.policy, 1, 1, category, chance=chance, after=after)
             until = now + (60 * SECOND if pause is None else micros(pause))
@@ -63,7 +65,9 @@ def decide(task: Task, outcome: Outcome, lane: Lane, *, now: int, chance: float)
             return _in_doubt(task, evidence, lane, now, chance)
 
 
-def died(task: Task, lane: Lane | None, *, started: bool, alone: bool, now: int, poison_after: int) -> Decision:
+def died(
+    task: Task, lane: Lane | None, *, started: bool, alone: bool, now: int, poison_after: int
+) -> Decision:
     """What becomes of a task whose node died: free when it had not started, in doubt when it had.
 
     Only a task that was alone on its node is surely to blame; the others are merely suspected, and are
@@ -72,7 +76,9 @@ def died(task: Task, lane: Lane | None, *, started: bool, alone: bool, now: int,
     crashes = task.crashes + 1 if alone else max(task.crashes, min(task.crashes + 1, SUSPECT))
     if crashes >= poison_after and alone:
         reason = f"it took its node down {crashes} times and was set aside"
-        return Decision(_failed(task, reason, Category.SYSTEM, crashes=crashes, unknown=started), "failed:system")
+        return Decision(
+            _failed(task, reason, Category.SYSTEM, crashes=crashes, unknown=started), "failed:system"
+        )
     if not started or lane is None:
         move = _back(task, task.due_at, detail="its node died before it had begun", crashes=crashes)
         return Decision(move, "given_back")
@@ -90,15 +96,26 @@ def _retry(task: Task, outcome: Retry, lane: Lane, now: int, chance: float) -> D
     throttled = category is Category.THROTTLING
     throttles = task.throttles + throttled
     pause = wait(
-        lane.policy, task.tries, throttles, category, chance=chance, after=outcome.after, max_tries=task.max_tries
+        lane.policy,
+        task.tries,
+        throttles,
+        category,
+        chance=chance,
+        after=outcome.after,
+        max_tries=task.max_tries,
     )
     if pause is None:
         return Decision(_failed(task, outcome.reason, category), f"failed:{category}")
     tries = task.tries - throttled  # waiting for a known limit spends no try
     move = Transition(
-        task.id, task.claim_no, State.PENDING, tries, *_within(task, now + micros(pause), category, outcome.reason),
-        throttles=throttles, crashes=task.crashes,
-    )  # fmt: skip
+        task.id,
+        task.claim_no,
+        State.PENDING,
+        tries,
+        *_within(task, now + micros(pause), category, outcome.reason),
+        throttles=throttles,
+        crashes=task.crashes,
+    )
     return Decision(move, f"retry:{category}")
 
 
@@ -111,16 +128,26 @@ def _in_doubt(task: Task, evidence: str, lane: Lane, now: int, chance: float) ->
     first_question = lane.on_unknown is OnUnknown.ASK and not task.unknown
     at = now + (ASK_AFTER if first_question else micros(pause))
     move = Transition(
-        task.id, task.claim_no, State.PENDING, task.tries, *_within(task, at, None, evidence),
-        unknown=True, throttles=task.throttles, crashes=task.crashes,
-    )  # fmt: skip
+        task.id,
+        task.claim_no,
+        State.PENDING,
+        task.tries,
+        *_within(task, at, None, evidence),
+        unknown=True,
+        throttles=task.throttles,
+        crashes=task.crashes,
+    )
     return Decision(move, "unknown")
 
 
 def _within(task: Task, at: int, category: Category | None, reason: str) -> tuple[int, Category | None, str]:
     """A try that would fall after the expiry is not made: the task waits for its expiry instead."""
     if task.expires_at is not None and at >= task.expires_at:
-        return task.expires_at, category, f"{reason} (no further try fits before it expires at {iso(task.expires_at)})"
+        return (
+            task.expires_at,
+            category,
+            f"{reason} (no further try fits before it expires at {iso(task.expires_at)})",
+        )
     return at, category, reason
 
 
@@ -130,15 +157,31 @@ def _back(
     """Back to pending without an attempt spent."""
     due, category, detail = _within(task, at, category, detail)
     return Transition(
-        task.id, task.claim_no, State.PENDING, task.tries - 1, due, category, detail, False, task.throttles,
+        task.id,
+        task.claim_no,
+        State.PENDING,
+        task.tries - 1,
+        due,
+        category,
+        detail,
+        False,
+        task.throttles,
         task.crashes if crashes is None else crashes,
-    )  # fmt: skip
+    )
 
 
 def _failed(
     task: Task, reason: str, category: Category | None, *, crashes: int | None = None, unknown: bool = False
 ) -> Transition:
     return Transition(
-        task.id, task.claim_no, State.FAILED, task.tries, None, category, reason, unknown, task.throttles,
+        task.id,
+        task.claim_no,
+        State.FAILED,
+        task.tries,
+        None,
+        category,
+        reason,
+        unknown,
+        task.throttles,
         task.crashes if crashes is None else crashes,
-    )  # fmt: skip
+    )

@@ -1,6 +1,6 @@
 """A node's life: join, beat, reap, run, prune, leave. Each duty has its own small loop and one step.
 
-On a store with one working process, a node that may not work waits for the lock and takes over when it is free.
+On a store with one working process, a node that may not work waits for the lock and then takes over.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Worker:
         handlers: Mapping[str, Handler],
         *,
         emit: Emit,
-        tunables: Tunables = Tunables(),  # noqa: B008  (frozen)
+        tunables: Tunables = Tunables(),
         lease: timedelta = timedelta(seconds=10),
         beat: timedelta = timedelta(seconds=2),
         poison_after: int = 3,
-        retention: Retention = Retention(),  # noqa: B008  (frozen)
+        retention: Retention = Retention(),
         contents: tuple[str, ...] = (),
         name: str | None = None,
     ) -> None:
@@ -64,7 +64,13 @@ class Worker:
 
     def _new_runner(self) -> Runner:
         return Runner(
-            self._store, self._clock, self.node, self._lanes, self._handlers, emit=self._emit, tunables=self._tunables
+            self._store,
+            self._clock,
+            self.node,
+            self._lanes,
+            self._handlers,
+            emit=self._emit,
+            tunables=self._tunables,
         )
 
     def start(self) -> None:
@@ -88,7 +94,7 @@ class Worker:
         self.is_working = False
 
     async def _live(self) -> None:
-        while not self._store.may_work():
+        while not self._store.may_work():  # noqa: ASYNC110  (a file lock has no event)
             await asyncio.sleep(TAKE_OVER)
         while True:
             try:
@@ -128,7 +134,10 @@ class Worker:
     async def _begin_anew(self) -> None:
         """The others have given this incarnation up: what it still sends is late, and a new one begins."""
         self._emit(NodeFenced(self.node.id))
-        old, self.node = self.runner, Node(self._store, self._clock, lease=timedelta(seconds=self.node.lease), name=self.node.name)
+        old, self.node = (
+            self.runner,
+            Node(self._store, self._clock, lease=timedelta(seconds=self.node.lease), name=self.node.name),
+        )
         self.runner = self._new_runner()
         retiring = asyncio.create_task(old.stop())
         await self.node.join()

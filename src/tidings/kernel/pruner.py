@@ -58,21 +58,25 @@ class Pruner:
 
     async def step(self) -> Prune:
         """Do the duty if it is due and nobody else has taken it."""
-        taken = await self._store.write([
-            Step("duty_join", {"name": _DUTY}),
-            Step("duty_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
-        ])  # fmt: skip
+        taken = await self._store.write(
+            [
+                Step("duty_join", {"name": _DUTY}),
+                Step("duty_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
+            ]
+        )
         if not taken[1]:
             return Prune()
         now = self._clock.now()
         if self._store.dialect == "postgres":
             await self._store.read("history_ahead")
-        rows = await self._store.write([
-            Step("prune_keys", {"before": now}),
-            Step("prune_paces", {"before": now - HOUR}),
-            Step("prune_tallies", {"before": now - micros(self._retention.tallies)}),
-            Step("prune_history", {"before": now - micros(self._retention.history)}),
-        ])  # fmt: skip
+        rows = await self._store.write(
+            [
+                Step("prune_keys", {"before": now}),
+                Step("prune_paces", {"before": now - HOUR}),
+                Step("prune_tallies", {"before": now - micros(self._retention.tallies)}),
+                Step("prune_history", {"before": now - micros(self._retention.history)}),
+            ]
+        )
         dropped = sum(row.get("dropped", 0) for row in rows[3])
         done = Prune(await self._tasks(now - micros(self._retention.ended)), dropped)
         if any(done):
@@ -86,7 +90,11 @@ class Pruner:
             page = await self._store.read("prune_find", after=self._after, limit=_PAGE)
             old = [row["id"] for row in page if row["changed_at"] < before and row["state"] in _ENDED]
             if old:
-                steps = [Step(name, {"id": id_, "before": before}) for id_ in old for name in ("prune_task", *self._contents)]
+                steps = [
+                    Step(name, {"id": id_, "before": before})
+                    for id_ in old
+                    for name in ("prune_task", *self._contents)
+                ]
                 await self._store.write(steps)
                 gone += len(old)
             if len(page) < _PAGE or page[-1]["changed_at"] > before + DAY:

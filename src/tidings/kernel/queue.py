@@ -39,14 +39,18 @@ async def cancel(store: Store, task: int, *, reason: str) -> tuple[Answer, str |
             if (await store.write([Step("ask_cancel", {"id": task})]))[0]:
                 return Answer.ASKED, state
         elif state in (State.PENDING, State.FAILED):
-            if await _move(store, row, Step("cancel", {"id": task, "expected": state}), state, State.CANCELLED, reason):
+            if await _move(
+                store, row, Step("cancel", {"id": task, "expected": state}), state, State.CANCELLED, reason
+            ):
                 return Answer.DONE, state
         else:
             return Answer.REFUSED, state
     return Answer.REFUSED, state
 
 
-async def retry(store: Store, task: int, *, due_at: int, expires_at: int | None, reason: str) -> tuple[Answer, str | None]:
+async def retry(
+    store: Store, task: int, *, due_at: int, expires_at: int | None, reason: str
+) -> tuple[Answer, str | None]:
     """A person's retry of a dead letter."""
     row = await look(store, task)
     if row is None:
@@ -89,11 +93,18 @@ async def expire(store: Store, rows: Sequence[Row], node: int) -> int:
     steps: list[Step] = []
     for row in rows:
         line = {
-            "task": row["id"], "origin": "pending", "state": "expired", "try": row["tries"], "node": node or None,
-            "category": None, "detail": "its time ran out before it could start",
-        }  # fmt: skip
+            "task": row["id"],
+            "origin": "pending",
+            "state": "expired",
+            "try": row["tries"],
+            "node": node or None,
+            "category": None,
+            "detail": "its time ran out before it could start",
+        }
         steps += [Step("expire", {"id": row["id"]}), Step("record_now", line, only_if=len(steps))]
-    keys: set[OrderKey] = {(str(row["queue"]), str(row["order_key"])) for row in rows if row["order_key"] is not None}
+    keys: set[OrderKey] = {
+        (str(row["queue"]), str(row["order_key"])) for row in rows if row["order_key"] is not None
+    }
     done = await store.change(steps, keys=keys)
     return sum(bool(gone) for gone in done[::2])
 
@@ -109,7 +120,15 @@ async def late_result(store: Store, node: int, task: Task, outcome: Outcome) -> 
 
 
 async def _move(
-    store: Store, row: Row, step: Step, origin: str, to: State, detail: str, *, tries: int | None = None, node: int | None = None
+    store: Store,
+    row: Row,
+    step: Step,
+    origin: str,
+    to: State,
+    detail: str,
+    *,
+    tries: int | None = None,
+    node: int | None = None,
 ) -> bool:
     """A person's or a rule's move with its history line; both or neither."""
     record = _record(row, origin, to, detail, tries=tries, node=node)
@@ -123,10 +142,15 @@ def _record(
     return Step(
         "record_now",
         {
-            "task": row["id"], "origin": str(origin), "state": str(to), "try": row["tries"] if tries is None else tries,
-            "node": node, "category": None, "detail": detail,
+            "task": row["id"],
+            "origin": str(origin),
+            "state": str(to),
+            "try": row["tries"] if tries is None else tries,
+            "node": node,
+            "category": None,
+            "detail": detail,
         },
-    )  # fmt: skip
+    )
 
 
 def _keys(row: Row) -> list[OrderKey]:

@@ -105,13 +105,19 @@ class Reaper:
     def _judge(self, row: Row, alone: bool, now: int) -> Decision:
         task = Task(*(row[name] for name in Task._fields[:14]))
         return died(
-            task, self._lanes.get(task.queue), started=_had_begun(row), alone=alone, now=now,
+            task,
+            self._lanes.get(task.queue),
+            started=_had_begun(row),
+            alone=alone,
+            now=now,
             poison_after=self._poison_after,
-        )  # fmt: skip
+        )
 
     async def _settle(self, node: NodeId, rows: list[Row], decisions: list[Decision]) -> None:
         if decisions:
-            keys: set[OrderKey] = {(row["queue"], row["order_key"]) for row in rows if row["order_key"] is not None}
+            keys: set[OrderKey] = {
+                (row["queue"], row["order_key"]) for row in rows if row["order_key"] is not None
+            }
             tally = [Tally(row["queue"], d.what, 1, 0) for row, d in zip(rows, decisions, strict=True)]
             await self._store.settle(node, [d.move for d in decisions], keys=keys, tally=_summed(tally))
 

@@ -93,7 +93,7 @@ class Runner:
         handlers: Mapping[str, Handler],
         *,
         emit: Emit,
-        tunables: Tunables = Tunables(),  # noqa: B008  (frozen)
+        tunables: Tunables = Tunables(),
     ) -> None:
         self._store = store
         self._clock = clock
@@ -214,7 +214,7 @@ class Runner:
             await self._store.hint()
 
     async def _enough_room(self) -> bool:
-        """Wait until a claim is worth its transaction: a quarter of the slots, or a moment's patience is over."""
+        """Wait until a claim is worth its transaction: a quarter of the slots, or a moment has passed."""
         if self._room() < self._least_room:
             self._changed.clear()
             await self._wait(self._changed, 0.05)
@@ -227,7 +227,7 @@ class Runner:
 
     def _room_for_one_claim(self) -> int:
         """At most half the slots, so that claiming one half overlaps with running the other."""
-        return min(self._room(), max(1, self._tunables.slots // 2))
+        return min(self._room(), max(1, self._tunables.slots // 2)) if self._loops else self._room()
 
     async def _fetch(self) -> tuple[int, int]:
         """One claim, and the start of everything it brought."""
@@ -301,7 +301,9 @@ class Runner:
         for kind, group in by_kind.items():
             handler = self._handlers.get(kind)
             if handler is None:
-                self._hand_in_all(group, Defer(claimed_at + 60 * SECOND, f"this node does not know {kind!r}"), claimed_at)
+                self._hand_in_all(
+                    group, Defer(claimed_at + 60 * SECOND, f"this node does not know {kind!r}"), claimed_at
+                )
                 continue
             try:
                 contents = await handler.load(group)
@@ -313,17 +315,26 @@ class Runner:
             self._run_all(handler, group, contents, marked, claimed_at)
 
     def _run_all(
-        self, handler: Handler, group: list[Task], contents: Mapping[TaskId, Any], marked: set[TaskId], claimed_at: int
+        self,
+        handler: Handler,
+        group: list[Task],
+        contents: Mapping[TaskId, Any],
+        marked: set[TaskId],
+        claimed_at: int,
     ) -> None:
         now = self._clock.monotonic()
         for task in group:
             lane = self._lanes[task.queue]
             if task.id not in contents:
-                self._hand_in(_Result(task, Retry(Category.SYSTEM, "its content is missing"), claimed_at, 0.0))
+                self._hand_in(
+                    _Result(task, Retry(Category.SYSTEM, "its content is missing"), claimed_at, 0.0)
+                )
             elif lane.marks_start and not task.start_at and task.id not in marked:
                 self._drop(task)  # the claim was lost before the start: somebody else has it
             else:
-                running = asyncio.create_task(self._attempt(handler, task, contents[task.id], lane, claimed_at))
+                running = asyncio.create_task(
+                    self._attempt(handler, task, contents[task.id], lane, claimed_at)
+                )
                 wait = max(0, task.start_at - claimed_at) / SECOND
                 give_up = now + wait + lane.deadline.total_seconds() + 2
                 self._attempts[task.id] = _Attempt(task, running, give_up)
@@ -349,7 +360,9 @@ class Runner:
                 began = self._clock.monotonic()
                 outcome = await handler.run(task, content)
         except asyncio.CancelledError:
-            outcome = Unknown("it was cut off after its deadline" if not self._stopping else "the node stopped meanwhile")
+            outcome = Unknown(
+                "it was cut off after its deadline" if not self._stopping else "the node stopped meanwhile"
+            )
         except Exception as error:  # a handler may do anything; its task must not vanish with it
             outcome = Retry(Category.SYSTEM, f"{type(error).__name__}: {error}")
         point("sent")
@@ -403,10 +416,13 @@ class Runner:
         batch = [self._results[i] for i in range(min(_LARGEST_SETTLE, len(self._results)))]
         now = self._clock.now()
         decisions = [
-            decide(r.task, r.outcome, self._lanes[r.task.queue], now=now, chance=self._clock.chance()) for r in batch
+            decide(r.task, r.outcome, self._lanes[r.task.queue], now=now, chance=self._clock.chance())
+            for r in batch
         ]
         also = _effects(decisions) + self._breaker_steps(batch)
-        keys: set[OrderKey] = {(r.task.queue, r.task.order_key) for r in batch if r.task.order_key is not None}
+        keys: set[OrderKey] = {
+            (r.task.queue, r.task.order_key) for r in batch if r.task.order_key is not None
+        }
         answers = await self._store.settle(
             self._node.id, [d.move for d in decisions], keys=keys, tally=_tally(batch, decisions), also=also
         )
@@ -448,9 +464,10 @@ class Runner:
         granted: set[str] = set()
         for queue in rooms:
             row = self._queues.get(queue)
-            if row is not None and row["opened_at"] is not None and (row["parked_until"] or 0) <= now:
-                if (await self._store.write([Step("breaker_probe", {"name": queue})]))[0]:
-                    granted.add(queue)
+            if row is None or row["opened_at"] is None or (row["parked_until"] or 0) > now:
+                continue
+            if (await self._store.write([Step("breaker_probe", {"name": queue})]))[0]:
+                granted.add(queue)
         self._probing |= granted
         return granted
 
@@ -471,10 +488,19 @@ class Runner:
             troubled = row is None or row["failures"] or row["opened_at"] is not None
             if trail.failures:
                 rule = self._lanes[queue].breaker
-                steps.append(Step("breaker_failed", {
-                    "name": queue, "reset": trail.reset, "count": trail.failures, "threshold": rule.threshold,
-                    "cooldown": int(rule.cooldown.total_seconds() * SECOND), "claimed_at": claimed_at,
-                }))  # fmt: skip
+                steps.append(
+                    Step(
+                        "breaker_failed",
+                        {
+                            "name": queue,
+                            "reset": trail.reset,
+                            "count": trail.failures,
+                            "threshold": rule.threshold,
+                            "cooldown": int(rule.cooldown.total_seconds() * SECOND),
+                            "claimed_at": claimed_at,
+                        },
+                    )
+                )
                 self._emit(ChannelStopped(queue, "failing", f"{trail.failures} failures in a row"))
             elif trail.reset and troubled:
                 steps.append(Step("breaker_closed", {"name": queue, "claimed_at": claimed_at}))
@@ -492,7 +518,9 @@ class Runner:
 
     async def _give_back(self, tasks: Sequence[Task], why: str, due: Callable[[int], int]) -> None:
         moves = [
-            Transition(t.id, t.claim_no, State.PENDING, t.tries - 1, due(i), None, why, False, t.throttles, t.crashes)
+            Transition(
+                t.id, t.claim_no, State.PENDING, t.tries - 1, due(i), None, why, False, t.throttles, t.crashes
+            )
             for i, t in enumerate(tasks)
         ]
         if moves:
@@ -502,7 +530,9 @@ class Runner:
         """After a claim whose answer was lost: what we hold without knowing it goes back."""
         held = await self._store.read("node_held", node=self._node.id, after=0, limit=10_000)
         mine = {result.task.id for result in self._results} | self._attempts.keys()
-        strangers = [Task(*(row[name] for name in Task._fields[:14])) for row in held if row["id"] not in mine]
+        strangers = [
+            Task(*(row[name] for name in Task._fields[:14])) for row in held if row["id"] not in mine
+        ]
         await self._give_back(strangers, "the answer to its claim was lost", lambda i: strangers[i].due_at)
         self._doubtful_claim = False
 
@@ -526,7 +556,9 @@ class Runner:
         longest = self._tunables.poll.total_seconds()
         delay = longest if due.at is None else min(longest, (due.at - self._clock.now()) / SECOND)
         if delay <= 0 and not found:
-            delay = 0.002 + 0.01 * self._clock.chance()  # somebody else is taking it, or no slot of its channel is free
+            delay = (
+                0.002 + 0.01 * self._clock.chance()
+            )  # somebody else is taking it, or no slot of its channel is free
         if delay > 0:
             await self._wait(self._woken, delay)
 
@@ -564,6 +596,13 @@ def _tally(batch: list[_Result], decisions: list[Decision]) -> list[Tally]:
 def _told(node: int, result: _Result, decision: Decision) -> AttemptFailed:
     task, move = result.task, decision.move
     return AttemptFailed(
-        node, task.id, task.tenant, task.queue, task.tries, decision.what,
-        None if move.category is None else move.category.value, move.detail or "", result.seconds * 1000,
-    )  # fmt: skip
+        node,
+        task.id,
+        task.tenant,
+        task.queue,
+        task.tries,
+        decision.what,
+        None if move.category is None else move.category.value,
+        move.detail or "",
+        result.seconds * 1000,
+    )

@@ -36,10 +36,12 @@ class Sweeper:
 
     async def step(self) -> int:
         """Do the duty if it is due; gives how many have expired."""
-        taken = await self._store.write([
-            Step("duty_join", {"name": _DUTY}),
-            Step("duty_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
-        ])  # fmt: skip
+        taken = await self._store.write(
+            [
+                Step("duty_join", {"name": _DUTY}),
+                Step("duty_take", {"name": _DUTY, "every": _EVERY, "node": self._me()}),
+            ]
+        )
         if not taken[1]:
             return 0
         now = self._clock.now()
@@ -59,7 +61,9 @@ class Sweeper:
     async def _sweep(self, queue: str, priority: int, now: int) -> int:
         gone, from_due = 0, 0
         for _ in range(_MOST):
-            page = await self._store.read("overdue", queue=queue, priority=priority, from_due=from_due, limit=_PAGE)
+            page = await self._store.read(
+                "overdue", queue=queue, priority=priority, from_due=from_due, limit=_PAGE
+            )
             late = [row for row in page if row["expires_at"] is not None and row["expires_at"] <= now]
             if late:
                 gone += await expire(self._store, late, self._me())

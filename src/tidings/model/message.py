@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Message(NamedTuple):
-    """What a channel gets to send. `id` is the same on every try, so a receiver can remove duplicates by it."""
+    """What a channel gets to send. `id` is the same on every try, so a receiver can tell duplicates."""
 
     id: str
     tenant: str

@@ -1,1 +1,1 @@
-"""Facts about the work, told upwards: typed events, one sink per file. Removing every sink changes nothing."""
+"""Facts about the work, told upwards: typed events, one sink per file. Sinks only listen."""

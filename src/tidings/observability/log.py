@@ -1,6 +1,6 @@
 """The log sink: one line per fact, JSON for machines or text for a terminal (A9).
 
-Successes are told per batch (a line per message would cost more than the message); whatever went wrong is told
+Successes are told per batch (a line per message would cost more than the message); what went wrong is told
 per message, with its ids. Secrets never come this far: events carry none.
 """
 
@@ -46,7 +46,8 @@ _LEVELS: dict[type[Event], int] = {
 def log_sink(*, form: str, level: str) -> Emit:
     """A sink that writes to standard error, in JSON or in text ('auto': text on a terminal)."""
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
-    renderer: Any = structlog.dev.ConsoleRenderer() if text else structlog.processors.JSONRenderer(serializer=_dumps)
+    pretty = structlog.dev.ConsoleRenderer(timestamp_key="time")
+    renderer: Any = pretty if text else structlog.processors.JSONRenderer(serializer=_dumps)
     logger = structlog.wrap_logger(
         structlog.PrintLogger(file=sys.stderr),
         processors=[
@@ -64,7 +65,9 @@ def log_sink(*, form: str, level: str) -> Emit:
 def _write(logger: Any, least: int, event: Event) -> None:
     level = _LEVELS.get(type(event), logging.INFO)
     if level >= least:
-        logger.log(level, _snake(type(event).__name__), **{f.name: getattr(event, f.name) for f in fields(event)})
+        logger.log(
+            level, _snake(type(event).__name__), **{f.name: getattr(event, f.name) for f in fields(event)}
+        )
 
 
 def fan_out(*sinks: Emit) -> Emit:

@@ -1,4 +1,4 @@
-"""Delivery: what the kernel runs for a message. Loads contents in batches and asks the channel to send one."""
+"""Delivery: what the kernel runs for a message. Loads in batches, asks the channel to send one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Delivery:
         tries = {task.id: task.tries for task in tasks}
         rows = await self._store.load("message_load", list(tries))
         return {
-            row[0]: Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], tries[row[0]]) for row in rows
+            row[0]: Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], tries[row[0]])
+            for row in rows
         }
 
     async def run(self, task: Task, content: Any) -> Outcome:

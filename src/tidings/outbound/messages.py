@@ -68,7 +68,9 @@ class Page(NamedTuple):
 class Messages:
     """All that faces may do with messages."""
 
-    def __init__(self, store: Store, clock: Clock, channels: Mapping[str, Channel], rules: Rules = Rules()) -> None:  # noqa: B008
+    def __init__(
+        self, store: Store, clock: Clock, channels: Mapping[str, Channel], rules: Rules = Rules()
+    ) -> None:
         self._store = store
         self._clock = clock
         self._channels = channels
@@ -108,7 +110,9 @@ class Messages:
         if chunk:
             yield await self._accept_chunk(chunk, key)
 
-    async def _accept_chunk(self, chunk: Sequence[tuple[int, Draft | TidingsError]], key: str | None) -> list[Line]:
+    async def _accept_chunk(
+        self, chunk: Sequence[tuple[int, Draft | TidingsError]], key: str | None
+    ) -> list[Line]:
         now = self._clock.now()
         tasks: list[NewTask] = []
         rows: list[tuple[Any, ...]] = []
@@ -127,7 +131,9 @@ class Messages:
         once = None
         if key is not None:
             answer = [line.id for line in lines]
-            once = self._once("messages.bulk", f"{key}#{chunk[0][0]}", [_said(d) for _, d in chunk], answer, now)
+            once = self._once(
+                "messages.bulk", f"{key}#{chunk[0][0]}", [_said(d) for _, d in chunk], answer, now
+            )
         if tasks:
             done = await self._store.enqueue(tasks, Rows("messages", COLUMNS, rows), once=once)
             if done.earlier is not None and once is not None:
@@ -142,7 +148,9 @@ class Messages:
         if channel is None:
             known = ", ".join(sorted(self._channels)) or "none"
             raise Invalid(
-                f"there is no channel {draft.channel!r}", field="channel", remedy=f"configured channels: {known}"
+                f"there is no channel {draft.channel!r}",
+                field="channel",
+                remedy=f"configured channels: {known}",
             )
         content = _content(draft)
         encoded = orjson.dumps(content).decode()
@@ -155,8 +163,9 @@ class Messages:
         elif expires <= max(due, now):
             raise Invalid(
                 f"it would expire at {iso(expires)}, before it is due at {iso(max(due, now))}",
-                field="expires_at", remedy="give a later expiry, or leave it out",
-            )  # fmt: skip
+                field="expires_at",
+                remedy="give a later expiry, or leave it out",
+            )
         task = NewTask(
             draft.channel, KIND, due, draft.tenant, draft.priority, draft.order_key, expires, draft.max_tries
         )
@@ -167,9 +176,10 @@ class Messages:
     ) -> Once:
         if not 0 < len(key) <= LONGEST_KEY:
             raise Invalid(
-                "the idempotency key is empty or too long", field="Idempotency-Key",
+                "the idempotency key is empty or too long",
+                field="Idempotency-Key",
                 remedy=f"use 1 to {LONGEST_KEY} characters",
-            )  # fmt: skip
+            )
         digest = hashlib.sha256(orjson.dumps(body, default=repr, option=orjson.OPT_SORT_KEYS)).hexdigest()
         kept = now + micros(self._rules.keep_keys)
         return Once(f"{tenant}/{scope}", key, digest, orjson.dumps(answer).decode(), kept)
@@ -185,7 +195,11 @@ class Messages:
         """One message with its standing, its times and its whole history (A7)."""
         row = await self._find(id_, tenant)
         history = await self._store.read("history_of", task=row["task"])
-        return {**described(row), **_times(row, history), "history": [_line(entry, row["task"]) for entry in history]}
+        return {
+            **described(row),
+            **_times(row, history),
+            "history": [_line(entry, row["task"]) for entry in history],
+        }
 
     async def find(self, id_: str, *, tenant: str = "default") -> Row:
         """One message as stored, for those who explain it."""
@@ -202,7 +216,7 @@ class Messages:
         limit: int = 50,
         after: str | None = None,
     ) -> Page:
-        """Messages, newest first. A page looks at a bounded number of rows, so it may be short before the end."""
+        """Messages, newest first. A page looks at a bounded number of rows, so it may be short."""
         if not 1 <= limit <= 1000:
             raise Invalid(f"limit is {limit}", field="limit", remedy="use 1 to 1000")
         before = _place(after)
@@ -236,7 +250,10 @@ class Messages:
         answer, state = await people.cancel(self._store, row["task"], reason=reason)
         if answer is Answer.REFUSED:
             raise Refused(_too_late("cancelled", _word(state)), remedy=_SEE.format(id_))
-        return {**await self.show(id_, tenant=tenant), "answer": "cancelling" if answer is Answer.ASKED else "cancelled"}
+        return {
+            **await self.show(id_, tenant=tenant),
+            "answer": "cancelling" if answer is Answer.ASKED else "cancelled",
+        }
 
     async def retry(self, id_: str, *, tenant: str = "default", at: int | None = None) -> Row:
         """Start a dead letter afresh, with all its tries."""
@@ -244,11 +261,16 @@ class Messages:
         now = self._clock.now()
         due = now if at is None else at
         answer, state = await people.retry(
-            self._store, row["task"], due_at=due, expires_at=max(due, now) + micros(self._rules.grace),
+            self._store,
+            row["task"],
+            due_at=due,
+            expires_at=max(due, now) + micros(self._rules.grace),
             reason="retried by hand",
-        )  # fmt: skip
+        )
         if answer is Answer.REFUSED:
-            raise Refused(f"only a failed message can be retried; this one is {_word(state)}", remedy=_SEE.format(id_))
+            raise Refused(
+                f"only a failed message can be retried; this one is {_word(state)}", remedy=_SEE.format(id_)
+            )
         await self._store.hint()
         return await self.show(id_, tenant=tenant)
 
@@ -257,11 +279,18 @@ class Messages:
         row = await self._find(id_, tenant)
         now = self._clock.now()
         if at > now + FARTHEST:
-            raise Invalid(f"{iso(at)} is more than ten years ahead", field="at", remedy="give an earlier time")
-        expires = max(at, now) + max(0, (row["expires_at"] or 0) - max(row["scheduled_at"], row["accepted_at"]))
+            raise Invalid(
+                f"{iso(at)} is more than ten years ahead", field="at", remedy="give an earlier time"
+            )
+        expires = max(at, now) + max(
+            0, (row["expires_at"] or 0) - max(row["scheduled_at"], row["accepted_at"])
+        )
         answer, state = await people.reschedule(self._store, row["task"], due_at=at, expires_at=expires)
         if answer is Answer.REFUSED:
-            raise Refused(f"only a pending message can be rescheduled; this one is {_word(state)}", remedy=_SEE.format(id_))
+            raise Refused(
+                f"only a pending message can be rescheduled; this one is {_word(state)}",
+                remedy=_SEE.format(id_),
+            )
         if at <= now + SECOND:
             await self._store.hint()
         return await self.show(id_, tenant=tenant)
@@ -270,7 +299,10 @@ class Messages:
         """Give a dead letter up."""
         row = await self._find(id_, tenant)
         if row["state"] != "failed":
-            raise Refused(f"only a dead letter can be discarded; this one is {_word(row['state'])}", remedy=_SEE.format(id_))
+            raise Refused(
+                f"only a dead letter can be discarded; this one is {_word(row['state'])}",
+                remedy=_SEE.format(id_),
+            )
         return await self.cancel(id_, tenant=tenant, reason="discarded by hand")
 
 
@@ -287,7 +319,9 @@ def _kernel_state(state: str | None) -> str | None:
     if state is None:
         return None
     if state not in _STATES:
-        raise Invalid(f"there is no state {state!r}", field="state", remedy=f"use one of: {', '.join(_STATES)}")
+        raise Invalid(
+            f"there is no state {state!r}", field="state", remedy=f"use one of: {', '.join(_STATES)}"
+        )
     return "done" if state == "sent" else state
 
 
@@ -312,27 +346,34 @@ def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
         raise Invalid("the recipient is empty", field="to", remedy="say who should get it")
     if len(draft.to) > LONGEST_RECIPIENT or not draft.to.isprintable():
         raise Invalid(
-            "the recipient is too long or has control characters", field="to",
+            "the recipient is too long or has control characters",
+            field="to",
             remedy=f"use at most {LONGEST_RECIPIENT} printable characters",
-        )  # fmt: skip
+        )
     if not draft.text and not draft.data:
         raise Invalid("the message is empty", field="text", remedy="give a text, or data")
     if len(encoded) > max_body and len(encoded.encode()) > max_body:
         raise TooLarge(
-            f"the message has {len(encoded.encode()):,} bytes", field="text",
+            f"the message has {len(encoded.encode()):,} bytes",
+            field="text",
             remedy=f"at most {max_body:,} are accepted (setting max_body)",
-        )  # fmt: skip
+        )
     if not 0 <= draft.priority <= 9:
         raise Invalid(f"priority is {draft.priority}", field="priority", remedy="use 0 (first) to 9 (last)")
     if draft.max_tries is not None and not 1 <= draft.max_tries <= 1000:
         raise Invalid(f"max_tries is {draft.max_tries}", field="max_tries", remedy="use 1 to 1000")
-    if draft.order_key is not None and not (0 < len(draft.order_key) <= LONGEST_KEY and draft.order_key.isprintable()):
+    if draft.order_key is not None and not (
+        0 < len(draft.order_key) <= LONGEST_KEY and draft.order_key.isprintable()
+    ):
         raise Invalid(
-            "order_key is empty, too long or has control characters", field="order_key",
+            "order_key is empty, too long or has control characters",
+            field="order_key",
             remedy=f"use 1 to {LONGEST_KEY} printable characters",
-        )  # fmt: skip
+        )
     if draft.at is not None and draft.at > now + FARTHEST:
-        raise Invalid(f"{iso(draft.at)} is more than ten years ahead", field="at", remedy="give an earlier time")
+        raise Invalid(
+            f"{iso(draft.at)} is more than ten years ahead", field="at", remedy="give an earlier time"
+        )
 
 
 def _said(draft: Draft | TidingsError) -> object:
@@ -348,9 +389,10 @@ def _replay(earlier: Row, once: Once) -> Accepted:
 def _same(earlier: Row, once: Once) -> Any:
     if earlier["digest"] != once.digest:
         raise Invalid(
-            f"the key {once.key!r} was used before with another body", field="Idempotency-Key",
+            f"the key {once.key!r} was used before with another body",
+            field="Idempotency-Key",
             remedy="repeat the first body unchanged, or use a new key",
-        )  # fmt: skip
+        )
     return orjson.loads(earlier["answer"])
 
 
@@ -411,5 +453,7 @@ def _place(after: str | None) -> int:
     if after is None:
         return 1 << 62
     if not after.isascii() or not after.isdigit() or len(after) > 18:
-        raise Invalid(f"{after!r} is not a place in a list", field="after", remedy="use the `next` of the page before")
+        raise Invalid(
+            f"{after!r} is not a place in a list", field="after", remedy="use the `next` of the page before"
+        )
     return int(after)

@@ -22,7 +22,9 @@ async def why(store: Store, row: Row, history: list[Row]) -> Why:
     now = (await store.read("now"))[0]["now"]
     ahead = 0
     if row["state"] == "pending" and not row["head"]:
-        counted = await store.read("order_ahead", queue=row["channel"], order_key=row["order_key"], id=row["task"])
+        counted = await store.read(
+            "order_ahead", queue=row["channel"], order_key=row["order_key"], id=row["task"]
+        )
         ahead = counted[0]["ahead"]
     nodes = [node for node in await store.read("node_list") if node["state"] == "live"]
     return explain(row, queues.get(row["channel"]), history, now=now, ahead=ahead, nodes=len(nodes))
@@ -42,14 +44,18 @@ def explain(row: Row, queue: Row | None, history: list[Row], *, now: int, ahead:
         case "cancelled":
             return Why(f"cancelled at {iso(row['changed_at'])}: {last or 'by hand'}")
         case "expired":
-            return Why(f"expired at {iso(row['expires_at'])}: {last or 'its time ran out before it could start'}")
+            return Why(
+                f"expired at {iso(row['expires_at'])}: {last or 'its time ran out before it could start'}"
+            )
     return _waiting(row, queue, last, now=now, ahead=ahead, nodes=nodes)
 
 
 def _at_work(row: Row) -> Why:
     asked = "; it will end as cancelled unless this attempt sends it" if row["cancel_asked"] else ""
     since = row["started_at"] or row["changed_at"]
-    return Why(f"being sent by {row.get('holder') or 'a node'} since {iso(since)} (try {row['tries']}){asked}")
+    return Why(
+        f"being sent by {row.get('holder') or 'a node'} since {iso(since)} (try {row['tries']}){asked}"
+    )
 
 
 def _dead(row: Row, last: str | None) -> Why:
@@ -76,7 +82,10 @@ def _waiting(row: Row, queue: Row | None, last: str | None, *, now: int, ahead: 
     if standing is not None:
         return standing
     if queue is None:
-        return Why(f"no process serves the channel {row['channel']!r}", remedy="add it to the configuration of a node")
+        return Why(
+            f"no process serves the channel {row['channel']!r}",
+            remedy="add it to the configuration of a node",
+        )
     if not nodes:
         return Why("due, but no process is working", remedy="start one: tidings serve")
     return Why("due; it starts as soon as a slot is free")
@@ -93,5 +102,8 @@ def _standing(queue: dict[str, Any], now: int) -> Why | None:
     if queue["opened_at"] is not None:
         return Why(f"the breaker of the channel {name!r} is half open: one probe decides")
     if queue["next_at"] is not None and queue["next_at"] > now:
-        return Why(f"the rate of the channel {name!r} allows the next send at {iso(queue['next_at'])}", queue["next_at"])
+        return Why(
+            f"the rate of the channel {name!r} allows the next send at {iso(queue['next_at'])}",
+            queue["next_at"],
+        )
     return None

@@ -16,7 +16,7 @@ class Candidate(NamedTuple):
 
 
 def choose(near: Sequence[Candidate], rooms: Mapping[str, int], room: int, fair: int) -> list[Candidate]:
-    """At most `room` in all and `rooms` per queue; `fair` of them are the oldest due, whatever their priority."""
+    """At most `room` in all and `rooms` per queue; `fair` of them are simply the oldest due."""
     ordered = sorted(near)
     taken: list[Candidate] = []
     left = dict(rooms)

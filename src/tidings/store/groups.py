@@ -33,7 +33,7 @@ class GroupWriter:
         self._running: asyncio.Task[None] | None = None
 
     async def run(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` in the next group; returns after its commit, or raises what it raised, or that it failed."""
+        """Run `work` in the next group; returns after its commit, or raises what went wrong."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append((work, future))
         if self._running is None:
@@ -72,14 +72,18 @@ class GroupWriter:
         finally:
             self._running = None
 
-    async def _commit(self, group: list[tuple[Callable[[apsw.Connection], Any], Any]]) -> list[tuple[Any, Any]]:
+    async def _commit(
+        self, group: list[tuple[Callable[[apsw.Connection], Any], Any]]
+    ) -> list[tuple[Any, Any]]:
         await self._begin()
         try:
             answers = [self._member(work) for work, _ in group]
             if self._thread is None:
                 self._connection.execute("commit")
             else:
-                await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.execute, "commit")
+                await asyncio.get_running_loop().run_in_executor(
+                    self._thread, self._connection.execute, "commit"
+                )
         except BaseException:
             with contextlib.suppress(apsw.Error):
                 if self._connection.in_transaction:
@@ -120,12 +124,15 @@ def _translate(error: BaseException) -> Exception:
     """The driver's errors as ours."""
     match error:
         case apsw.FullError():
-            return StoreFull("the disk under the database is full", remedy="free space; work resumes by itself")
+            return StoreFull(
+                "the disk under the database is full", remedy="free space; work resumes by itself"
+            )
         case apsw.BusyError() | apsw.LockedError():
             return StoreUnavailable("another process holds the database", remedy="try again in a moment")
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
             return WrongStore(
-                "the database cannot be written", remedy="check the owner, the mode and the mount of its folder"
+                "the database cannot be written",
+                remedy="check the owner, the mode and the mount of its folder",
             )
         case apsw.NotADBError() | apsw.CorruptError():
             return WrongStore("the database file is damaged or not a database", remedy="restore a backup")

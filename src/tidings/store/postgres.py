@@ -22,15 +22,41 @@ from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Row, Rows, Step, T
 from .statements import statements
 
 _CHANNEL = "tidings_wake"
-_TASK_COLUMNS = ("id", "tenant", "queue", "kind", "priority", "due_at", "changed_at", "order_key", "first_due",
-                 "head", "expires_at", "max_tries")  # fmt: skip
+_TASK_COLUMNS = (
+    "id",
+    "tenant",
+    "queue",
+    "kind",
+    "priority",
+    "due_at",
+    "changed_at",
+    "order_key",
+    "first_due",
+    "head",
+    "expires_at",
+    "max_tries",
+)
 # Plans are pinned to index scans and made once: a queue's table is empty in one minute and full in the next,
 # statistics lag behind, and planning the claim costs as much as running it. JIT would cost more still.
-_SESSION = {"jit": "off", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
-            "application_name": "tidings"}  # fmt: skip
-_LOST = (OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError,
-         asyncpg.AdminShutdownError, asyncpg.CrashShutdownError, asyncpg.TooManyConnectionsError,
-         asyncpg.QueryCanceledError, TimeoutError)  # fmt: skip
+_SESSION = {
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "application_name": "tidings",
+}
+_LOST = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.QueryCanceledError,
+    TimeoutError,
+)
 
 
 class PostgresStore:
@@ -59,10 +85,16 @@ class PostgresStore:
         """Connect, read the server's settings back, and check or bring up the schema."""
         with _translated():
             self._pool = await asyncpg.create_pool(
-                self._dsn, min_size=0, init_size=1, max_size=self._size, reset=_no_reset, command_timeout=self._patience,
-                timeout=5, server_settings={**_SESSION, "search_path": self.schema},
+                self._dsn,
+                min_size=0,
+                init_size=1,
+                max_size=self._size,
+                reset=_no_reset,
+                command_timeout=self._patience,
+                timeout=5,
+                server_settings={**_SESSION, "search_path": self.schema},
                 max_inactive_connection_lifetime=300,
-            )  # fmt: skip
+            )
             try:
                 async with self._pool.acquire() as connection:
                     await _refuse_unsafe(connection)
@@ -72,7 +104,9 @@ class PostgresStore:
                 raise
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; a hint that is about to go out still goes."""
+        if self._hinting is not None:
+            await asyncio.wait([self._hinting], timeout=1)
         for task in (self._listening, self._hinting):
             if task is not None:
                 task.cancel()
@@ -153,18 +187,34 @@ class PostgresStore:
             ids = [row[0] for row in taken]
             at = taken[0][1] if taken else 0
             await connection.copy_records_to_table(
-                "tasks", columns=_TASK_COLUMNS, schema_name=self.schema,
+                "tasks",
+                columns=_TASK_COLUMNS,
+                schema_name=self.schema,
                 records=[
-                    (id_, t.tenant, t.queue, t.kind, t.priority, t.due_at, at, t.order_key,
-                     None if t.order_key is None else t.due_at, t.order_key is None, t.expires_at, t.max_tries)
+                    (
+                        id_,
+                        t.tenant,
+                        t.queue,
+                        t.kind,
+                        t.priority,
+                        t.due_at,
+                        at,
+                        t.order_key,
+                        None if t.order_key is None else t.due_at,
+                        t.order_key is None,
+                        t.expires_at,
+                        t.max_tries,
+                    )
                     for id_, t in zip(ids, tasks, strict=True)
                 ],
-            )  # fmt: skip
+            )
             if rows is not None:
                 await connection.copy_records_to_table(
-                    rows.table, columns=("task", *rows.columns), schema_name=self.schema,
+                    rows.table,
+                    columns=("task", *rows.columns),
+                    schema_name=self.schema,
                     records=[(id_, *values) for id_, values in zip(ids, rows.values, strict=True)],
-                )  # fmt: skip
+                )
             await self._pass_turn(connection, keys, demote=True)
             await self._run_all(connection, also)
             if once is not None:
@@ -192,14 +242,21 @@ class PostgresStore:
         statement = self._sql["claim"]
         rows = await connection.fetch(
             statement.sql,
-            *statement.bind({
-                "now": self._time(), "node": node, "room": wish.room, "fair": wish.fair,
-                "queues": list(rooms), "rooms": list(rooms.values()), "probes": list(wish.probes),
-            }),
-        )  # fmt: skip
+            *statement.bind(
+                {
+                    "now": self._time(),
+                    "node": node,
+                    "room": wish.room,
+                    "fair": wish.fair,
+                    "queues": list(rooms),
+                    "rooms": list(rooms.values()),
+                    "probes": list(wish.probes),
+                }
+            ),
+        )
         tasks = [Task(*row[:14]) for row in rows]
         tasks.sort(key=_start_order)
-        if tasks and tasks[0].claim_no < 0 or any(task.claim_no < 0 for task in tasks):
+        if (tasks and tasks[0].claim_no < 0) or any(task.claim_no < 0 for task in tasks):
             return Claimed([t for t in tasks if t.claim_no >= 0], [t for t in tasks if t.claim_no < 0])
         return Claimed(tasks, [])
 
@@ -224,7 +281,9 @@ class PostgresStore:
                 reserved[queue] = iter(instants)
                 await self._run(connection, Step("limit_take", {"queue": queue, "next_at": free}))
         for task in claimed.tasks:
-            tasks.append(task._replace(start_at=next(reserved[task.queue])) if task.queue in reserved else task)
+            tasks.append(
+                task._replace(start_at=next(reserved[task.queue])) if task.queue in reserved else task
+            )
         return Claimed(tasks, claimed.expired)
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
@@ -242,11 +301,15 @@ class PostgresStore:
             statement = self._sql["start"]
             rows = await connection.fetch(
                 statement.sql,
-                *statement.bind({
-                    "now": self._time(), "node": node,
-                    "ids": [task.id for task in tasks], "claims": [task.claim_no for task in tasks],
-                }),
-            )  # fmt: skip
+                *statement.bind(
+                    {
+                        "now": self._time(),
+                        "node": node,
+                        "ids": [task.id for task in tasks],
+                        "claims": [task.claim_no for task in tasks],
+                    }
+                ),
+            )
             return {row[0] for row in rows}
 
     async def settle(
@@ -338,7 +401,7 @@ class PostgresStore:
                 await connection.execute(f"notify {_CHANNEL}")
 
     def on_hint(self, wake: Callable[[], None]) -> None:
-        """Listen on a connection of its own; a lost one is replaced, for polling alone is correct meanwhile."""
+        """Listen on a connection of its own; a lost one is replaced; polling alone is correct meanwhile."""
         self._wake = wake
         if self._listening is None:
             self._listening = asyncio.create_task(self._listen())
@@ -346,7 +409,9 @@ class PostgresStore:
     async def _listen(self) -> None:
         while True:
             with contextlib.suppress(*_LOST, asyncpg.PostgresError):
-                connection = await asyncpg.connect(self._dsn, timeout=5, server_settings={"application_name": "tidings wake"})
+                connection = await asyncpg.connect(
+                    self._dsn, timeout=5, server_settings={"application_name": "tidings wake"}
+                )
                 try:
                     gone = asyncio.Event()
                     connection.add_termination_listener(lambda _c, gone=gone: gone.set())
@@ -371,7 +436,18 @@ class PostgresStore:
                 yield connection
 
 
-_MOVE_ARRAYS = ("ids", "claims", "states", "tries", "dues", "categories", "details", "unknowns", "throttles", "crashes")
+_MOVE_ARRAYS = (
+    "ids",
+    "claims",
+    "states",
+    "tries",
+    "dues",
+    "categories",
+    "details",
+    "unknowns",
+    "throttles",
+    "crashes",
+)
 
 
 def _is_plain(move: Transition) -> bool:
@@ -413,7 +489,9 @@ async def _no_reset(_connection: asyncpg.Connection) -> None:
 async def _refuse_unsafe(connection: asyncpg.Connection) -> None:
     """Durability is decided by the server's settings, so they are read back."""
     if connection.get_server_version().major < 14:
-        raise WrongStore("this PostgreSQL is older than 14", remedy="upgrade the server to PostgreSQL 14 or newer")
+        raise WrongStore(
+            "this PostgreSQL is older than 14", remedy="upgrade the server to PostgreSQL 14 or newer"
+        )
     for name in ("fsync", "full_page_writes", "synchronous_commit"):
         if await connection.fetchval("select current_setting($1)", name) == "off":
             raise WrongStore(
@@ -430,9 +508,13 @@ def _translated() -> Iterator[None]:
     except asyncpg.DiskFullError as error:
         raise StoreFull("the database's disk is full", remedy="free space; work resumes by itself") from error
     except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError) as error:
-        raise WrongStore(f"PostgreSQL refused the connection: {error}", remedy="check the database URL") from error
+        raise WrongStore(
+            f"PostgreSQL refused the connection: {error}", remedy="check the database URL"
+        ) from error
     except asyncpg.ReadOnlySQLTransactionError as error:
-        raise WrongStore("this PostgreSQL is read-only", remedy="point the database URL at the primary") from error
+        raise WrongStore(
+            "this PostgreSQL is read-only", remedy="point the database URL at the primary"
+        ) from error
     except _LOST as error:
         raise StoreUnavailable(
             f"PostgreSQL does not answer ({type(error).__name__}: {error})",

@@ -1,7 +1,7 @@
 """The store on SQLite: one file, one working process, any number that accept and read.
 
-Invariant: WAL with synchronous FULL, and every acknowledgement after its COMMIT. The process that holds the
-file's work lock is the only one that claims; when it dies the kernel frees the lock, and the next one takes over.
+Invariant: WAL with synchronous FULL, and every acknowledgement after its COMMIT. The process that
+holds the file's work lock is the only one that claims; when it dies the lock is free and the next takes over.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class SqliteStore:
                 remedy="choose another place with --database sqlite:///path, or mend its permissions",
             ) from error
         refuse_remote(self.path.parent)
-        if not os.access(self.path.parent, os.W_OK) or (self.path.exists() and not os.access(self.path, os.W_OK)):
+        if not os.access(self.path.parent, os.W_OK) or (
+            self.path.exists() and not os.access(self.path, os.W_OK)
+        ):
             raise WrongStore(
                 f"{self.path} cannot be written",
                 remedy="check the owner, the mode and the mount of its folder, or choose another --database",
@@ -74,21 +76,28 @@ class SqliteStore:
             self._connection.setbusytimeout(0 if not self._inline else 5000)
             self._reader = self._connect()
             self._reader.setbusytimeout(5000)
-            if self.path.stat().st_mode & 0o077:
-                self.path.chmod(0o600)
+            for name in ("", "-wal", "-shm"):  # all hold messages; later ones get the mode of the first
+                file = self.path.with_name(self.path.name + name)
+                if file.exists() and file.stat().st_mode & 0o077:
+                    file.chmod(0o600)
         self._socket = WakeSocket(self.path.with_name(self.path.name + ".wake"))
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path))
         connection.setbusytimeout(5000)
-        for pragma, wanted in (("journal_mode=wal", "wal"), ("synchronous=full", None), ("cache_size=-65536", None),
-                               ("foreign_keys=on", None), ("wal_autocheckpoint=4000", None)):  # fmt: skip
+        for pragma, wanted in (
+            ("journal_mode=wal", "wal"),
+            ("synchronous=full", None),
+            ("cache_size=-65536", None),
+            ("foreign_keys=on", None),
+            ("wal_autocheckpoint=4000", None),
+        ):
             answer = list(connection.execute(f"pragma {pragma}"))
             if wanted is not None and answer[0][0] != wanted:
                 raise WrongStore(f"SQLite refuses {pragma} here", remedy="use a local disk")
         if next(iter(connection.execute("pragma synchronous")))[0] != 2:
             raise WrongStore("SQLite does not keep synchronous=FULL", remedy="use a local disk")
-        connection.create_scalar_function("tidings_now", lambda: self._now(), 0)
+        connection.create_scalar_function("tidings_now", lambda *_: self._now(), 0)
         return connection
 
     async def close(self) -> None:
@@ -122,7 +131,9 @@ class SqliteStore:
         """Run a read statement over many ids."""
         assert self._reader is not None
         with translated():
-            rows: Sequence[Sequence[Any]] = self._reader.execute(self._sql[name].sql, (json.dumps(ids),)).fetchall()
+            rows: Sequence[Sequence[Any]] = self._reader.execute(
+                self._sql[name].sql, (json.dumps(ids),)
+            ).fetchall()
             return rows
 
     async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
@@ -148,7 +159,9 @@ class SqliteStore:
             done.append(self._rows(connection, self._sql[step.name], step.params) if wanted else [])
         return done
 
-    def _rows(self, connection: apsw.Connection, statement: Statement, params: Mapping[str, Any]) -> list[Row]:
+    def _rows(
+        self, connection: apsw.Connection, statement: Statement, params: Mapping[str, Any]
+    ) -> list[Row]:
         cursor = connection.execute(statement.sql, statement.bind({"now": self._now(), **params}))
         try:
             names = [column[0] for column in cursor.get_description()]
@@ -179,17 +192,29 @@ class SqliteStore:
                 if earlier:
                     return Enqueued((), earlier[0])
             now = self._now()
-            last = connection.execute(self._sql["last_id"].sql).fetchall()
-            first = (last[0][0] if last else 0) + 1
+            last: Any = connection.execute(self._sql["last_id"].sql).fetchone()
+            first = 1 if last is None else int(last[0]) + 1
             ids = [TaskId(id_) for id_ in range(first, first + len(tasks))]
             connection.executemany(
                 self._sql["enqueue_one"].sql,
                 [
-                    (id_, t.tenant, t.queue, t.kind, t.priority, t.due_at, now, t.order_key,
-                     None if t.order_key is None else t.due_at, t.order_key is None, t.expires_at, t.max_tries)
+                    (
+                        id_,
+                        t.tenant,
+                        t.queue,
+                        t.kind,
+                        t.priority,
+                        t.due_at,
+                        now,
+                        t.order_key,
+                        None if t.order_key is None else t.due_at,
+                        t.order_key is None,
+                        t.expires_at,
+                        t.max_tries,
+                    )
                     for id_, t in zip(ids, tasks, strict=True)
                 ],
-            )  # fmt: skip
+            )
             if rows is not None:
                 connection.executemany(
                     _insert(rows), [(id_, *values) for id_, values in zip(ids, rows.values, strict=True)]
@@ -213,7 +238,9 @@ class SqliteStore:
             paces = self._held_paces(connection, wish, rooms, now)
             near = self._near(connection, rooms, wish.room, now)
             if len({row[3:6:2] for row in near}) > 1:
-                chosen = choose([Candidate(r[5], r[0], r[1], r[3]) for r in near], rooms, wish.room, wish.fair)
+                chosen = choose(
+                    [Candidate(r[5], r[0], r[1], r[3]) for r in near], rooms, wish.room, wish.fair
+                )
                 taken = {candidate.id for candidate in chosen}
                 near = sorted((r for r in near if r[1] in taken), key=lambda r: (r[5], r[0], r[1]))
             late = [row for row in near if row[12] is not None and row[12] <= now]
@@ -224,15 +251,32 @@ class SqliteStore:
                 [(row[1], "pending", "processing", row[6] + 1, node, None, None, now) for row in due],
             )
             tasks = [
-                Task(r[1], r[2], r[3], r[4], r[5], r[0], r[6] + 1, r[7], r[8] + 1, r[9], bool(r[10]), r[11], r[12], r[13])
+                Task(
+                    r[1],
+                    r[2],
+                    r[3],
+                    r[4],
+                    r[5],
+                    r[0],
+                    r[6] + 1,
+                    r[7],
+                    r[8] + 1,
+                    r[9],
+                    bool(r[10]),
+                    r[11],
+                    r[12],
+                    r[13],
+                )
                 for r in due
-            ]  # fmt: skip
+            ]
             if paces:
                 tasks = self._reserve(connection, paces, tasks, now)
             expired = [
-                Task(r[1], r[2], r[3], r[4], r[5], r[0], r[6], r[7], -1, r[9], bool(r[10]), r[11], r[12], r[13])
+                Task(
+                    r[1], r[2], r[3], r[4], r[5], r[0], r[6], r[7], -1, r[9], bool(r[10]), r[11], r[12], r[13]
+                )
                 for r in late
-            ]  # fmt: skip
+            ]
             return Claimed(tasks, expired)
 
         answer: Claimed = await self._run(work)
@@ -289,7 +333,11 @@ class SqliteStore:
         with translated():
             for row in self._rows(self._reader, self._sql["queue_list"], {}):
                 parked = row["parked_until"] or 0
-                if row["name"] not in queues or row["paused"] or (row["opened_at"] is not None and parked <= now):
+                if (
+                    row["name"] not in queues
+                    or row["paused"]
+                    or (row["opened_at"] is not None and parked <= now)
+                ):
                     continue
                 paced = 0 if row["next_at"] is None else row["next_at"] - 250_000
                 after = -1
@@ -330,7 +378,8 @@ class SqliteStore:
                 self._settle_one(connection, node, move, now) for move in moves
             ]
             connection.executemany(
-                self._sql["tally_add"].sql, [(now, count.queue, count.what, count.n, count.ms) for count in tally]
+                self._sql["tally_add"].sql,
+                [(now, count.queue, count.what, count.n, count.ms) for count in tally],
             )
             self._run_all(connection, also)
             self._pass_turn(connection, keys, demote=False)
@@ -347,7 +396,9 @@ class SqliteStore:
             return None
         before = connection.total_changes()
         connection.execute("savepoint plain")
-        connection.executemany(self._sql["settle_done_one"].sql, [(now, m.id, node, m.claim_no) for m in moves])
+        connection.executemany(
+            self._sql["settle_done_one"].sql, [(now, m.id, node, m.claim_no) for m in moves]
+        )
         if connection.total_changes() - before != len(moves):
             connection.execute("rollback to plain")
             connection.execute("release plain")
@@ -416,4 +467,4 @@ def _insert(rows: Rows) -> str:
     """The one place that composes SQL: names come from the domain's code, never from a caller."""
     columns = ("task", *rows.columns)
     marks = ", ".join("?" * len(columns))
-    return f"insert into {rows.table} ({', '.join(columns)}) values ({marks})"
+    return f"insert into {rows.table} ({', '.join(columns)}) values ({marks})"  # noqa: S608

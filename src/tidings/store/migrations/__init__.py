@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from ...model.errors import WrongStore
 
-_LEDGER = "create table if not exists schema_migrations (number integer primary key, name text not null, checksum text not null)"
+_LEDGER = """create table if not exists schema_migrations
+  (number integer primary key, name text not null, checksum text not null)"""
 _LOCK = 7_316_884_021
 
 
@@ -64,10 +65,9 @@ def missing(dialect: str, applied: dict[int, tuple[str, str]], *, upgrade: bool)
 async def on_postgres(connection: Any, schema: str, *, upgrade: bool) -> list[str]:
     """Bring a PostgreSQL schema up; an empty one is made, an old one only when asked."""
     quoted = '"' + schema.replace('"', '""') + '"'
-    if await connection.fetchval("select to_regclass($1)", f"{quoted}.schema_migrations") is not None:
-        # The usual start: nothing to do, no lock taken.
-        if not missing("postgres", await _applied(connection), upgrade=upgrade):
-            return []
+    known = await connection.fetchval("select to_regclass($1)", f"{quoted}.schema_migrations") is not None
+    if known and not missing("postgres", await _applied(connection), upgrade=upgrade):
+        return []  # the usual start: nothing to do, no lock taken
     async with connection.transaction():
         await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
         await connection.execute(f"create schema if not exists {quoted}")
@@ -77,8 +77,10 @@ async def on_postgres(connection: Any, schema: str, *, upgrade: bool) -> list[st
             await connection.execute(migration.sql)
             await connection.execute(
                 "insert into schema_migrations (number, name, checksum) values ($1, $2, $3)",
-                migration.number, migration.name, migration.checksum,
-            )  # fmt: skip
+                migration.number,
+                migration.name,
+                migration.checksum,
+            )
         if todo:
             await connection.execute("select tidings_history_partitions(tidings_now(), 7)")
     return [migration.name for migration in todo]
@@ -93,7 +95,10 @@ def on_sqlite(connection: Any, *, upgrade: bool) -> list[str]:
     """Bring a SQLite file up, inside the transaction that the caller holds."""
     for _ in connection.execute(_LEDGER):
         pass
-    applied = {row[0]: (row[1], row[2]) for row in connection.execute("select number, name, checksum from schema_migrations")}
+    applied = {
+        row[0]: (row[1], row[2])
+        for row in connection.execute("select number, name, checksum from schema_migrations")
+    }
     todo = missing("sqlite", applied, upgrade=upgrade)
     for migration in todo:
         for _ in connection.execute(migration.sql):

@@ -1,0 +1,84 @@
+"""The pages of one engine, put onto its API."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from jinja2 import Environment, FileSystemLoader
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from .. import __version__
+from ..app import App
+from ..outbound.desk import open_desk
+from . import views, words
+from .live import Live
+
+HERE = Path(__file__).parent
+FOR_EVER = "public, max-age=31536000, immutable"  # addresses change with their content
+
+
+class Pages:
+    """What was added; `close` ends the live streams."""
+
+    def __init__(self, live: Live) -> None:
+        self.close = live.close
+
+
+def add_pages(api: FastAPI, app: App) -> Pages:
+    """Put the pages onto an API, behind its gate."""
+    settings, live = app.settings, Live()
+    desk = open_desk(
+        app.store, app.clock, app.messages, app.channels, app.lanes, grace=settings.grace, lease=settings.lease
+    )
+    phones = any(channel.kind == "sandbox" for channel in app.channels.values())
+    environment = _environment(app)
+    environment.globals["phone_port"] = settings.sandbox_port if phones and settings.sandbox else None
+    views.add_routes(api, desk, environment, live, zone=settings.zone)
+    api.mount("/static", _Files(directory=HERE / "static"), name="static")
+    return Pages(live)
+
+
+def _environment(app: App) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    filters: dict[str, Any] = {
+        "state_word": words.state_word,
+        "tone": words.tone,
+        "moment_of": words.moment_of,
+        "counted": words.counted,
+        "timeline": words.timeline,
+        "full": partial(words.full, zone=app.settings.zone),
+    }
+    environment.filters.update(filters)
+    environment.globals.update(
+        version=__version__,
+        asset=_asset,
+        channels=sorted(app.channels),
+        zone=app.settings.zone.key,
+        needs_key=bool(app.settings.api_keys),
+        tiles=words.TILES,
+    )
+    return environment
+
+
+def _asset(name: str) -> str:
+    """The address of a file, changed whenever the file is."""
+    digest = hashlib.sha256((HERE / "static" / name).read_bytes()).hexdigest()[:10]
+    return f"/static/{name}?v={digest}"
+
+
+class _Files(StaticFiles):
+    """Our own files; a browser may keep them for ever."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        if scope["query_string"] and response.status_code == 200:
+            response.headers["cache-control"] = FOR_EVER
+        return response

@@ -1,0 +1,100 @@
+"""Live pages: fragments of a page, rendered again once a second and sent only where they changed.
+
+However many people look at the first page, it is read once a second, and not at all when nobody looks.
+Losing a stream loses nothing: the page asks again, or falls back to asking for the same fragments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import orjson
+
+from ..kernel.clock import Clock
+from ..model.errors import TidingsError
+
+EVERY = 1.0  # seconds between two looks
+KEEP_ALIVE = 15  # looks without news, after which a sign of life is sent
+LONGEST = 600  # looks of one stream; the browser then connects again
+MOST_STREAMS = 200
+
+Fragments = dict[str, str]  # by the id of the element that they fill
+Render = Callable[[], Awaitable[Fragments]]
+Pause = Callable[[float], Awaitable[bool]]
+
+
+class Live:
+    """All open streams of one process."""
+
+    def __init__(self, pause: Pause | None = None) -> None:
+        self._closing = asyncio.Event()
+        self._pause = pause or self._wait
+        self._open = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more stream may be opened; otherwise the page asks by itself."""
+        return self._open < MOST_STREAMS and not self._closing.is_set()
+
+    def close(self) -> None:
+        """End every stream."""
+        self._closing.set()
+
+    async def stream(self, render: Render) -> AsyncIterator[bytes]:
+        """Server-sent events: everything once, then what changed."""
+        known: Fragments = {}
+        quiet = 0
+        self._open += 1
+        try:
+            yield b"retry: 1000\n\n"
+            for _ in range(LONGEST):
+                fresh = await safely(render)
+                news = {id_: text for id_, text in fresh.items() if known.get(id_) != text}
+                known |= news
+                quiet = 0 if news else quiet + 1
+                if news:
+                    yield b"data: " + orjson.dumps(news) + b"\n\n"
+                elif quiet % KEEP_ALIVE == 0:
+                    yield b": still here\n\n"
+                if await self._pause(EVERY):
+                    return
+        finally:
+            self._open -= 1
+
+    async def _wait(self, seconds: float) -> bool:
+        """Whether the streams are being closed."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class Shared:
+    """Fragments that are the same for everybody, rendered at most once in `EVERY` seconds."""
+
+    def __init__(self, render: Render, clock: Clock) -> None:
+        self._render = render
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._fragments: Fragments = {}
+        self._read_at = float("-inf")
+
+    async def __call__(self) -> Fragments:
+        """What it looked like within the last second."""
+        async with self._lock:
+            if self._clock.monotonic() - self._read_at >= 0.9 * EVERY:
+                self._fragments = await self._render()
+                self._read_at = self._clock.monotonic()
+            return self._fragments
+
+
+async def safely(render: Render) -> Fragments:
+    """Fragments, or what keeps us from having them: a page that is looked at must say so and go on."""
+    try:
+        return {"trouble": "", **await render()}
+    except TidingsError as error:
+        return {"trouble": html.escape(str(error))}

@@ -1,0 +1,121 @@
+"""Words for people: states, moves and numbers as the pages say them. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from ..model import durations
+from ..outbound.overview import MOST
+
+Shown = dict[str, Any]
+
+TONES = {
+    "waiting": "calm",
+    "retrying": "warn",
+    "sending": "busy",
+    "sent": "good",
+    "failed": "bad",
+    "held": "warn",
+    "cancelled": "still",
+    "expired": "still",
+}
+TILES = (
+    ("waiting", "for their time or turn", "pending"),
+    ("due", "could start now", "pending"),
+    ("processing", "being sent", "processing"),
+    ("sent", "in the last 15 min", "sent"),
+    ("failed", "need a decision", "failed"),
+    ("held", "perhaps sent, need a decision", "failed"),
+)
+
+
+class Moment(NamedTuple):
+    """One line of a message's timeline."""
+
+    title: str
+    tone: str
+    at: str | None
+    detail: str | None = None
+    note: str | None = None
+
+
+def state_word(message: Shown) -> str:
+    """The state as a person would say it: a failure in doubt is held, a waiting one that was tried is retrying."""
+    match message["state"]:
+        case "pending":
+            return "retrying" if message["tries"] else "waiting"
+        case "processing":
+            return "sending"
+        case "failed" if message["unknown"]:
+            return "held"
+        case state:
+            return str(state)
+
+
+def tone(message: Shown) -> str:
+    """The colour of a state."""
+    return TONES[state_word(message)]
+
+
+def moment_of(message: Shown) -> str | None:
+    """The time that matters most in a list: the next attempt, or when it ended."""
+    at = message["next_attempt_at"] if message["state"] == "pending" else message["changed_at"]
+    return str(at) if at is not None else None
+
+
+def counted(number: int) -> str:
+    """A number that was counted up to a bound only."""
+    return f"{MOST:,}+" if number >= MOST else f"{number:,}"
+
+
+def full(at: str | None, zone: ZoneInfo) -> str:
+    """A time in full, in the configured zone."""
+    return "" if at is None else f"{datetime.fromisoformat(at).astimezone(zone):%a %d %b %Y %H:%M:%S %Z}"
+
+
+def timeline(message: Shown) -> list[Moment]:
+    """All that happened to a message, oldest first, and what comes next."""
+    told = [Moment("Accepted", "still", message["accepted_at"], note=_asked_for(message))]
+    begun: str | None = None
+    for entry in message["history"]:
+        told.append(_move(entry, begun))
+        begun = entry["at"] if entry["to"] == "processing" else None
+    if message["state"] == "pending":
+        title = "Next attempt" if message["tries"] else "First attempt"
+        told.append(Moment(title, "next", message["next_attempt_at"]))
+    return told
+
+
+def _asked_for(message: Shown) -> str | None:
+    return "for later" if message["scheduled_at"] > message["accepted_at"] else None
+
+
+def _move(entry: Shown, begun: str | None) -> Moment:
+    at, detail, attempt = entry["at"], entry["detail"], entry["try"]
+    category = f"{entry['category']} error" if entry["category"] else None
+    note = " · ".join(part for part in (category, _took(begun, at)) if part) or None
+    match entry["from"], entry["to"]:
+        case _, "processing":
+            return Moment(f"Attempt {attempt} began", "busy", at, detail, f"on node {entry['node']}")
+        case _, "sent":
+            return Moment("Sent", "good", at, detail, note)
+        case "processing", "pending":
+            title = f"Attempt {attempt} did not work" if category else "Put back"
+            return Moment(title, "warn", at, detail, note)
+        case "processing", "failed":
+            return Moment("Failed for good" if category else "Held: nobody knows whether it was sent", "bad", at, detail, note)
+        case "failed", "pending":
+            return Moment("Started afresh", "calm", at, detail)
+        case origin, to if origin == to:
+            return Moment("News about it", "still", at, detail, note)
+        case _, to:
+            return Moment(str(to).capitalize(), "still", at, detail, note)
+
+
+def _took(begun: str | None, ended: str) -> str | None:
+    if begun is None:
+        return None
+    took = datetime.fromisoformat(ended) - datetime.fromisoformat(begun)
+    return f"took {durations.spell(max(took, timedelta(0)))}"

@@ -1,0 +1,574 @@
+"""What the runner promises, in virtual time, on both databases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tidings.kernel.clock import ManualClock
+from tidings.kernel.retry import POLICIES
+from tidings.kernel.runner import Stepped
+from tidings.model.errors import Refused
+from tidings.model.message import Message
+from tidings.model.outcome import Defer, Done, Outcome, Reject, Retry, Unknown
+from tidings.model.task import Category, OnUnknown
+from tidings.model.time import DAY, MINUTE, SECOND
+from tidings.observability.events import ClaimLost, TasksExpired
+from tidings.store.port import Step, Store
+
+from .world import World
+
+
+def flaky(times: int, outcome: Outcome) -> object:
+    """A script that gives `outcome` so many times, then succeeds."""
+    left = [times]
+
+    def script(_message: Message) -> Outcome:
+        left[0] -= 1
+        return outcome if left[0] >= 0 else Done("ok")
+
+    return script
+
+
+BUSY = Retry(Category.TEMPORARY, "busy")
+
+
+async def test_a_message_is_sent_once_and_has_its_whole_history(store: Store, clock: ManualClock) -> None:
+    """From accepted to sent, each move readable (A7), the first try at once (A3)."""
+    world = await World(store, clock, lambda _m: Done("r-1")).open()
+    id_ = await world.send()
+
+    assert await world.step() == Stepped(1, 0, 1)
+    assert await world.step(seconds=3600) == Stepped(0, 0, 0)
+
+    shown = await world.show(id_)
+    assert world.channel.ids == [id_]
+    assert ("sent", 1, "r-1") == (shown["state"], shown["tries"], shown["receipt"])
+    assert [("pending", "processing"), ("processing", "sent")] == [
+        (line["from"], line["to"]) for line in shown["history"]
+    ]
+
+
+async def test_a_failed_try_is_repeated_after_its_delay_and_not_before(store: Store, clock: ManualClock) -> None:
+    """Delay 5 min × attempts² ± 15 %, six tries in all, then a dead letter with every reason (A3, B7)."""
+    world = await World(store, clock, lambda _m: BUSY).open()
+    id_ = await world.send(expires_at=clock.now() + 30 * DAY)
+    for attempt in range(1, 6):
+        assert 1 == (await world.step()).claimed
+        low, high = 300 * attempt**2 * 0.85, 300 * attempt**2 * 1.15
+        assert 0 == (await world.step(seconds=low - 1)).claimed
+        clock.advance(high - low + 2)
+        # the breaker of the only channel may have opened meanwhile: a probe goes out all the same
+    assert 1 == (await world.step()).claimed
+
+    shown = await world.show(id_)
+    assert ("failed", 6, "temporary", "busy") == (
+        shown["state"],
+        shown["tries"],
+        shown["category"],
+        shown["error"],
+    )
+    assert 6 == sum(line["to"] == "processing" for line in shown["history"])
+
+
+@pytest.mark.parametrize("category", [Category.PERMANENT, Category.VALIDATION])
+async def test_what_cannot_work_is_not_tried_again(
+    store: Store, clock: ManualClock, category: Category
+) -> None:
+    """Permanent and validation errors fail for good at once (A4)."""
+    world = await World(store, clock, lambda _m: Reject(category, "no such person")).open()
+    id_ = await world.send()
+    await world.step()
+
+    assert "failed" == (await world.show(id_))["state"]
+    assert 0 == (await world.step(seconds=86_400)).claimed
+
+
+async def test_throttling_waits_as_long_as_the_platform_says_and_spends_no_try(
+    store: Store, clock: ManualClock
+) -> None:
+    """Retry-After wins; the throttles have a counter of their own (A4)."""
+    wait = Retry(Category.THROTTLING, "429", timedelta(seconds=77))
+    world = await World(store, clock, flaky(3, wait)).open()  # type: ignore[arg-type]
+    id_ = await world.send()
+    for _ in range(3):
+        assert 1 == (await world.step()).claimed
+        assert 0 == (await world.step(seconds=76.9)).claimed
+        clock.advance(0.1)
+    await world.step()
+
+    shown = await world.show(id_)
+    assert ("sent", 1) == (shown["state"], shown["tries"])
+
+
+async def test_a_message_has_its_own_number_of_tries(store: Store, clock: ManualClock) -> None:
+    """`max_tries` counts the first one (B6)."""
+    world = await World(store, clock, lambda _m: BUSY).open()
+    id_ = await world.send(max_tries=2)
+    await world.step()
+    await world.step(seconds=400)
+
+    assert ("failed", 2) == ((shown := await world.show(id_))["state"], shown["tries"])
+
+
+class TestExpiry:
+    """Expiry is judged at claim and when a retry would fall after it (B8, rule 8)."""
+
+    async def test_what_came_due_while_nothing_ran_is_sent_within_its_grace(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """Catch-up: 23 hours late is still sent."""
+        world = await World(store, clock).open()
+        await world.send()
+        assert 1 == (await world.step(seconds=23 * 3600)).claimed
+
+    async def test_older_than_its_grace_it_expires_with_an_event(self, store: Store, clock: ManualClock) -> None:
+        """25 hours late is not sent any more, and that is said."""
+        world = await World(store, clock).open()
+        id_ = await world.send()
+
+        assert await world.step(seconds=25 * 3600) == Stepped(0, 1, 0)
+        assert "expired" == (await world.show(id_))["state"]
+        assert [TasksExpired(1)] == world.told(TasksExpired)
+        assert world.channel.sent == []
+
+    async def test_a_time_in_the_past_given_on_purpose_is_still_sent(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """The grace counts from the later of due and accepted (B2, B8)."""
+        world = await World(store, clock).open()
+        await world.send(at=clock.now() - 3 * DAY)
+        assert 1 == (await world.step()).claimed
+
+    async def test_a_retry_that_would_come_too_late_is_not_made(self, store: Store, clock: ManualClock) -> None:
+        """It waits for its expiry instead, and `why` says so."""
+        world = await World(store, clock, lambda _m: BUSY).open()
+        id_ = await world.send(expires_at=clock.now() + MINUTE)
+        await world.step()
+        assert "no further try fits" in (await world.why(id_)).answer
+
+        assert await world.step(seconds=61) == Stepped(0, 1, 0)
+        assert "expired" == (await world.show(id_))["state"]
+        assert 1 == len(world.channel.sent)
+
+    async def test_the_sweeper_expires_behind_a_paused_channel(self, store: Store, clock: ManualClock) -> None:
+        """Nothing is claimed there, so somebody looks every five minutes."""
+        world = await World(store, clock).open()
+        id_ = await world.send()
+        await store.write([Step("queue_pause", {"name": "main", "reason": "by hand"})])
+        clock.advance(hours=25)
+
+        assert 1 == await world.worker.sweeper.step()
+        assert 0 == await world.worker.sweeper.step()
+        assert "expired" == (await world.show(id_))["state"]
+
+
+class TestBreaker:
+    """The circuit breaker parks a channel and costs nobody an attempt (A5)."""
+
+    async def test_five_failures_open_it_and_one_probe_closes_it(self, store: Store, clock: ManualClock) -> None:
+        """While it is open nothing starts; the others keep their tries."""
+        well = [False]
+        world = await World(store, clock, lambda _m: Done() if well[0] else BUSY).open()
+        ids = [await world.send(f"r{i}") for i in range(8)]
+        world.worker = world.node(slots=5)
+        await world.worker.node.join()
+        assert 5 == (await world.step()).claimed
+        assert 0 == (await world.step(seconds=59)).claimed
+        assert "breaker open" in (await world.why(ids[7])).answer
+
+        assert 1 == (await world.step(seconds=1)).claimed, "one probe"
+        assert 0 == (await world.step(seconds=59)).claimed, "it failed: open again"
+        well[0] = True
+        assert 1 == (await world.step(seconds=2)).claimed
+        assert 2 == (await world.step()).claimed, "closed: the rest follows"
+        assert 0 == (await world.messages.find(ids[7]))["throttles"]
+        assert 1 == (await world.show(ids[7]))["tries"]
+
+    async def test_a_broken_channel_never_delays_another(self, store: Store, clock: ManualClock) -> None:
+        """Each has its own breaker."""
+        world = await World(store, clock, channels=("main", "other")).open()
+        world.channels["main"].script = lambda _m: BUSY
+        for i in range(8):
+            await world.send(f"r{i}")
+        await world.step()
+        good = await world.send(channel="other")
+        await world.step()
+        assert "sent" == (await world.show(good))["state"]
+
+    async def test_permanent_errors_do_not_open_it(self, store: Store, clock: ManualClock) -> None:
+        """Only temporary and system failures count."""
+        world = await World(store, clock, lambda _m: Reject(Category.PERMANENT, "gone")).open()
+        for i in range(9):
+            await world.send(f"r{i}")
+        assert 9 == (await world.step()).claimed
+        await world.send()
+        assert 1 == (await world.step()).claimed
+
+
+class TestWholeChannel:
+    """News about the account and not about the message (A4, rule 13)."""
+
+    async def test_a_bad_credential_pauses_the_channel_and_leaves_its_work_pending(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """No attempt is spent; resuming sends everything."""
+        well = [False]
+        bad = Reject(Category.PERMANENT, "token revoked", whole_channel=True)
+        world = await World(store, clock, lambda _m: Done() if well[0] else bad).open()
+        ids = [await world.send(f"r{i}") for i in range(3)]
+        await world.step()
+        assert {"pending"} == {(await world.show(id_))["state"] for id_ in ids}
+        assert 0 == (await world.step(seconds=3600)).claimed
+        assert "paused: token revoked" in (await world.why(ids[0])).answer
+
+        well[0] = True
+        await store.write([Step("queue_resume", {"name": "main"})])
+        assert 3 == (await world.step()).claimed
+        assert [1, 1, 1] == [(await world.show(id_))["tries"] for id_ in ids]
+
+    async def test_a_429_for_the_account_parks_the_channel_for_every_node(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """The wait is on the channel's row, and no task is rewritten."""
+        slow = Retry(Category.THROTTLING, "429", timedelta(seconds=30), whole_channel=True)
+        world = await World(store, clock, flaky(1, slow), slots=1).open()  # type: ignore[arg-type]
+        ids = [await world.send(f"r{i}") for i in range(3)]
+        await world.step()
+        assert 0 == (await world.step(seconds=29.9)).claimed
+        assert clock.now() + SECOND // 10 == (await world.why(ids[2])).until
+        assert 1 == (await world.step(seconds=0.1)).claimed
+
+
+class TestUnknown:
+    """Sent but not answered: a policy per channel, counted and never silent (rules 6 and 7)."""
+
+    async def test_resend_sends_the_same_id_again_and_flags_it(self, store: Store, clock: ManualClock) -> None:
+        """The receiver removes duplicates by the id; we say that there may be one."""
+        world = await World(store, clock, flaky(1, Unknown("time-out"))).open()  # type: ignore[arg-type]
+        id_ = await world.send()
+        await world.step()
+        await world.step(seconds=400)
+
+        shown = await world.show(id_)
+        assert world.channel.ids == [id_, id_]
+        assert ("sent", True) == (shown["state"], shown["unknown"])
+        assert "may have it twice" in (await world.why(id_)).answer
+
+    async def test_hold_sends_nothing_again_and_waits_for_a_person(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """A dead letter of its own class."""
+        world = await World(store, clock, lambda _m: Unknown("time-out"), on_unknown=OnUnknown.HOLD).open()
+        id_ = await world.send()
+        await world.step()
+        assert 0 == (await world.step(seconds=80_000)).claimed
+
+        shown = await world.show(id_)
+        assert ("failed", True, None) == (shown["state"], shown["unknown"], shown["category"])
+        assert "nobody can say" in (await world.why(id_)).answer
+
+    async def test_ask_looks_it_up_before_it_sends_again(self, store: Store, clock: ManualClock) -> None:
+        """Found: done without a second copy. Not found: sent again."""
+        world = await World(store, clock, flaky(1, Unknown("time-out")), on_unknown=OnUnknown.ASK).open()  # type: ignore[arg-type]
+        world.channel.answers = lambda _m: Done("found it")
+        id_ = await world.send()
+        await world.step()
+        await world.step(seconds=6)
+
+        assert world.channel.ids == [id_]
+        assert "found it" == (await world.show(id_))["receipt"]
+
+
+class TestDeadNodes:
+    """What a dead node left behind (B5, rules 5, 6 and 9)."""
+
+    async def claimed_by_a_dead_node(
+        self, world: World, *, started: bool, to: tuple[str, ...] = ("ada",)
+    ) -> list[str]:
+        """Messages in the hands of a node that then vanishes without a word."""
+        ids = [await world.send(person) for person in to]
+        dead = world.node()
+        await dead.node.join()
+        from tidings.store.port import Wish
+
+        tasks = (await world.store.claim(dead.node.id, Wish({"main": 10}, 10))).tasks
+        if started:
+            await world.store.start(dead.node.id, tasks)
+        return ids
+
+    async def reap(self, world: World, *, seconds: float) -> None:
+        """A second of the reaper's life, again and again, with the survivor's own beat."""
+        for _ in range(round(seconds)):
+            world.clock.advance(1)
+            await world.worker.node.beat()
+            await world.worker.reaper.step()
+
+    async def test_what_had_not_started_goes_back_free_of_charge(self, store: Store, clock: ManualClock) -> None:
+        """Within 15 seconds, and without an attempt spent."""
+        world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
+        ids = await self.claimed_by_a_dead_node(world, started=False)
+        await self.reap(world, seconds=12)
+        await world.step()
+
+        shown = await world.show(ids[0])
+        assert ("sent", 1, False) == (shown["state"], shown["tries"], shown["unknown"])
+
+    async def test_what_had_started_is_held_after_its_deadline(self, store: Store, clock: ManualClock) -> None:
+        """Under `hold` nothing is sent twice; it becomes a dead letter in doubt."""
+        world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
+        ids = await self.claimed_by_a_dead_node(world, started=True)
+        await self.reap(world, seconds=13)
+        await world.step()
+
+        assert ("failed", True) == ((shown := await world.show(ids[0]))["state"], shown["unknown"])
+        assert world.channel.sent == []
+
+    async def test_under_resend_it_is_sent_again_and_flagged(self, store: Store, clock: ManualClock) -> None:
+        """It may have left; the recipient removes duplicates by its id."""
+        world = await World(store, clock).open()
+        ids = await self.claimed_by_a_dead_node(world, started=False)
+        await self.reap(world, seconds=12)
+        await world.step()
+        assert ("sent", True) == ((shown := await world.show(ids[0]))["state"], shown["unknown"])
+
+    async def test_a_late_result_is_fenced_and_counts_as_evidence(self, store: Store, clock: ManualClock) -> None:
+        """The node was only slow: its 'sent' settles the waiting message, and it is not sent again (A6, F9)."""
+        world = await World(store, clock).open()
+        slow = world.node()
+        await slow.node.join()
+        id_ = await world.send()
+        other: list[object] = []
+
+        def meanwhile(_message: Message) -> Outcome:
+            return Done("late")
+
+        world.channel.script = meanwhile
+        claimed, _ = await slow.runner._fetch()
+        assert 1 == claimed
+        while slow.runner._attempts:
+            import asyncio
+
+            await asyncio.wait([attempt.running for attempt in slow.runner._attempts.values()])
+        if store.sole_worker:
+            pytest.skip("one working process: nobody else can reap while it lives")
+        await self.reap(world, seconds=12)
+        assert "pending" == (await world.show(id_))["state"]
+
+        await slow.runner._settle_some()
+
+        assert "sent" == (await world.show(id_))["state"]
+        assert 1 == len(world.told(ClaimLost))
+        assert 0 == (await world.step()).claimed
+        assert not other
+
+    async def test_a_poison_message_is_tried_alone_and_then_set_aside(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """After three deaths with nobody else in hand; its neighbours are delivered (F31)."""
+        world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
+        ids = await self.claimed_by_a_dead_node(world, started=False, to=("poison", "ada", "bob"))
+        await self.reap(world, seconds=12)
+        for _ in range(6):
+            if "failed" == (await world.show(ids[0]))["state"]:
+                break
+            victim = world.node(slots=1)
+            await victim.node.join()
+            from tidings.store.port import Wish
+
+            taken = (await world.store.claim(victim.node.id, Wish({"main": 1}, 1))).tasks
+            assert len(taken) == 1
+            await self.reap(world, seconds=12)
+
+        shown = await world.show(ids[0])
+        assert ("failed", "system") == (shown["state"], shown["category"])
+        assert "took its node down" in shown["error"]
+        for _ in range(4):
+            await world.step(seconds=1)
+        assert ["sent", "sent"] == [(await world.show(id_))["state"] for id_ in ids[1:]]
+
+    async def test_a_node_given_up_by_others_learns_it_at_its_next_beat(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """Zero rows back: a new incarnation begins."""
+        world = await World(store, clock).open()
+        other = world.node()
+        await other.node.join()
+        await self.reap(world, seconds=12)
+        assert not await other.node.beat()
+
+    async def test_a_failed_read_starts_the_lease_anew(self, store: Store, clock: ManualClock) -> None:
+        """After an outage of the database everyone reports first (rule 9)."""
+        if store.sole_worker:
+            pytest.skip("liveness is the file lock")
+        world = await World(store, clock).open()
+        other = world.node()
+        await other.node.join()
+        await self.reap(world, seconds=9)
+        world.worker.reaper.forget()
+        await self.reap(world, seconds=9)
+        assert await other.node.beat()
+
+
+class TestPeople:
+    """What a person may do, and what is refused (A6, B7)."""
+
+    async def test_cancel_before_the_claim_means_never_sent(self, store: Store, clock: ManualClock) -> None:
+        """F35: before intent, never sent."""
+        world = await World(store, clock).open()
+        id_ = await world.send()
+        assert "cancelled" == (await world.messages.cancel(id_))["state"]
+        assert 0 == (await world.step()).claimed
+        last = (await world.show(id_))["history"][-1]
+        assert ("pending", "cancelled") == (last["from"], last["to"])
+
+    async def test_cancel_after_it_was_sent_says_too_late(self, store: Store, clock: ManualClock) -> None:
+        """F35: after, 'too late' is said."""
+        world = await World(store, clock).open()
+        id_ = await world.send()
+        await world.step()
+        with pytest.raises(Refused, match="too late: it was sent"):
+            await world.messages.cancel(id_)
+
+    async def test_a_dead_letter_is_retried_with_all_its_tries(self, store: Store, clock: ManualClock) -> None:
+        """And its earlier reasons stay readable."""
+        world = await World(store, clock, flaky(1, Reject(Category.PERMANENT, "blocked"))).open()  # type: ignore[arg-type]
+        id_ = await world.send()
+        await world.step()
+        await world.messages.retry(id_)
+        await world.step()
+
+        shown = await world.show(id_)
+        assert ("sent", 1) == (shown["state"], shown["tries"])
+        assert "blocked" in [line["detail"] for line in shown["history"]]
+
+    async def test_a_dead_letter_is_discarded(self, store: Store, clock: ManualClock) -> None:
+        """It stays readable as cancelled."""
+        world = await World(store, clock, lambda _m: Reject(Category.PERMANENT, "blocked")).open()
+        id_ = await world.send()
+        await world.step()
+        assert "cancelled" == (await world.messages.discard(id_))["state"]
+        with pytest.raises(Refused, match="only a failed message can be retried"):
+            await world.messages.retry(id_)
+
+    async def test_rescheduling_moves_the_due_time_and_its_expiry(self, store: Store, clock: ManualClock) -> None:
+        """Forwards and backwards."""
+        world = await World(store, clock).open()
+        id_ = await world.send(at=clock.now() + 60 * SECOND)
+        await world.messages.reschedule(id_, clock.now() + 2 * DAY)
+        assert 0 == (await world.step(seconds=61)).claimed
+        await world.messages.reschedule(id_, clock.now())
+        assert 1 == (await world.step()).claimed
+
+    async def test_a_cancelled_head_passes_its_turn_on(self, store: Store, clock: ManualClock) -> None:
+        """The next of its order key can be claimed at once."""
+        world = await World(store, clock).open()
+        first = await world.send(order_key="k", at=clock.now() + 60 * SECOND)
+        second = await world.send(order_key="k", at=clock.now() + 61 * SECOND)
+        assert "waits for 1 earlier" in (await world.why(second)).answer
+        await world.messages.cancel(first)
+        await world.step(seconds=61)
+        assert world.channel.ids == [second]
+
+
+async def test_order_is_kept_over_retries(store: Store, clock: ManualClock) -> None:
+    """A retrying head holds its key; other keys and messages without one flow on (rule 14)."""
+    world = await World(store, clock, policy=POLICIES["personal"]).open()
+    failing = [True]
+    world.channel.script = lambda m: BUSY if m.text == "a1" and failing[0] else Done()
+    for text, key in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("free", None), ("a3", "a")):
+        await world.send(text=text, order_key=key)
+    await world.step()
+    await world.step()
+    assert ["a1", "b1", "free"] == sorted(m.text for m in world.channel.sent)
+    failing[0] = False
+    for _ in range(3):
+        await world.step(seconds=31)
+    assert ["a1", "a2", "a3"] == [m.text for m in world.channel.sent if m.text.startswith("a")][1:]
+
+
+async def test_an_expired_head_passes_its_turn_on(store: Store, clock: ManualClock) -> None:
+    """Nothing waits behind what will never be sent."""
+    world = await World(store, clock).open()
+    await world.send(text="a1", order_key="a", expires_at=clock.now() + SECOND)
+    await world.send(text="a2", order_key="a")
+    await world.step(seconds=2)
+    await world.step()
+    assert ["a2"] == [m.text for m in world.channel.sent]
+
+
+async def test_a_recipient_is_paced_from_start_to_start(store: Store, clock: ManualClock) -> None:
+    """Too early is a deferral and costs no attempt (rule 15)."""
+    world = await World(store, clock, per_recipient=timedelta(seconds=5)).open()
+    ids = [await world.send("ada"), await world.send("ada"), await world.send("bob")]
+    await world.step()
+    assert 2 == len(world.channel.sent)
+    await world.step(seconds=4.9)
+    assert 2 == len(world.channel.sent)
+    await world.step(seconds=0.1)
+    assert 3 == len(world.channel.sent)
+    assert [1, 1, 1] == [(await world.show(id_))["tries"] for id_ in ids]
+
+
+async def test_a_deferral_costs_no_attempt(store: Store, clock: ManualClock) -> None:
+    """It waits until the instant it named."""
+    at = clock.now() + 30 * SECOND
+    world = await World(store, clock, flaky(1, Defer(at, "quiet hours"))).open()  # type: ignore[arg-type]
+    id_ = await world.send()
+    await world.step()
+    assert "quiet hours" in (await world.show(id_))["error"]
+    await world.step(seconds=30)
+    assert ("sent", 1) == ((shown := await world.show(id_))["state"], shown["tries"])
+
+
+async def test_a_handler_that_raises_is_a_system_error(store: Store, clock: ManualClock) -> None:
+    """Its message is retried and does not vanish."""
+    world = await World(store, clock).open()
+
+    def broken(_message: Message) -> Outcome:
+        raise RuntimeError("bug in a channel")
+
+    world.channel.script = broken
+    id_ = await world.send()
+    await world.step()
+    shown = await world.show(id_)
+    assert ("pending", "system") == (shown["state"], shown["category"])
+    assert "bug in a channel" in shown["error"]
+
+
+async def test_the_pruner_forgets_what_is_old_and_keeps_dead_letters(store: Store, clock: ManualClock) -> None:
+    """Done tasks go after their time with their contents; failed ones wait for a person."""
+    world = await World(store, clock).open()
+    sent = await world.send()
+    world.channel.script = lambda _m: Done()
+    await world.step()
+    world.channel.script = lambda _m: Reject(Category.PERMANENT, "no")
+    dead = await world.send()
+    await world.step()
+    clock.advance(hours=24 * 91)
+    young = await world.send()
+
+    assert 1 == (await world.worker.pruner.step()).tasks
+
+    page = await world.messages.page()
+    assert {dead, young} == {item["id"] for item in page.items}
+    assert sent not in {item["id"] for item in page.items}
+
+
+async def test_lists_page_through_everything_once(store: Store, clock: ManualClock) -> None:
+    """Newest first, by cursor, with filters (E9)."""
+    world = await World(store, clock, slots=100).open()
+    ids = [await world.send("ada" if i % 2 else "bob") for i in range(25)]
+    await world.step()
+    seen: list[str] = []
+    after: str | None = None
+    while True:
+        page = await world.messages.page(state="sent", limit=10, after=after)
+        seen += [item["id"] for item in page.items]
+        after = page.next
+        if after is None:
+            break
+    assert seen == ids[::-1]
+    assert 12 == len((await world.messages.page(to="ada", limit=100)).items)
+    assert [] == (await world.messages.page(state="failed")).items
