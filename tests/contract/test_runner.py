@@ -44,32 +44,35 @@ async def test_a_message_is_sent_once_and_has_its_whole_history(store: Store, cl
 
     shown = await world.show(id_)
     assert world.channel.ids == [id_]
-    assert ("sent", 1, "r-1") == (shown["state"], shown["tries"], shown["receipt"])
-    assert [("pending", "processing"), ("processing", "sent")] == [
-        (line["from"], line["to"]) for line in shown["history"]
+    assert (shown["state"], shown["tries"], shown["receipt"]) == ("sent", 1, "r-1")
+    assert [(line["from"], line["to"]) for line in shown["history"]] == [
+        ("pending", "processing"),
+        ("processing", "sent"),
     ]
 
 
-async def test_a_failed_try_is_repeated_after_its_delay_and_not_before(store: Store, clock: ManualClock) -> None:
+async def test_a_failed_try_is_repeated_after_its_delay_and_not_before(
+    store: Store, clock: ManualClock
+) -> None:
     """Delay 5 min × attempts² ± 15 %, six tries in all, then a dead letter with every reason (A3, B7)."""
     world = await World(store, clock, lambda _m: BUSY).open()
     id_ = await world.send(expires_at=clock.now() + 30 * DAY)
     for attempt in range(1, 6):
-        assert 1 == (await world.step()).claimed
+        assert (await world.step()).claimed == 1
         low, high = 300 * attempt**2 * 0.85, 300 * attempt**2 * 1.15
-        assert 0 == (await world.step(seconds=low - 1)).claimed
+        assert (await world.step(seconds=low - 1)).claimed == 0
         clock.advance(high - low + 2)
         # the breaker of the only channel may have opened meanwhile: a probe goes out all the same
-    assert 1 == (await world.step()).claimed
+    assert (await world.step()).claimed == 1
 
     shown = await world.show(id_)
-    assert ("failed", 6, "temporary", "busy") == (
+    assert (
         shown["state"],
         shown["tries"],
         shown["category"],
         shown["error"],
-    )
-    assert 6 == sum(line["to"] == "processing" for line in shown["history"])
+    ) == ("failed", 6, "temporary", "busy")
+    assert sum(line["to"] == "processing" for line in shown["history"]) == 6
 
 
 @pytest.mark.parametrize("category", [Category.PERMANENT, Category.VALIDATION])
@@ -81,8 +84,8 @@ async def test_what_cannot_work_is_not_tried_again(
     id_ = await world.send()
     await world.step()
 
-    assert "failed" == (await world.show(id_))["state"]
-    assert 0 == (await world.step(seconds=86_400)).claimed
+    assert (await world.show(id_))["state"] == "failed"
+    assert (await world.step(seconds=86_400)).claimed == 0
 
 
 async def test_throttling_waits_as_long_as_the_platform_says_and_spends_no_try(
@@ -93,13 +96,13 @@ async def test_throttling_waits_as_long_as_the_platform_says_and_spends_no_try(
     world = await World(store, clock, flaky(3, wait)).open()  # type: ignore[arg-type]
     id_ = await world.send()
     for _ in range(3):
-        assert 1 == (await world.step()).claimed
-        assert 0 == (await world.step(seconds=76.9)).claimed
+        assert (await world.step()).claimed == 1
+        assert (await world.step(seconds=76.9)).claimed == 0
         clock.advance(0.1)
     await world.step()
 
     shown = await world.show(id_)
-    assert ("sent", 1) == (shown["state"], shown["tries"])
+    assert (shown["state"], shown["tries"]) == ("sent", 1)
 
 
 async def test_a_message_has_its_own_number_of_tries(store: Store, clock: ManualClock) -> None:
@@ -109,7 +112,7 @@ async def test_a_message_has_its_own_number_of_tries(store: Store, clock: Manual
     await world.step()
     await world.step(seconds=400)
 
-    assert ("failed", 2) == ((shown := await world.show(id_))["state"], shown["tries"])
+    assert ((shown := await world.show(id_))["state"], shown["tries"]) == ("failed", 2)
 
 
 class TestExpiry:
@@ -121,15 +124,17 @@ class TestExpiry:
         """Catch-up: 23 hours late is still sent."""
         world = await World(store, clock).open()
         await world.send()
-        assert 1 == (await world.step(seconds=23 * 3600)).claimed
+        assert (await world.step(seconds=23 * 3600)).claimed == 1
 
-    async def test_older_than_its_grace_it_expires_with_an_event(self, store: Store, clock: ManualClock) -> None:
+    async def test_older_than_its_grace_it_expires_with_an_event(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """25 hours late is not sent any more, and that is said."""
         world = await World(store, clock).open()
         id_ = await world.send()
 
         assert await world.step(seconds=25 * 3600) == Stepped(0, 1, 0)
-        assert "expired" == (await world.show(id_))["state"]
+        assert (await world.show(id_))["state"] == "expired"
         assert [TasksExpired(1)] == world.told(TasksExpired)
         assert world.channel.sent == []
 
@@ -139,9 +144,11 @@ class TestExpiry:
         """The grace counts from the later of due and accepted (B2, B8)."""
         world = await World(store, clock).open()
         await world.send(at=clock.now() - 3 * DAY)
-        assert 1 == (await world.step()).claimed
+        assert (await world.step()).claimed == 1
 
-    async def test_a_retry_that_would_come_too_late_is_not_made(self, store: Store, clock: ManualClock) -> None:
+    async def test_a_retry_that_would_come_too_late_is_not_made(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """It waits for its expiry instead, and `why` says so."""
         world = await World(store, clock, lambda _m: BUSY).open()
         id_ = await world.send(expires_at=clock.now() + MINUTE)
@@ -149,42 +156,46 @@ class TestExpiry:
         assert "no further try fits" in (await world.why(id_)).answer
 
         assert await world.step(seconds=61) == Stepped(0, 1, 0)
-        assert "expired" == (await world.show(id_))["state"]
-        assert 1 == len(world.channel.sent)
+        assert (await world.show(id_))["state"] == "expired"
+        assert len(world.channel.sent) == 1
 
-    async def test_the_sweeper_expires_behind_a_paused_channel(self, store: Store, clock: ManualClock) -> None:
+    async def test_the_sweeper_expires_behind_a_paused_channel(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """Nothing is claimed there, so somebody looks every five minutes."""
         world = await World(store, clock).open()
         id_ = await world.send()
         await store.write([Step("queue_pause", {"name": "main", "reason": "by hand"})])
         clock.advance(hours=25)
 
-        assert 1 == await world.worker.sweeper.step()
-        assert 0 == await world.worker.sweeper.step()
-        assert "expired" == (await world.show(id_))["state"]
+        assert await world.worker.sweeper.step() == 1
+        assert await world.worker.sweeper.step() == 0
+        assert (await world.show(id_))["state"] == "expired"
 
 
 class TestBreaker:
     """The circuit breaker parks a channel and costs nobody an attempt (A5)."""
 
-    async def test_five_failures_open_it_and_one_probe_closes_it(self, store: Store, clock: ManualClock) -> None:
+    async def test_five_failures_open_it_and_one_probe_closes_it(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """While it is open nothing starts; the others keep their tries."""
         well = [False]
         world = await World(store, clock, lambda _m: Done() if well[0] else BUSY).open()
         ids = [await world.send(f"r{i}") for i in range(8)]
         world.worker = world.node(slots=5)
         await world.worker.node.join()
-        assert 5 == (await world.step()).claimed
-        assert 0 == (await world.step(seconds=59)).claimed
+        assert (await world.step()).claimed == 5
+        assert (await world.step(seconds=59)).claimed == 0
         assert "breaker open" in (await world.why(ids[7])).answer
 
-        assert 1 == (await world.step(seconds=1)).claimed, "one probe"
-        assert 0 == (await world.step(seconds=59)).claimed, "it failed: open again"
+        assert (await world.step(seconds=1)).claimed == 1, "one probe"
+        assert (await world.step(seconds=59)).claimed == 0, "it failed: open again"
         well[0] = True
-        assert 1 == (await world.step(seconds=2)).claimed
-        assert 2 == (await world.step()).claimed, "closed: the rest follows"
-        assert 0 == (await world.messages.find(ids[7]))["throttles"]
-        assert 1 == (await world.show(ids[7]))["tries"]
+        assert (await world.step(seconds=2)).claimed == 1
+        assert (await world.step()).claimed == 1, "closed: the rest follows"
+        assert (await world.messages.find(ids[7]))["throttles"] == 0
+        assert (await world.show(ids[7]))["tries"] == 1
 
     async def test_a_broken_channel_never_delays_another(self, store: Store, clock: ManualClock) -> None:
         """Each has its own breaker."""
@@ -195,16 +206,16 @@ class TestBreaker:
         await world.step()
         good = await world.send(channel="other")
         await world.step()
-        assert "sent" == (await world.show(good))["state"]
+        assert (await world.show(good))["state"] == "sent"
 
     async def test_permanent_errors_do_not_open_it(self, store: Store, clock: ManualClock) -> None:
         """Only temporary and system failures count."""
         world = await World(store, clock, lambda _m: Reject(Category.PERMANENT, "gone")).open()
         for i in range(9):
             await world.send(f"r{i}")
-        assert 9 == (await world.step()).claimed
+        assert (await world.step()).claimed == 9
         await world.send()
-        assert 1 == (await world.step()).claimed
+        assert (await world.step()).claimed == 1
 
 
 class TestWholeChannel:
@@ -220,13 +231,13 @@ class TestWholeChannel:
         ids = [await world.send(f"r{i}") for i in range(3)]
         await world.step()
         assert {"pending"} == {(await world.show(id_))["state"] for id_ in ids}
-        assert 0 == (await world.step(seconds=3600)).claimed
+        assert (await world.step(seconds=3600)).claimed == 0
         assert "paused: token revoked" in (await world.why(ids[0])).answer
 
         well[0] = True
         await store.write([Step("queue_resume", {"name": "main"})])
-        assert 3 == (await world.step()).claimed
-        assert [1, 1, 1] == [(await world.show(id_))["tries"] for id_ in ids]
+        assert (await world.step()).claimed == 3
+        assert [(await world.show(id_))["tries"] for id_ in ids] == [1, 1, 1]
 
     async def test_a_429_for_the_account_parks_the_channel_for_every_node(
         self, store: Store, clock: ManualClock
@@ -236,15 +247,17 @@ class TestWholeChannel:
         world = await World(store, clock, flaky(1, slow), slots=1).open()  # type: ignore[arg-type]
         ids = [await world.send(f"r{i}") for i in range(3)]
         await world.step()
-        assert 0 == (await world.step(seconds=29.9)).claimed
+        assert (await world.step(seconds=29.9)).claimed == 0
         assert clock.now() + SECOND // 10 == (await world.why(ids[2])).until
-        assert 1 == (await world.step(seconds=0.1)).claimed
+        assert (await world.step(seconds=0.1)).claimed == 1
 
 
 class TestUnknown:
     """Sent but not answered: a policy per channel, counted and never silent (rules 6 and 7)."""
 
-    async def test_resend_sends_the_same_id_again_and_flags_it(self, store: Store, clock: ManualClock) -> None:
+    async def test_resend_sends_the_same_id_again_and_flags_it(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """The receiver removes duplicates by the id; we say that there may be one."""
         world = await World(store, clock, flaky(1, Unknown("time-out"))).open()  # type: ignore[arg-type]
         id_ = await world.send()
@@ -253,7 +266,7 @@ class TestUnknown:
 
         shown = await world.show(id_)
         assert world.channel.ids == [id_, id_]
-        assert ("sent", True) == (shown["state"], shown["unknown"])
+        assert (shown["state"], shown["unknown"]) == ("sent", True)
         assert "may have it twice" in (await world.why(id_)).answer
 
     async def test_hold_sends_nothing_again_and_waits_for_a_person(
@@ -263,10 +276,10 @@ class TestUnknown:
         world = await World(store, clock, lambda _m: Unknown("time-out"), on_unknown=OnUnknown.HOLD).open()
         id_ = await world.send()
         await world.step()
-        assert 0 == (await world.step(seconds=80_000)).claimed
+        assert (await world.step(seconds=80_000)).claimed == 0
 
         shown = await world.show(id_)
-        assert ("failed", True, None) == (shown["state"], shown["unknown"], shown["category"])
+        assert (shown["state"], shown["unknown"], shown["category"]) == ("failed", True, None)
         assert "nobody can say" in (await world.why(id_)).answer
 
     async def test_ask_looks_it_up_before_it_sends_again(self, store: Store, clock: ManualClock) -> None:
@@ -278,7 +291,7 @@ class TestUnknown:
         await world.step(seconds=6)
 
         assert world.channel.ids == [id_]
-        assert "found it" == (await world.show(id_))["receipt"]
+        assert (await world.show(id_))["receipt"] == "found it"
 
 
 class TestDeadNodes:
@@ -305,7 +318,9 @@ class TestDeadNodes:
             await world.worker.node.beat()
             await world.worker.reaper.step()
 
-    async def test_what_had_not_started_goes_back_free_of_charge(self, store: Store, clock: ManualClock) -> None:
+    async def test_what_had_not_started_goes_back_free_of_charge(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """Within 15 seconds, and without an attempt spent."""
         world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
         ids = await self.claimed_by_a_dead_node(world, started=False)
@@ -313,16 +328,18 @@ class TestDeadNodes:
         await world.step()
 
         shown = await world.show(ids[0])
-        assert ("sent", 1, False) == (shown["state"], shown["tries"], shown["unknown"])
+        assert (shown["state"], shown["tries"], shown["unknown"]) == ("sent", 1, False)
 
-    async def test_what_had_started_is_held_after_its_deadline(self, store: Store, clock: ManualClock) -> None:
+    async def test_what_had_started_is_held_after_its_deadline(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """Under `hold` nothing is sent twice; it becomes a dead letter in doubt."""
         world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
         ids = await self.claimed_by_a_dead_node(world, started=True)
         await self.reap(world, seconds=13)
         await world.step()
 
-        assert ("failed", True) == ((shown := await world.show(ids[0]))["state"], shown["unknown"])
+        assert ((shown := await world.show(ids[0]))["state"], shown["unknown"]) == ("failed", True)
         assert world.channel.sent == []
 
     async def test_under_resend_it_is_sent_again_and_flagged(self, store: Store, clock: ManualClock) -> None:
@@ -331,10 +348,12 @@ class TestDeadNodes:
         ids = await self.claimed_by_a_dead_node(world, started=False)
         await self.reap(world, seconds=12)
         await world.step()
-        assert ("sent", True) == ((shown := await world.show(ids[0]))["state"], shown["unknown"])
+        assert ((shown := await world.show(ids[0]))["state"], shown["unknown"]) == ("sent", True)
 
-    async def test_a_late_result_is_fenced_and_counts_as_evidence(self, store: Store, clock: ManualClock) -> None:
-        """The node was only slow: its 'sent' settles the waiting message, and it is not sent again (A6, F9)."""
+    async def test_a_late_result_is_fenced_and_counts_as_evidence(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """The node was only slow: its 'sent' settles the message, which is not sent again (A6, F9)."""
         world = await World(store, clock).open()
         slow = world.node()
         await slow.node.join()
@@ -346,7 +365,7 @@ class TestDeadNodes:
 
         world.channel.script = meanwhile
         claimed, _ = await slow.runner._fetch()
-        assert 1 == claimed
+        assert claimed == 1
         while slow.runner._attempts:
             import asyncio
 
@@ -354,13 +373,13 @@ class TestDeadNodes:
         if store.sole_worker:
             pytest.skip("one working process: nobody else can reap while it lives")
         await self.reap(world, seconds=12)
-        assert "pending" == (await world.show(id_))["state"]
+        assert (await world.show(id_))["state"] == "pending"
 
         await slow.runner._settle_some()
 
-        assert "sent" == (await world.show(id_))["state"]
-        assert 1 == len(world.told(ClaimLost))
-        assert 0 == (await world.step()).claimed
+        assert (await world.show(id_))["state"] == "sent"
+        assert len(world.told(ClaimLost)) == 1
+        assert (await world.step()).claimed == 0
         assert not other
 
     async def test_a_poison_message_is_tried_alone_and_then_set_aside(
@@ -371,7 +390,7 @@ class TestDeadNodes:
         ids = await self.claimed_by_a_dead_node(world, started=False, to=("poison", "ada", "bob"))
         await self.reap(world, seconds=12)
         for _ in range(6):
-            if "failed" == (await world.show(ids[0]))["state"]:
+            if (await world.show(ids[0]))["state"] == "failed":
                 break
             victim = world.node(slots=1)
             await victim.node.join()
@@ -382,11 +401,11 @@ class TestDeadNodes:
             await self.reap(world, seconds=12)
 
         shown = await world.show(ids[0])
-        assert ("failed", "system") == (shown["state"], shown["category"])
+        assert (shown["state"], shown["category"]) == ("failed", "system")
         assert "took its node down" in shown["error"]
         for _ in range(4):
             await world.step(seconds=1)
-        assert ["sent", "sent"] == [(await world.show(id_))["state"] for id_ in ids[1:]]
+        assert [(await world.show(id_))["state"] for id_ in ids[1:]] == ["sent", "sent"]
 
     async def test_a_node_given_up_by_others_learns_it_at_its_next_beat(
         self, store: Store, clock: ManualClock
@@ -418,10 +437,10 @@ class TestPeople:
         """F35: before intent, never sent."""
         world = await World(store, clock).open()
         id_ = await world.send()
-        assert "cancelled" == (await world.messages.cancel(id_))["state"]
-        assert 0 == (await world.step()).claimed
+        assert (await world.messages.cancel(id_))["state"] == "cancelled"
+        assert (await world.step()).claimed == 0
         last = (await world.show(id_))["history"][-1]
-        assert ("pending", "cancelled") == (last["from"], last["to"])
+        assert (last["from"], last["to"]) == ("pending", "cancelled")
 
     async def test_cancel_after_it_was_sent_says_too_late(self, store: Store, clock: ManualClock) -> None:
         """F35: after, 'too late' is said."""
@@ -431,7 +450,9 @@ class TestPeople:
         with pytest.raises(Refused, match="too late: it was sent"):
             await world.messages.cancel(id_)
 
-    async def test_a_dead_letter_is_retried_with_all_its_tries(self, store: Store, clock: ManualClock) -> None:
+    async def test_a_dead_letter_is_retried_with_all_its_tries(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """And its earlier reasons stay readable."""
         world = await World(store, clock, flaky(1, Reject(Category.PERMANENT, "blocked"))).open()  # type: ignore[arg-type]
         id_ = await world.send()
@@ -440,7 +461,7 @@ class TestPeople:
         await world.step()
 
         shown = await world.show(id_)
-        assert ("sent", 1) == (shown["state"], shown["tries"])
+        assert (shown["state"], shown["tries"]) == ("sent", 1)
         assert "blocked" in [line["detail"] for line in shown["history"]]
 
     async def test_a_dead_letter_is_discarded(self, store: Store, clock: ManualClock) -> None:
@@ -448,18 +469,20 @@ class TestPeople:
         world = await World(store, clock, lambda _m: Reject(Category.PERMANENT, "blocked")).open()
         id_ = await world.send()
         await world.step()
-        assert "cancelled" == (await world.messages.discard(id_))["state"]
+        assert (await world.messages.discard(id_))["state"] == "cancelled"
         with pytest.raises(Refused, match="only a failed message can be retried"):
             await world.messages.retry(id_)
 
-    async def test_rescheduling_moves_the_due_time_and_its_expiry(self, store: Store, clock: ManualClock) -> None:
+    async def test_rescheduling_moves_the_due_time_and_its_expiry(
+        self, store: Store, clock: ManualClock
+    ) -> None:
         """Forwards and backwards."""
         world = await World(store, clock).open()
         id_ = await world.send(at=clock.now() + 60 * SECOND)
         await world.messages.reschedule(id_, clock.now() + 2 * DAY)
-        assert 0 == (await world.step(seconds=61)).claimed
+        assert (await world.step(seconds=61)).claimed == 0
         await world.messages.reschedule(id_, clock.now())
-        assert 1 == (await world.step()).claimed
+        assert (await world.step()).claimed == 1
 
     async def test_a_cancelled_head_passes_its_turn_on(self, store: Store, clock: ManualClock) -> None:
         """The next of its order key can be claimed at once."""
@@ -481,11 +504,11 @@ async def test_order_is_kept_over_retries(store: Store, clock: ManualClock) -> N
         await world.send(text=text, order_key=key)
     await world.step()
     await world.step()
-    assert ["a1", "b1", "free"] == sorted(m.text for m in world.channel.sent)
+    assert sorted(m.text for m in world.channel.sent) == ["a1", "b1", "free"]
     failing[0] = False
     for _ in range(3):
         await world.step(seconds=31)
-    assert ["a1", "a2", "a3"] == [m.text for m in world.channel.sent if m.text.startswith("a")][1:]
+    assert [m.text for m in world.channel.sent if m.text.startswith("a")][1:] == ["a1", "a2", "a3"]
 
 
 async def test_an_expired_head_passes_its_turn_on(store: Store, clock: ManualClock) -> None:
@@ -495,7 +518,7 @@ async def test_an_expired_head_passes_its_turn_on(store: Store, clock: ManualClo
     await world.send(text="a2", order_key="a")
     await world.step(seconds=2)
     await world.step()
-    assert ["a2"] == [m.text for m in world.channel.sent]
+    assert [m.text for m in world.channel.sent] == ["a2"]
 
 
 async def test_a_recipient_is_paced_from_start_to_start(store: Store, clock: ManualClock) -> None:
@@ -503,12 +526,12 @@ async def test_a_recipient_is_paced_from_start_to_start(store: Store, clock: Man
     world = await World(store, clock, per_recipient=timedelta(seconds=5)).open()
     ids = [await world.send("ada"), await world.send("ada"), await world.send("bob")]
     await world.step()
-    assert 2 == len(world.channel.sent)
+    assert len(world.channel.sent) == 2
     await world.step(seconds=4.9)
-    assert 2 == len(world.channel.sent)
+    assert len(world.channel.sent) == 2
     await world.step(seconds=0.1)
-    assert 3 == len(world.channel.sent)
-    assert [1, 1, 1] == [(await world.show(id_))["tries"] for id_ in ids]
+    assert len(world.channel.sent) == 3
+    assert [(await world.show(id_))["tries"] for id_ in ids] == [1, 1, 1]
 
 
 async def test_a_deferral_costs_no_attempt(store: Store, clock: ManualClock) -> None:
@@ -519,7 +542,7 @@ async def test_a_deferral_costs_no_attempt(store: Store, clock: ManualClock) -> 
     await world.step()
     assert "quiet hours" in (await world.show(id_))["error"]
     await world.step(seconds=30)
-    assert ("sent", 1) == ((shown := await world.show(id_))["state"], shown["tries"])
+    assert ((shown := await world.show(id_))["state"], shown["tries"]) == ("sent", 1)
 
 
 async def test_a_handler_that_raises_is_a_system_error(store: Store, clock: ManualClock) -> None:
@@ -533,11 +556,13 @@ async def test_a_handler_that_raises_is_a_system_error(store: Store, clock: Manu
     id_ = await world.send()
     await world.step()
     shown = await world.show(id_)
-    assert ("pending", "system") == (shown["state"], shown["category"])
+    assert (shown["state"], shown["category"]) == ("pending", "system")
     assert "bug in a channel" in shown["error"]
 
 
-async def test_the_pruner_forgets_what_is_old_and_keeps_dead_letters(store: Store, clock: ManualClock) -> None:
+async def test_the_pruner_forgets_what_is_old_and_keeps_dead_letters(
+    store: Store, clock: ManualClock
+) -> None:
     """Done tasks go after their time with their contents; failed ones wait for a person."""
     world = await World(store, clock).open()
     sent = await world.send()
@@ -549,7 +574,7 @@ async def test_the_pruner_forgets_what_is_old_and_keeps_dead_letters(store: Stor
     clock.advance(hours=24 * 91)
     young = await world.send()
 
-    assert 1 == (await world.worker.pruner.step()).tasks
+    assert (await world.worker.pruner.step()).tasks == 1
 
     page = await world.messages.page()
     assert {dead, young} == {item["id"] for item in page.items}
@@ -570,5 +595,5 @@ async def test_lists_page_through_everything_once(store: Store, clock: ManualClo
         if after is None:
             break
     assert seen == ids[::-1]
-    assert 12 == len((await world.messages.page(to="ada", limit=100)).items)
-    assert [] == (await world.messages.page(state="failed")).items
+    assert len((await world.messages.page(to="ada", limit=100)).items) == 12
+    assert (await world.messages.page(state="failed")).items == []

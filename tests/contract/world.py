@@ -1,4 +1,4 @@
-"""A small world for tests that move time by hand: an engine on one store, and a channel told what to answer."""
+"""A small world for tests that move time by hand: an engine on one store, a channel told what to say."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SQL = SOURCE / "store" / "sql"
 
 LAYERS = (
     ("cli", "api", "dashboard", "testing"),
-    ("app", "config"),
+    ("app", "config", "diagnosis"),
     ("outbound", "inbound", "migration"),
     ("dispatch",),
     ("kernel",),
@@ -32,6 +32,8 @@ BESIDE = {"sandbox": {"model"}}
 
 ALLOWED_SIBLINGS = {
     ("app", "config"): "the composition root reads the settings",
+    ("diagnosis", "app"): "the doctor looks at a whole engine",
+    ("diagnosis", "config"): "and at its settings",
     ("cli", "api"): "serve starts the HTTP face",
     ("cli", "dashboard"): "serve mounts the pages",
 }

@@ -34,10 +34,11 @@ def list_(*, as_json: AsJson = False, database: Database = None, config: ConfigF
                     "until",
                     lambda row: row["parked_until"],
                     lambda row: output.away(row["parked_until"], now),
+                    spare=True,
                 ),
                 Column("breaker", lambda row: row["breaker"]),
-                Column("per second", lambda row: row["per_second"], right=True),
-                Column("if in doubt", lambda row: row["on_unknown"]),
+                Column("per second", lambda row: row["per_second"], right=True, spare=True),
+                Column("if in doubt", lambda row: row["on_unknown"], spare=True),
                 Column("reason", lambda row: row["pause_reason"] or row["park_reason"]),
             ]
             output.listing(await desk.channels.all(), columns, as_json=as_json, nothing="no channels")

@@ -50,9 +50,9 @@ def list_(
                 Column(
                     "failed", lambda row: row["failed_at"], lambda row: output.away(row["failed_at"], now)
                 ),
-                Column("channel", lambda row: row["channel"]),
+                Column("channel", lambda row: row["channel"], spare=True),
                 Column("to", lambda row: row["to"]),
-                Column("tries", lambda row: row["tries"], right=True),
+                Column("tries", lambda row: row["tries"], right=True, spare=True),
                 Column("category", lambda row: "in doubt" if row["unknown"] else row["category"]),
                 Column("error", lambda row: row["error"]),
             ]

@@ -63,7 +63,9 @@ def _usage(error: Any) -> str:
     problem = " ".join(str(error.format_message()).split()).rstrip(".")
     problem = problem[:1].lower() + problem[1:]
     context = getattr(error, "ctx", None)
-    return f"{problem}. See: {context.command_path} --help" if context is not None else problem
+    if context is None:
+        return problem
+    return f"{problem}{'' if problem.endswith('?') else '.'} See: {context.command_path} --help"
 
 
 def _say(text: str, code: int) -> int:

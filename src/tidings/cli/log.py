@@ -44,9 +44,14 @@ def log(
                 Column("sent", lambda row: row["sent_at"], lambda row: output.away(row["sent_at"], now)),
                 Column("channel", lambda row: row["channel"]),
                 Column("to", lambda row: row["to"]),
-                Column("tries", lambda row: row["tries"], right=True),
-                Column("in doubt", lambda row: row["in_doubt"], lambda row: "yes" if row["in_doubt"] else ""),
-                Column("receipt", lambda row: row["receipt"]),
+                Column("tries", lambda row: row["tries"], right=True, spare=True),
+                Column(
+                    "in doubt",
+                    lambda row: row["in_doubt"],
+                    lambda row: "yes" if row["in_doubt"] else "",
+                    spare=True,
+                ),
+                Column("receipt", lambda row: row["receipt"], spare=True),
                 Column("id", lambda row: row["id"], keep=True),
                 Column("text", lambda row: row["text"]),
             ]

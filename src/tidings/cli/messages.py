@@ -179,9 +179,9 @@ def _columns(now: int) -> list[Column]:
         Column("id", lambda row: row["id"], keep=True),
         Column("state", lambda row: row["state"], output.state),
         Column("when", _moment, lambda row: output.away(_moment(row), now)),
-        Column("channel", lambda row: row["channel"]),
+        Column("channel", lambda row: row["channel"], spare=True),
         Column("to", lambda row: row["to"]),
-        Column("tries", lambda row: row["tries"], right=True),
+        Column("tries", lambda row: row["tries"], right=True, spare=True),
         Column("text", lambda row: row["text"] or row["data"]),
     ]
 
@@ -200,13 +200,13 @@ _TIMES = {
     "last try": "last_attempt_at",
     "sent": "sent_at",
     "failed": "failed_at",
-    "expires": "expires_at",
 }
 
 
 def _print(app: App, row: Row, reason: Why) -> None:
     zone, now = app.settings.zone, app.clock.now()
     lane = app.lanes.get(row["channel"])
+    is_open = row["state"] in ("pending", "processing")
     most = row["max_tries"] or (lane.policy.rule.max_tries if lane else None)
     output.facts(
         [
@@ -220,6 +220,7 @@ def _print(app: App, row: Row, reason: Why) -> None:
             ("text", row["text"], None),
             ("data", row["data"], None),
             *((name, row[field], output.full(row[field], zone, now)) for name, field in _TIMES.items()),
+            ("expires", row["expires_at"], output.full(row["expires_at"], zone, now) if is_open else ""),
             ("tries", row["tries"], f"{row['tries']} of {most}" if most else None),
             ("priority", row["priority"], None),
             ("order key", row["order_key"], None),
@@ -238,6 +239,6 @@ def _print(app: App, row: Row, reason: Why) -> None:
         Column("try", lambda line: line["try"], right=True),
         Column("node", lambda line: line["node"], right=True),
         Column("category", lambda line: line["category"]),
-        Column("detail", lambda line: line["detail"]),
+        Column("detail", lambda line: line["detail"], keep=True),
     ]
     output.listing(row["history"], columns, as_json=False, nothing="nothing has happened to it yet")

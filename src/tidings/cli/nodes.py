@@ -23,7 +23,10 @@ def list_(*, as_json: AsJson = False, database: Database = None, config: ConfigF
                 Column("name", lambda row: row["name"], keep=True),
                 Column("state", lambda row: row["state"]),
                 Column(
-                    "started", lambda row: row["started_at"], lambda row: output.away(row["started_at"], now)
+                    "started",
+                    lambda row: row["started_at"],
+                    lambda row: output.away(row["started_at"], now),
+                    spare=True,
                 ),
                 Column("last beat", lambda row: row["seen_at"], lambda row: output.away(row["seen_at"], now)),
                 Column("at work", lambda row: row["load"].get("in_flight"), right=True),

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-_WIDEST = 28  # of a column that may be cut
-_LEAST_LAST = 12
-
 STATE_STYLES = {
     "sent": "green",
     "pending": "cyan",
@@ -35,8 +32,9 @@ class Column(NamedTuple):
     title: str
     value: Callable[[Row], object]
     shown: Callable[[Row], str | Text] | None = None
-    keep: bool = False  # never shortened: it is there to be copied
+    keep: bool = False  # never cut: it is there to be copied
     right: bool = False
+    spare: bool = False  # left out where the terminal is narrow
 
 
 def on_terminal() -> bool:
@@ -89,22 +87,14 @@ def lines(rows: Iterable[Row], columns: Sequence[Column]) -> None:
 
 
 def table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
-    """Aligned, one line per row. Where it is narrow, spare columns go first, then the last one is cut."""
+    """Aligned, one line per row, as wide as the terminal."""
+    from .grid import Shape, lay_out
+
     cells = [[quoted((column.shown or _plainly(column.value))(row)) for column in columns] for row in rows]
-    widths = [
-        max(len(column.title), *(line[place].cell_len for line in cells))
-        for place, column in enumerate(columns)
-    ]
-    widths = [
-        width if column.keep else min(width, _WIDEST) for width, column in zip(widths[:-1], columns, strict=False)
-    ] + widths[-1:]
+    shapes = [Shape(column.title, column.keep, column.right, column.spare) for column in columns]
     terminal = console()
-    chosen = fitting([column.spare for column in columns], widths, terminal.width)
-    room = terminal.width - sum(widths[place] + _GAP for place in chosen[:-1])
-    widths[-1] = min(widths[-1], max(room, _LEAST))
-    for line in ([quoted(column.title) for column in columns], *cells):
-        if line[0] is not None:
-            terminal.print(_aligned(line, columns, widths, chosen), soft_wrap=True)
+    for line in lay_out(shapes, cells, terminal.width):
+        terminal.print(line, soft_wrap=True)
 
 
 def facts(pairs: Sequence[tuple[str, object, str | Text | None]]) -> None:
@@ -150,7 +140,7 @@ def state(row: Row) -> Text:
 
 
 def away(iso_time: str | None, now: int) -> str:
-    """How far a time is from now: 'in 3 min', '2 h 5 min ago'."""
+    """Roughly how far a time is from now: 'in 3 min', '2 h ago'."""
     if iso_time is None:
         return ""
     from ..model.durations import spell
@@ -159,7 +149,8 @@ def away(iso_time: str | None, now: int) -> str:
     distance = timedelta(microseconds=instant(datetime.fromisoformat(iso_time)) - now)
     if abs(distance) < timedelta(seconds=1):
         return "now"
-    return f"in {spell(distance)}" if distance > timedelta(0) else f"{spell(-distance)} ago"
+    length = " ".join(spell(abs(distance)).split()[:2])
+    return f"in {length}" if distance > timedelta(0) else f"{length} ago"
 
 
 def full(iso_time: str | None, zone: Any, now: int) -> str | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from ..api import create_api
 from ..app import build
 from ..config import Settings
+from ..dashboard import add_pages
 from ..observability.log import fan_out, log_sink
 from . import banner
 from .engine import learn_time
@@ -45,12 +46,15 @@ async def serve(settings: Settings, *, works: bool, config: Path | None) -> None
         await learn_time(app)
         if phone is not None:
             await phone.start()
-        server = QuietServer(create_api(app), listening)
+        api = create_api(app)
+        pages = add_pages(api, app)
+        server = QuietServer(api, listening)
         serving = await server.begin()
         if works:
             app.worker.start()
         banner.show(app, phone, works=works, config=config)
         await _first(stop, serving)
+        pages.close()
         await asyncio.gather(server.end(), app.worker.stop())
     banner.bye()
 

@@ -110,9 +110,19 @@ async def _send_one(
 
 def _read(fields: dict[str, Any], now: int, chosen: Settings) -> Draft:
     """`keep` lets a repeated call with a key be told by its words: 'in 10s' is another time each time."""
+    from ..model.errors import Invalid
     from ..outbound.drafts import Reading
 
+    for name, remedy in _NEEDED.items():
+        if name not in fields:
+            raise Invalid(f"--{name} is missing", remedy=remedy, field=name)
     return Reading(now=now, zone=chosen.zone).draft(fields, keep=True)
+
+
+_NEEDED = {
+    "channel": "say which way it goes; tidings channels list shows them",
+    "to": "say who gets it, as the channel names people",
+}
 
 
 async def _confirm(app: App, id_: str, at: int, *, replayed: bool, quiet: bool) -> None:
