@@ -376,6 +376,7 @@ class TestDeadNodes:
         assert (await world.show(id_))["state"] == "pending"
 
         await slow.runner._settle_some()
+        await slow.runner._settle_late()
 
         assert (await world.show(id_))["state"] == "sent"
         assert len(world.told(ClaimLost)) == 1

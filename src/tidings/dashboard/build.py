@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from starlette.types import Scope
 
 from .. import __version__
 from ..app import App
+from ..model.time import iso
 from ..outbound.desk import open_desk
 from . import views, words
 from .live import Live
@@ -34,7 +35,13 @@ def add_pages(api: FastAPI, app: App) -> Pages:
     """Put the pages onto an API, behind its gate."""
     settings, live = app.settings, Live()
     desk = open_desk(
-        app.store, app.clock, app.messages, app.channels, app.lanes, grace=settings.grace, lease=settings.lease
+        app.store,
+        app.clock,
+        app.messages,
+        app.channels,
+        app.lanes,
+        grace=settings.grace,
+        lease=settings.lease,
     )
     phones = any(channel.kind == "sandbox" for channel in app.channels.values())
     environment = _environment(app)
@@ -59,11 +66,13 @@ def _environment(app: App) -> Environment:
     environment.filters.update(filters)
     environment.globals.update(
         version=__version__,
-        asset=_asset,
+        asset=cache(_asset),
+        now=lambda: iso(app.clock.now()),
         channels=sorted(app.channels),
         zone=app.settings.zone.key,
         needs_key=bool(app.settings.api_keys),
         tiles=words.TILES,
+        in_doubt=words.IN_DOUBT,
     )
     return environment
 

@@ -48,7 +48,9 @@ def add_routes(api: FastAPI, desk: Desk, environment: Environment, live: Live, *
 
 
 class _Views:
-    def __init__(self, api: FastAPI, desk: Desk, environment: Environment, live: Live, zone: ZoneInfo) -> None:
+    def __init__(
+        self, api: FastAPI, desk: Desk, environment: Environment, live: Live, zone: ZoneInfo
+    ) -> None:
         self._api = api
         self._desk = desk
         self._environment = environment
@@ -74,7 +76,11 @@ class _Views:
         return await self._home_page(request)
 
     async def _home_page(
-        self, request: Request, status: int = 200, form: dict[str, str] | None = None, error: TidingsError | None = None
+        self,
+        request: Request,
+        status: int = 200,
+        form: dict[str, str] | None = None,
+        error: TidingsError | None = None,
     ) -> Response:
         fragments = await self._home()
         accepted = request.query_params.get("accepted")
@@ -179,7 +185,9 @@ class _Views:
                     reading = Reading(now=self._desk.clock.now(), zone=self._zone)
                     await messages.reschedule(id_, reading.when({"at": form.get("at", "")}) or reading.now)
                 case _:
-                    raise NotFound(f"there is nothing called {action!r}", remedy="use the buttons of the page")
+                    raise NotFound(
+                        f"there is nothing called {action!r}", remedy="use the buttons of the page"
+                    )
         except TidingsError as error:
             if isinstance(error, NotFound):
                 raise
@@ -193,12 +201,16 @@ class _Views:
         query = request.query_params
         chosen = {name: query[name] for name in ("channel", "category", "after") if query.get(name)}
         unknown = {"yes": True, "no": False}.get(query.get("held", ""))
-        page = await self._desk.dead.page(limit=PAGE, unknown=unknown, **chosen)  # type: ignore[arg-type]
+        page = await self._desk.dead.page(limit=PAGE, unknown=unknown, **chosen)
         further = {**dict(query), "after": page.next} if page.next else None
         return self._page(
-            "dead.html", groups=await self._desk.dead.groups(), items=page.items, is_filtered=bool(chosen) or unknown is not None,
-            done=query.get("done"), more=urlencode(further) if further else None,
-        )  # fmt: skip
+            "dead.html",
+            groups=await self._desk.dead.groups(),
+            items=page.items,
+            is_filtered=bool(chosen) or unknown is not None,
+            done=query.get("done"),
+            more=urlencode(further) if further else None,
+        )
 
     async def sweep(self, request: Request) -> Response:
         """Retry or discard all of one cause."""
@@ -233,7 +245,7 @@ class _Views:
 
     async def docs(self, request: Request) -> Response:
         """The routes of the API, from its own description."""
-        return self._page("docs.html", openapi=self._api.openapi())
+        return self._page("docs.html", openapi=self._api.openapi(), base=str(request.base_url).rstrip("/"))
 
     async def sign_in(self, request: Request) -> Response:
         """The form that asks for a key."""

@@ -14,20 +14,21 @@ Shown = dict[str, Any]
 TONES = {
     "waiting": "calm",
     "retrying": "warn",
-    "sending": "busy",
+    "processing": "busy",
     "sent": "good",
     "failed": "bad",
     "held": "warn",
     "cancelled": "still",
     "expired": "still",
 }
+IN_DOUBT = {"resend": "is sent again", "ask": "is looked up", "hold": "is held for you"}
 TILES = (
     ("waiting", "for their time or turn", "pending"),
     ("due", "could start now", "pending"),
     ("processing", "being sent", "processing"),
     ("sent", "in the last 15 min", "sent"),
-    ("failed", "need a decision", "failed"),
-    ("held", "perhaps sent, need a decision", "failed"),
+    ("failed", "you decide", "failed"),
+    ("held", "perhaps sent: you decide", "failed"),
 )
 
 
@@ -42,12 +43,10 @@ class Moment(NamedTuple):
 
 
 def state_word(message: Shown) -> str:
-    """The state as a person would say it: a failure in doubt is held, a waiting one that was tried is retrying."""
+    """The state as a person would say it: a failure in doubt is held, a tried one that waits is retrying."""
     match message["state"]:
         case "pending":
             return "retrying" if message["tries"] else "waiting"
-        case "processing":
-            return "sending"
         case "failed" if message["unknown"]:
             return "held"
         case state:
@@ -105,7 +104,13 @@ def _move(entry: Shown, begun: str | None) -> Moment:
             title = f"Attempt {attempt} did not work" if category else "Put back"
             return Moment(title, "warn", at, detail, note)
         case "processing", "failed":
-            return Moment("Failed for good" if category else "Held: nobody knows whether it was sent", "bad", at, detail, note)
+            return Moment(
+                "Failed for good" if category else "Held: nobody knows whether it was sent",
+                "bad",
+                at,
+                detail,
+                note,
+            )
         case "failed", "pending":
             return Moment("Started afresh", "calm", at, detail)
         case origin, to if origin == to:

@@ -12,6 +12,7 @@ from .lanes import Lane
 from .retry import wait
 
 ASK_AFTER = 5 * SECOND
+_LONGEST = 2000  # characters kept of what the other side said
 SUSPECT = 2  # node deaths after which a task is tried alone
 
 
@@ -42,6 +43,14 @@ class Decision(NamedTuple):
 
 def decide(task: Task, outcome: Outcome, lane: Lane, *, now: int, chance: float) -> Decision:
     """One outcome, one decision."""
+    decision = _decide(task, outcome, lane, now, chance)
+    detail = decision.move.detail
+    if detail is None:
+        return decision
+    return decision._replace(move=decision.move._replace(detail=clean(detail)))
+
+
+def _decide(task: Task, outcome: Outcome, lane: Lane, now: int, chance: float) -> Decision:
     match outcome:
         case Done(receipt=receipt):
             return Decision(
@@ -138,6 +147,11 @@ def _in_doubt(task: Task, evidence: str, lane: Lane, now: int, chance: float) ->
         crashes=task.crashes,
     )
     return Decision(move, "unknown")
+
+
+def clean(text: str) -> str:
+    """What others say, in a form that every database keeps: no NUL, no half characters, not endless."""
+    return text[:_LONGEST].replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _within(task: Task, at: int, category: Category | None, reason: str) -> tuple[int, Category | None, str]:

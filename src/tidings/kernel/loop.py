@@ -60,6 +60,7 @@ class Worker:
         self.sweeper = Sweeper(store, clock, lanes, emit=emit, me=lambda: self.node.id)
         self._loops: list[asyncio.Task[None]] = []
         self._life: asyncio.Task[None] | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
         self.is_working = False
 
     def _new_runner(self) -> Runner:
@@ -85,6 +86,7 @@ class Worker:
                 await self._life
         if self.is_working:
             await self.runner.stop()
+        await asyncio.gather(*self._retiring, return_exceptions=True)
         for loop in self._loops:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
@@ -140,9 +142,10 @@ class Worker:
         )
         self.runner = self._new_runner()
         retiring = asyncio.create_task(old.stop())
+        self._retiring.add(retiring)  # beside the new one: waiting for it would silence the beat
+        retiring.add_done_callback(self._retiring.discard)
         await self.node.join()
         await self.runner.start()
-        await retiring
 
     async def _reap_once(self) -> None:
         self.runner.overrun()

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 
-from ..model.errors import Temporary
-from ..model.outcome import Defer, Outcome, Retry, Unknown
+from ..model.errors import Temporary, TidingsError
+from ..model.outcome import Defer, Outcome, Reject, Retry, Unknown
 from ..model.task import Category, Settled, State, Task, TaskId, Transition
 from ..model.time import SECOND
 from ..observability.events import (
@@ -25,6 +25,7 @@ from ..observability.events import (
     ChannelStopped,
     ClaimLost,
     Emit,
+    Event,
     StoreTrouble,
     TasksExpired,
 )
@@ -109,6 +110,7 @@ class Runner:
         self._attempts: dict[TaskId, _Attempt] = {}
         self._beginning: set[asyncio.Task[None]] = set()
         self._results: deque[_Result] = deque()
+        self._late: deque[_Result] = deque()  # results whose claim had gone
         self._unwritten = 0  # results handed in but not yet durable
         self._credit = 0
         self._least_room = max(1, tunables.slots // 4)  # below this, a claim waits a moment for more
@@ -138,10 +140,12 @@ class Runner:
             await asyncio.wait([fetching])
         deadline = self._clock.monotonic() + self._tunables.grace.total_seconds()
         while self._in_flight and self._clock.monotonic() < deadline:
+            self._changed.clear()
             await self._wait(self._changed, 0.1)
         for attempt in list(self._attempts.values()):
             attempt.running.cancel()  # its outcome becomes Unknown: the request may have left
         while self._in_flight:
+            self._changed.clear()
             await self._wait(self._changed, 0.1)
         if settling is not None:
             self._handed_in.set()
@@ -178,6 +182,7 @@ class Runner:
         settled = 0
         while self._results:
             settled += await self._settle_some()
+        await self._settle_late()
         return Stepped(claimed, expired, settled)
 
     # -- claiming
@@ -202,8 +207,8 @@ class Runner:
                         refreshed = float("-inf")
                 elif claimed:
                     await self._store_hint_on()
-            except Temporary as error:
-                self._emit(StoreTrouble("claim", error.problem))
+            except Exception as error:  # an actor's step: the next one must come all the same
+                self._emit(StoreTrouble("claim", _reason(error)))
                 self._doubtful_claim = True
                 await self._wait(self._woken, pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
@@ -229,6 +234,11 @@ class Runner:
         """At most half the slots, so that claiming one half overlaps with running the other."""
         return min(self._room(), max(1, self._tunables.slots // 2)) if self._loops else self._room()
 
+    def _room_of(self, queue: str, room: int) -> int:
+        """How many of `room` the channel's own cap leaves."""
+        cap = self._lanes[queue].cap
+        return room if cap is None else max(0, min(room, cap - self._busy[queue]))
+
     async def _fetch(self) -> tuple[int, int]:
         """One claim, and the start of everything it brought."""
         if self._doubtful_claim:
@@ -236,11 +246,7 @@ class Runner:
         if not self._store.may_work() or not self._node.is_trusted:
             return 0, 0
         room = self._room_for_one_claim()
-        rooms = {
-            lane.queue: room if lane.cap is None else min(room, lane.cap - self._busy[lane.queue])
-            for lane in self._lanes.values()
-            if lane.cap is None or lane.cap > self._busy[lane.queue]
-        }
+        rooms = {queue: free for queue in self._lanes if (free := self._room_of(queue, room))}
         if room < 1 or not rooms:
             return 0, 0
         probes = await self._ask_for_probes(rooms)
@@ -311,6 +317,11 @@ class Runner:
             except Temporary as error:
                 self._emit(StoreTrouble("load", error.problem))
                 self._hand_in_all(group, Defer(claimed_at, "the database did not answer"), claimed_at)
+                continue
+            except Exception as error:  # a handler may do anything; its tasks must not vanish with it
+                self._hand_in_all(
+                    group, Retry(Category.SYSTEM, f"{type(error).__name__}: {error}"), claimed_at
+                )
                 continue
             self._run_all(handler, group, contents, marked, claimed_at)
 
@@ -385,6 +396,8 @@ class Runner:
         self._in_flight -= 1
         if not self._in_flight or self._tunables.slots - self._in_flight == self._least_room:
             self._changed.set()
+        if self._busy[task.queue] + 1 == self._lanes[task.queue].cap:
+            self._woken.set()  # its channel was full, and there may be more
 
     def _hand_in(self, result: _Result) -> None:
         self._drop(result.task)
@@ -398,22 +411,41 @@ class Runner:
 
     async def _settle_loop(self) -> None:
         pause = 0.05
-        while not (self._stopping and not self._in_flight and not self._results):
-            if not self._results:
+        largest = _LARGEST_SETTLE
+        while not (self._stopping and not self._in_flight and not self._results and not self._late):
+            if not self._results and not self._late:
                 self._handed_in.clear()
                 await self._wait(self._handed_in, 0.2)
                 continue
             try:
-                await self._settle_some()
-                pause = 0.05
+                await self._settle_late()
+                await self._settle_some(largest)
+                pause, largest = 0.05, _LARGEST_SETTLE
             except Temporary as error:
                 self._emit(StoreTrouble("settle", error.problem))
                 await asyncio.sleep(pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
+            except Exception as error:  # one result that cannot be written must not hold up the others
+                self._emit(StoreTrouble("settle", _reason(error)))
+                if largest == 1:
+                    spoilt = self._results.popleft()
+                    reason = f"its result could not be written: {type(error).__name__}"
+                    self._results.append(spoilt._replace(outcome=Reject(Category.SYSTEM, reason)))
+                    await asyncio.sleep(pause)
+                largest = 1
 
-    async def _settle_some(self) -> int:
+    async def _settle_late(self) -> None:
+        """Results whose claim had gone: kept in the history, and proof where they say 'sent'."""
+        while self._late:
+            late = self._late[0]
+            await late_result(self._store, self._node.id, late.task, late.outcome)
+            self._late.popleft()
+
+    async def _settle_some(self, largest: int = _LARGEST_SETTLE) -> int:
         """Write the oldest results; they stay in hand until the database has said yes."""
-        batch = [self._results[i] for i in range(min(_LARGEST_SETTLE, len(self._results)))]
+        batch = [self._results[i] for i in range(min(largest, len(self._results)))]
+        if not batch:
+            return 0
         now = self._clock.now()
         decisions = [
             decide(r.task, r.outcome, self._lanes[r.task.queue], now=now, chance=self._clock.chance())
@@ -431,30 +463,36 @@ class Runner:
             self._results.popleft()
         self._unwritten -= len(batch)
         self._changed.set()
-        await self._tell(batch, decisions, answers)
+        self._tell(batch, decisions, answers)
         if also:
             await self._refresh()
         if any(d.move.to is State.PENDING or r.task.order_key for d, r in zip(decisions, batch, strict=True)):
             self.wake()
         return len(batch)
 
-    async def _tell(self, batch: list[_Result], decisions: list[Decision], answers: list[Settled]) -> None:
+    def _tell(self, batch: list[_Result], decisions: list[Decision], answers: list[Settled]) -> None:
         counts = Counter(decision.what for decision in decisions)
         if counts["done"] < len(batch):
             for result, decision in zip(batch, decisions, strict=True):
                 if decision.what != "done":
                     self._emit(_told(self._node.id, result, decision))
-        for result, decision, answer in zip(batch, decisions, answers, strict=True):
-            if answer is Settled.CLAIM_LOST:
-                self._emit(ClaimLost(self._node.id, result.task.id, result.task.queue, decision.what))
-                await late_result(self._store, self._node.id, result.task, result.outcome)
+        if Settled.CLAIM_LOST in answers:
+            for result, decision, answer in zip(batch, decisions, answers, strict=True):
+                if answer is Settled.CLAIM_LOST:
+                    self._late.append(result)
+                    self._handed_in.set()
+                    self._emit(ClaimLost(self._node.id, result.task.id, result.task.queue, decision.what))
         took = sum(result.seconds for result in batch) * 1000
         self._emit(BatchSettled(self._node.id, len(batch), dict(counts), took))
 
     # -- channels
 
     async def _refresh(self) -> None:
+        before = self._queues
         self._queues = {row["name"]: row for row in await self._store.read("queue_list")}
+        for name, row in self._queues.items():
+            for event in _news(before.get(name), row):
+                self._emit(event)
 
     def _queues_may_open(self) -> bool:
         return any(row["opened_at"] is not None for row in self._queues.values())
@@ -501,10 +539,8 @@ class Runner:
                         },
                     )
                 )
-                self._emit(ChannelStopped(queue, "failing", f"{trail.failures} failures in a row"))
             elif trail.reset and troubled:
                 steps.append(Step("breaker_closed", {"name": queue, "claimed_at": claimed_at}))
-                self._emit(ChannelResumed(queue))
             elif queue in self._probing and not trail.reset:
                 steps.append(Step("breaker_return", {"name": queue}))
             self._probing.discard(queue)
@@ -528,6 +564,8 @@ class Runner:
 
     async def _give_back_strangers(self) -> None:
         """After a claim whose answer was lost: what we hold without knowing it goes back."""
+        if self._beginning:  # claimed, not yet among the attempts, and no strangers
+            await asyncio.wait(self._beginning)
         held = await self._store.read("node_held", node=self._node.id, after=0, limit=10_000)
         mine = {result.task.id for result in self._results} | self._attempts.keys()
         strangers = [
@@ -551,11 +589,13 @@ class Runner:
     async def _sleep_until_due(self, found: int) -> None:
         """Sleep until the next known due time, a hint, or the poll interval."""
         asked = self._clock.monotonic()
-        due = await self._store.next_due(self._lanes.keys())
+        due = await self._store.next_due([queue for queue in self._lanes if self._room_of(queue, 1)])
         self._clock.learn(due.now, asked, self._clock.monotonic())
         longest = self._tunables.poll.total_seconds()
         delay = longest if due.at is None else min(longest, (due.at - self._clock.now()) / SECOND)
-        if delay <= 0 and not found:
+        if not self._node.is_trusted or not self._store.may_work():
+            delay = longest  # nothing may be claimed until the next beat
+        elif delay <= 0 and not found:
             delay = (
                 0.002 + 0.01 * self._clock.chance()
             )  # somebody else is taking it, or no slot of its channel is free
@@ -569,6 +609,21 @@ class Runner:
                 await event.wait()
         except TimeoutError:
             pass
+
+
+def _reason(error: Exception) -> str:
+    return error.problem if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"
+
+
+def _news(before: Row | None, now: Row) -> list[Event]:
+    """What has changed about a channel since it was last looked at."""
+    stood = before is not None and (before["paused"] or before["opened_at"] is not None)
+    stands = now["paused"] or now["opened_at"] is not None
+    if stands and not stood:
+        how = "paused" if now["paused"] else "breaker open"
+        reason = now["pause_reason"] or f"{now['failures']} failures in a row"
+        return [ChannelStopped(now["name"], how, reason, now["parked_until"])]
+    return [ChannelResumed(now["name"])] if stood and not stands else []
 
 
 def _effects(decisions: list[Decision]) -> list[Step]:

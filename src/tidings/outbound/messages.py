@@ -153,7 +153,7 @@ class Messages:
                 remedy=f"configured channels: {known}",
             )
         content = _content(draft)
-        encoded = orjson.dumps(content).decode()
+        encoded = _encode(content)
         _check(draft, encoded, now, self._content_limit)
         channel.check(draft.to, content)
         due = now if draft.at is None else draft.at
@@ -174,7 +174,7 @@ class Messages:
     def _once(
         self, scope: str, key: str, body: object, answer: object, now: int, tenant: str = "default"
     ) -> Once:
-        if not 0 < len(key) <= LONGEST_KEY:
+        if not _is_key(key):
             raise Invalid(
                 "the idempotency key is empty or too long",
                 field="Idempotency-Key",
@@ -331,6 +331,10 @@ def _too_late(what: str, state: str) -> str:
     return f"it cannot be {what}: it is {state}"
 
 
+def _is_key(key: str) -> bool:
+    return 0 < len(key) <= LONGEST_KEY and key.isprintable()
+
+
 def _content(draft: Draft) -> dict[str, Any]:
     content: dict[str, Any] = {"text": draft.text}
     if draft.subject is not None:
@@ -338,6 +342,17 @@ def _content(draft: Draft) -> dict[str, Any]:
     if draft.data is not None:
         content["data"] = draft.data
     return content
+
+
+def _encode(content: dict[str, Any]) -> str:
+    try:
+        return orjson.dumps(content).decode()
+    except (TypeError, ValueError) as error:
+        raise Invalid(
+            f"the content cannot be written as JSON ({error})",
+            field="data",
+            remedy="use plain JSON values and valid text",
+        ) from error
 
 
 def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 from ..model.errors import WrongStore
@@ -54,7 +53,7 @@ class WakeSocket:
         self._receiver: socket.socket | None = None
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
 
-    def listen(self, wake: Callable[[], None]) -> int | None:
+    def listen(self) -> int | None:
         """Receive hints; gives the descriptor to watch, or None where the path is too long for a socket."""
         with contextlib.suppress(OSError):
             receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)

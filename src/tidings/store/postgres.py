@@ -365,11 +365,9 @@ class PostgresStore:
         return kept
 
     async def _was_ours(self, connection: asyncpg.Connection, move: Transition) -> bool:
-        """Whether this very claim had been settled as done already: the answer to that commit was lost."""
-        if move.to is not State.DONE:
-            return False
+        """Whether this very claim had been settled so already: the answer to that commit was lost."""
         row = await connection.fetchrow(self._sql["task_look"].sql, move.id)
-        return row is not None and row["state"] == State.DONE and row["claim_no"] == move.claim_no
+        return row is not None and row["state"] == move.to and row["claim_no"] == move.claim_no
 
     async def _hold(self, connection: asyncpg.Connection, keys: Collection[OrderKey]) -> None:
         if keys:
@@ -514,6 +512,14 @@ def _translated() -> Iterator[None]:
     except asyncpg.ReadOnlySQLTransactionError as error:
         raise WrongStore(
             "this PostgreSQL is read-only", remedy="point the database URL at the primary"
+        ) from error
+    except (
+        asyncpg.DeadlockDetectedError,
+        asyncpg.SerializationError,
+        asyncpg.LockNotAvailableError,
+    ) as error:
+        raise StoreUnavailable(
+            f"PostgreSQL was busy ({error})", remedy="the same call may succeed now"
         ) from error
     except _LOST as error:
         raise StoreUnavailable(

@@ -416,7 +416,7 @@ class SqliteStore:
         row = connection.execute(statement.sql, statement.bind(params)).fetchone()
         if row is None:
             look = self._rows(connection, self._sql["task_look"], {"id": move.id})
-            ours = look and look[0]["state"] == State.DONE == move.to and look[0]["claim_no"] == move.claim_no
+            ours = look and look[0]["state"] == move.to and look[0]["claim_no"] == move.claim_no
             return Settled.KEPT if ours else Settled.CLAIM_LOST
         connection.execute(
             self._sql["record"].sql,
@@ -439,8 +439,7 @@ class SqliteStore:
     def on_hint(self, wake: Callable[[], None]) -> None:
         """Receive hints; only the working process does."""
         assert self._socket is not None
-        descriptor = self._socket.listen(wake)
-        if descriptor is not None and self._watched is None:
+        if self._watched is None and (descriptor := self._socket.listen()) is not None:
             self._watched = descriptor
             asyncio.get_running_loop().add_reader(descriptor, self._hinted, wake)
 

@@ -29,7 +29,7 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
 
     @router.post("", status_code=201, openapi_extra=takes(FIELDS), responses=CONFLICT)
     async def accept(request: Request, idempotency_key: Annotated[str | None, Header()] = None) -> Response:
-        """Accept one message. With an Idempotency-Key the same call can be repeated safely (B4)."""
+        """Accept one message. With an Idempotency-Key the same call can be repeated safely."""
         body, read = await read_json(request), reading()
         accepted = await desk.messages.accept(
             read.draft(body, keep=idempotency_key is not None), key=idempotency_key
@@ -63,7 +63,7 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
 
     @router.get("/{id}", responses=MISSING)
     async def show(id: str) -> Response:
-        """One message with its standing, its times and its whole history (A7)."""
+        """One message with its standing, its times and its whole history."""
         return answer(_acted(await desk.messages.show(id)))
 
     @router.get("/{id}/why", responses=MISSING)

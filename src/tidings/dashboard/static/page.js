@@ -1,0 +1,127 @@
+/* Comfort only: every page works without this file. It keeps a page live, times relative, and says how a
+   time in words is understood. */
+"use strict";
+
+const body = document.body;
+const ahead = Date.parse(body.dataset.now) - Date.now(); // how far the server's clock is ahead of ours
+
+/* Times */
+
+const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+
+function away(at) {
+  const seconds = (at - Date.now() - ahead) / 1000;
+  const size = Math.abs(seconds);
+  if (size < 1.5) return "now";
+  const first = UNITS.findIndex(([, unit]) => size >= unit);
+  const [name, unit] = UNITS[first];
+  let words = `${Math.floor(size / unit)} ${name}`;
+  if (first < 3 && size / unit < 10) {
+    const [small, part] = UNITS[first + 1];
+    const rest = Math.floor((size % unit) / part);
+    if (rest && first < 2) words += ` ${rest} ${small}`;
+  }
+  return seconds > 0 ? `in ${words}` : `${words} ago`;
+}
+
+function tick(root = document) {
+  for (const time of root.querySelectorAll("time[data-ago]")) {
+    if (!time.title) time.title = time.textContent;
+    const words = away(Date.parse(time.dateTime));
+    if (time.textContent !== words) time.textContent = words;
+  }
+}
+
+tick();
+setInterval(tick, 1000);
+
+/* Live fragments */
+
+const state = document.getElementById("state");
+
+function say(words, isGood) {
+  if (!state) return;
+  state.textContent = words;
+  state.className = isGood ? "state good" : "state bad";
+}
+
+function fill(fragments) {
+  for (const [id, html] of Object.entries(fragments)) {
+    const element = document.getElementById(id);
+    if (!element) continue;
+    const seen = new Set([...element.querySelectorAll("a.row")].map((row) => row.getAttribute("href")));
+    element.innerHTML = html;
+    if (seen.size) {
+      for (const row of element.querySelectorAll("a.row")) {
+        if (!seen.has(row.getAttribute("href"))) row.classList.add("new");
+      }
+    }
+    tick(element);
+  }
+}
+
+const source = body.dataset.live;
+
+function listen() {
+  const stream = new EventSource(source);
+  let polling = 0;
+  stream.onopen = () => { clearInterval(polling); polling = 0; say("live", true); };
+  stream.onmessage = (event) => fill(JSON.parse(event.data));
+  stream.onerror = () => {
+    say("reconnecting", false);
+    if (!polling) polling = setInterval(poll, 3000);
+    if (stream.readyState === EventSource.CLOSED) setTimeout(() => { clearInterval(polling); listen(); }, 15000);
+  };
+  addEventListener("pagehide", () => stream.close(), { once: true });
+}
+
+async function poll() {
+  try {
+    const answer = await fetch(`${source}?now=1`, { headers: { accept: "application/json" } });
+    if (answer.status === 401) { location.reload(); return; }
+    if (!answer.ok) throw new Error(answer.status);
+    fill(await answer.json());
+    say("live, every 3 s", true);
+  } catch {
+    say("the engine does not answer", false);
+  }
+}
+
+if (source) {
+  if (window.EventSource) listen();
+  else setInterval(poll, 3000);
+}
+addEventListener("pageshow", (event) => { if (event.persisted && source) location.reload(); });
+
+/* A time in words, told back while it is being typed */
+
+let asking = 0;
+
+document.addEventListener("input", (event) => {
+  const heard = document.getElementById(event.target.dataset.when || "");
+  if (!heard) return;
+  clearTimeout(asking);
+  asking = setTimeout(async () => {
+    const text = event.target.value.trim();
+    if (!text) { heard.textContent = ""; heard.className = "heard"; return; }
+    const answer = await fetch(`/when?${new URLSearchParams({ text })}`);
+    const told = await answer.json();
+    heard.textContent = told.when || told.problem;
+    heard.className = told.when ? "heard good" : "heard bad";
+  }, 200);
+});
+
+/* Buttons */
+
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.confirm;
+  if (question && !confirm(question)) event.preventDefault();
+});
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+});
