@@ -14,7 +14,7 @@ import pytest
 
 from tidings.sandbox import read_ledger
 
-from .program import COMMAND, PATIENCE, environment, free_port, get, post, run, serving, until
+from .program import PATIENCE, environment, free_port, get, post, run, serving, until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
 
@@ -243,6 +243,3 @@ def test_every_line_of_the_log_is_one_json_object(tmp_path: Path) -> None:
 
 def _sent(page: str, id_: str) -> bool:
     return bool(get(f"{page}/v1/messages/{id_}")["state"] == "sent")
-
-
-assert COMMAND

@@ -115,15 +115,15 @@ async def test_a_fenced_worker_begins_anew_while_its_old_sends_end(
     tmp_path: Path, postgres_database: PostgresDatabase
 ) -> None:
     """The new incarnation beats from the start, so nobody takes it for dead in its turn."""
-    slow = Options(lease=LEASE, beat=0.4, deadline=7)
-    async with drill(tmp_path / "drill", postgres_database, slow, {"delay": (5.5, 6)}) as rig:
+    slow = Options(lease=LEASE, beat=0.4, deadline=10)
+    async with drill(tmp_path / "drill", postgres_database, slow, {"delay": (9, 9.5)}) as rig:
         first = rig.spawn()
         await rig.working(first)
         await rig.producer.produce(names("m", 10))
         await rig.until_seen(10)
         second = rig.spawn()
         await rig.working(second)
-        await rig.pause(first, LEASE + 0.7)
+        await rig.pause(first, LEASE + 1.7)
         idle = await rig.idle(within=30)
         verdict = await rig.verdict()
 

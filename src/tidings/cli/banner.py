@@ -55,7 +55,7 @@ def bye() -> None:
 def send_line(settings: Settings, config: Path | None) -> str:
     """A command that works when it is pasted into a terminal in the same folder."""
     channel = next((name for name in ("phone", *settings.channels) if name in settings.channels), "phone")
-    words = [program_name(), "send"]
+    words = [*program(), "send"]
     if config is not None:
         words += ["--config", str(config)]
     if settings.origins.get("database") == "--database" and not urlsplit(settings.database).password:
@@ -64,16 +64,16 @@ def send_line(settings: Settings, config: Path | None) -> str:
     return shlex.join(words)
 
 
-def program_name() -> str:
+def program() -> list[str]:
     """How the user would call this program: by its name where that finds it, else by its path."""
     called = Path(sys.argv[0])
     found = shutil.which(called.name)
     if called.name == "__main__.py":
-        return f"{sys.executable} -m tidings.cli"
+        return [sys.executable, "-m", "tidings.cli"]
     if found is not None and Path(found).resolve() == called.resolve():
-        return called.name
+        return [called.name]
     here = os.path.relpath(called)
-    return str(called) if here.startswith("..") else here
+    return [str(called) if here.startswith("..") else here]
 
 
 def _working(app: App, works: bool) -> tuple[str, str]:

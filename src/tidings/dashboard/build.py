@@ -61,6 +61,7 @@ def _environment(app: App) -> Environment:
         "moment_of": words.moment_of,
         "counted": words.counted,
         "timeline": words.timeline,
+        "sentence": words.sentence,
         "full": partial(words.full, zone=app.settings.zone),
     }
     environment.filters.update(filters)

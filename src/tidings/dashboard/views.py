@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from ..model.errors import Invalid, NotFound, TidingsError
+from ..model.time import iso
 from ..outbound.desk import Desk
 from ..outbound.drafts import Reading
 from ..outbound.story import actions
@@ -163,7 +164,7 @@ class _Views:
     async def _message_fragments(self, id_: str) -> Fragments:
         message, why = await self._desk.messages.show(id_), await self._desk.why(id_)
         return {
-            "standing": self._piece("standing.html", message=message, why=why),
+            "standing": self._piece("standing.html", message=message, why=why, until=iso(why.until)),
             "acts": self._piece("acts.html", message=message, legal=actions(message["state"])),
             "timeline": self._piece("timeline.html", message=message),
             "facts": self._piece("facts.html", message=message),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
+
+from markupsafe import Markup, escape
 
 from ..model import durations
 from ..outbound.overview import MOST
@@ -28,7 +31,7 @@ TILES = (
     ("processing", "being sent", "processing"),
     ("sent", "in the last 15 min", "sent"),
     ("failed", "you decide", "failed"),
-    ("held", "perhaps sent: you decide", "failed"),
+    ("held", "perhaps sent", "failed"),
 )
 
 
@@ -72,6 +75,16 @@ def counted(number: int) -> str:
 def full(at: str | None, zone: ZoneInfo) -> str:
     """A time in full, in the configured zone."""
     return "" if at is None else f"{datetime.fromisoformat(at).astimezone(zone):%a %d %b %Y %H:%M:%S %Z}"
+
+
+def sentence(text: str) -> Markup:
+    """One or more clauses as a sentence; what stands in backticks is set as code."""
+    ended = text if text.endswith((".", "?", "!")) else f"{text}."
+    pieces = re.split(r"`([^`]+)`", ended[:1].upper() + ended[1:])
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if place % 2 else escape(piece)
+        for place, piece in enumerate(pieces)
+    )
 
 
 def timeline(message: Shown) -> list[Moment]:

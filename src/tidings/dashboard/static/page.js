@@ -27,7 +27,8 @@ function away(at) {
 function tick(root = document) {
   for (const time of root.querySelectorAll("time[data-ago]")) {
     if (!time.title) time.title = time.textContent;
-    const words = away(Date.parse(time.dateTime));
+    const at = Date.parse(time.dateTime);
+    const words = at - Date.now() - ahead < 0 ? `${time.dataset.ago} ${away(at)}`.trim() : away(at);
     if (time.textContent !== words) time.textContent = words;
   }
 }
