@@ -120,7 +120,8 @@ def serving(folder: Path, *words: str, env: Mapping[str, str] | None = None) -> 
     """`tidings serve` on free ports; ended with the block, however that ends."""
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0", *words], cwd=folder, text=True, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment({"TIDINGS_SANDBOX_PORT": "0", **(env or {})}),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment({"TIDINGS_SANDBOX_PORT": "0", **(env or {})}),
     )  # fmt: skip
     served = Serving(process)
     try:

@@ -582,6 +582,20 @@ async def test_the_pruner_forgets_what_is_old_and_keeps_dead_letters(
     assert sent not in {item["id"] for item in page.items}
 
 
+async def test_tallies_are_packed_and_stay_exact(store: Store, clock: ManualClock) -> None:
+    """Deltas are appended with each settled batch and summed up later (rule 17)."""
+    world = await World(store, clock).open()
+    for i in range(7):
+        await world.send(f"r{i}")
+        await world.step()
+    before = await store.read("tally_sums", since=0)
+    clock.advance(minutes=5)
+    await world.worker.pruner.step()
+
+    assert before == await store.read("tally_sums", since=0)
+    assert [("main", "done", 7)] == [(row["queue"], row["what"], row["n"]) for row in before]
+
+
 async def test_lists_page_through_everything_once(store: Store, clock: ManualClock) -> None:
     """Newest first, by cursor, with filters (E9)."""
     world = await World(store, clock, slots=100).open()

@@ -48,7 +48,8 @@ def no_fence() -> None:
     """Whoever comes last settles a task, whoever holds it. PostgreSQL only."""
     known: Any = statements("postgres")
     for name in ("settle", "settle_done", "start"):
-        sql, n = re.subn(r"t\.node = (\$\d+)", r"(t.node = \1 or true)", known[name].sql)
+        fence = r"t\.node (=|is not distinct from) (\$\d+)"
+        sql, n = re.subn(fence, r"(t.node = \2 or true)", known[name].sql)
         sql, m = re.subn(r"t\.claim_no = \w+\.claim_no", "true", sql)
         assert n == m == 1, f"{name} is written otherwise now: the plant must follow"
         known[name] = known[name]._replace(sql=sql)

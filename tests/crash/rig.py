@@ -272,7 +272,7 @@ async def strike(rig: Rig, blow: str, refs: Sequence[str], chance: random.Random
     """Give a worker something to do, and have it killed: at random, while it starts, or at a crash point."""
     before = rig.seen()
     producing = asyncio.create_task(
-        rig.producer.produce(refs, single=chance.random() < 0.0, delays=(0, 0, 0, chance.uniform(0, 1)))
+        rig.producer.produce(refs, single=chance.random() < 0.3, delays=(0, 0, 0, chance.uniform(0, 1)))
     )
     point = blow if ":" in blow else None
     sender = rig.spawn(crash_at=point)

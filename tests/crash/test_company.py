@@ -88,11 +88,11 @@ async def test_a_dead_nodes_work_resumes_in_time(
 ) -> None:
     """With the default lease: not started within 15 s; started within the later of 15 s and its deadline + 5 s."""
     defaults = Options(on_unknown=on_unknown, lease=10, beat=2, deadline=10)
-    async with drill(tmp_path / "drill", postgres_database, defaults) as rig:
-        survivor, victim = rig.spawn(), rig.spawn(crash_at=point)
+    async with drill(tmp_path / "drill", postgres_database, defaults, {"delay": (0.2, 0.4)}) as rig:
+        survivor = rig.spawn()
         await rig.working(survivor)
-        await rig.producer.produce(names("m", 200))
-        fault: Fault = await rig.died(victim, point)
+        await rig.producer.produce(names("m", 500))
+        fault: Fault = await rig.died(rig.spawn(crash_at=point), point)
         idle = await rig.idle(within=40)
         again = {copy.ref: copy.at for copy in rig.copies() if copy.pid == survivor.pid}
         settled = await settled_at(postgres_database)
@@ -100,7 +100,7 @@ async def test_a_dead_nodes_work_resumes_in_time(
         verdict = await rig.verdict()
     waits = [again.get(ref, settled[ref]) - fault.begin for ref in fault.held]
     report(
-        messages=200, left_behind=len(waits), slowest=round(max(waits, default=0), 1), held=len(verdict.held),
+        messages=500, left_behind=len(waits), slowest=round(max(waits, default=0), 1), held=len(verdict.held),
         duplicates_explained=len(verdict.explained),
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from ..model.task import NodeId
-from ..model.time import DAY, HOUR, SECOND, micros
+from ..model.time import DAY, HOUR, MINUTE, SECOND, micros
 from ..observability.events import Emit, Pruned
 from ..store.port import Step, Store
 from .clock import Clock
@@ -74,10 +74,12 @@ class Pruner:
                 Step("prune_keys", {"before": now}),
                 Step("prune_paces", {"before": now - HOUR}),
                 Step("prune_tallies", {"before": now - micros(self._retention.tallies)}),
-                Step("prune_history", {"before": now - micros(self._retention.history)}),
+                Step("tally_pack", {"before": now - 2 * MINUTE}),
+            Step("tally_drop", {"before": now - 2 * MINUTE}),
+            Step("prune_history", {"before": now - micros(self._retention.history)}),
             ]
         )
-        dropped = sum(row.get("dropped", 0) for row in rows[3])
+        dropped = sum(row.get("dropped", 0) for row in rows[-1])
         done = Prune(await self._tasks(now - micros(self._retention.ended)), dropped)
         if any(done):
             self._emit(Pruned(*done))

@@ -128,7 +128,7 @@ class Runner:
         """Begin to work in the background."""
         for lane in self._lanes.values():
             await self._store.write(lane.join())
-        self._store.on_hint(self.wake)
+        self._store.on_hint(self._hinted)
         self._loops = [asyncio.create_task(self._fetch_loop()), asyncio.create_task(self._settle_loop())]
 
     async def stop(self) -> None:
@@ -155,6 +155,13 @@ class Runner:
     def wake(self) -> None:
         """Look for due tasks now."""
         self._woken.set()
+
+    def _hinted(self) -> None:
+        """Somebody accepted something: all nodes hear it, so each waits a moment of its own."""
+        if self._store.sole_worker:
+            self.wake()
+        else:
+            asyncio.get_running_loop().call_later(self._clock.chance() * 0.003, self.wake)
 
     @property
     def load(self) -> dict[str, int]:
@@ -521,7 +528,8 @@ class Runner:
             groups.setdefault((result.task.queue, result.claimed_at), []).append(result.outcome)
         steps: list[Step] = []
         for (queue, claimed_at), outcomes in groups.items():
-            trail = fold(outcomes)
+            # Whoever slept through its lease saw time-outs of its own making: they say nothing of the channel.
+            trail = fold(outcomes if self._node.is_trusted else ())
             row = self._queues.get(queue)
             troubled = row is None or row["failures"] or row["opened_at"] is not None
             if trail.failures:

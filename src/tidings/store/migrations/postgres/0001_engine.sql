@@ -141,13 +141,15 @@ create table nodes (
 create index nodes_live on nodes (state) where state <> 'gone';
 
 create table tallies (
-  at    bigint not null,
-  n     integer not null,
-  ms    bigint not null,
-  queue text not null,
-  what  text not null
+  at     bigint not null,
+  n      bigint not null,
+  ms     bigint not null,
+  packed boolean not null default false,
+  queue  text not null,
+  what   text not null
 );
 create index tallies_at on tallies (at);
+create index tallies_loose on tallies (at) where not packed;
 
 create table keys (
   scope      text collate "C" not null,

@@ -95,13 +95,15 @@ create table nodes (
 create index nodes_live on nodes (state) where state <> 'gone';
 
 create table tallies (
-  at    integer not null,
-  n     integer not null,
-  ms    integer not null,
-  queue text not null,
-  what  text not null
+  at     integer not null,
+  n      integer not null,
+  ms     integer not null,
+  packed integer not null default false,
+  queue  text not null,
+  what   text not null
 ) strict;
 create index tallies_at on tallies (at);
+create index tallies_loose on tallies (at) where not packed;
 
 create table keys (
   scope      text not null,

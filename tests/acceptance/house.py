@@ -1,0 +1,113 @@
+"""A house for tests of the faces: an engine in virtual time with its API and pages, without a socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import httpx
+from fastapi import FastAPI
+
+from tidings.api import create_api
+from tidings.app import App, build
+from tidings.config import ChannelSettings, Settings
+from tidings.dashboard import Pages, add_pages
+from tidings.kernel.clock import ManualClock
+from tidings.model.message import Message
+from tidings.model.outcome import Done, Outcome
+from tidings.outbound.channels.noop import NoopChannel, NoopSettings
+from tidings.store.port import Store
+from tidings.store.postgres import PostgresStore
+from tidings.store.sqlite import SqliteStore
+
+KEY = "0123456789abcdef0123456789abcdef"
+CHANNELS = {
+    "out": ChannelSettings("noop"),
+    "careful": ChannelSettings("noop", {"on_unknown": "hold"}),
+    "console": ChannelSettings("console"),
+}
+
+
+class Scripted(NoopChannel):
+    """A channel that answers as the test says."""
+
+    script: Callable[[Message], Outcome] = staticmethod(lambda _message: Done("receipt-1"))
+
+    async def send(self, message: Message) -> Outcome:
+        return self.script(message)
+
+
+class House:
+    """One engine, its faces, and time moved by hand."""
+
+    def __init__(self, app: App, clock: ManualClock) -> None:
+        self.app = app
+        self.clock = clock
+        self.api: FastAPI = create_api(app)
+        self.pages: Pages = add_pages(self.api, app)
+        self.http = self.client()
+
+    def client(self, **headers: str) -> httpx.AsyncClient:
+        """A caller with these headers."""
+        return httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.api),
+            base_url="http://localhost",
+            headers=headers,
+            timeout=None,
+        )
+
+    def script(self, channel: str, script: Callable[[Message], Outcome]) -> None:
+        """What this channel answers from now on."""
+        cast(Any, self.app.channels[channel]).script = script
+
+    async def accept(self, **fields: Any) -> str:
+        """Accept a message through the API; gives its id."""
+        answer = await self.http.post(
+            "/v1/messages", json={"channel": "out", "to": "ada", "text": "hello"} | fields
+        )
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    async def show(self, id_: str) -> dict[str, Any]:
+        """One message, as the API shows it."""
+        shown: dict[str, Any] = (await self.http.get(f"/v1/messages/{id_}")).json()
+        return shown
+
+    async def everything(self) -> list[dict[str, Any]]:
+        """All messages there are."""
+        items: list[dict[str, Any]] = (await self.http.get("/v1/messages", params={"limit": 1000})).json()[
+            "items"
+        ]
+        return items
+
+    async def work(self) -> None:
+        """Send all that is due now."""
+        while (await self.app.worker.runner.step()).claimed:
+            pass
+
+
+@asynccontextmanager
+async def house(database: str, **settings: Any) -> AsyncIterator[House]:
+    """An engine on an empty database, opened, with one node that works when told to."""
+    clock = ManualClock()
+    chosen = Settings(**{"database": database, "channels": CHANNELS} | settings)
+    path = chosen.database_path
+    store: Store = (
+        PostgresStore(database, now=clock.now, connections=4)
+        if path is None
+        else SqliteStore(path, now=clock.now, inline=True)
+    )
+    app = build(chosen, clock=clock, store=store)
+    for name, channel in app.channels.items():
+        if isinstance(channel, NoopChannel):
+            on_unknown = channel.traits.on_unknown
+            cast(Any, app.channels)[name] = Scripted(NoopSettings(on_unknown=on_unknown))
+    await app.open()
+    await app.worker.node.join()
+    built = House(app, clock)
+    try:
+        yield built
+    finally:
+        await built.http.aclose()
+        await app.close()
