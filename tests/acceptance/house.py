@@ -82,7 +82,8 @@ class House:
         return items
 
     async def work(self) -> None:
-        """Send all that is due now."""
+        """Send all that is due now; time may have passed since the last beat."""
+        await self.app.worker.node.beat()
         while (await self.app.worker.runner.step()).claimed:
             pass
 

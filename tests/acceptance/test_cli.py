@@ -25,7 +25,7 @@ from tidings.config import load
 from tidings.diagnosis import Grade, Waiting, on_clock, on_dead, on_disk, on_nodes, on_waiting, standing
 from tidings.model.time import SECOND
 
-from .program import environment, free_port, run, serving, until
+from .program import environment, free_port, run, serving
 
 NOW = 1_800_000_000 * SECOND
 
@@ -515,7 +515,7 @@ def test_columns_fit_the_terminal_and_ids_are_never_cut() -> None:
     wide, narrow = grid.lay_out(shapes, cells, 100), grid.lay_out(shapes, cells, 54)
 
     assert wide[1].plain == f"{'i' * 36}  ada  7  a long text that does not fit"
-    assert [line.plain for line in narrow] == [f"id{' ' * 34}  n  text", f"{'i' * 36}  7  a long text…"]
+    assert [line.plain for line in narrow] == [f"id{' ' * 34}  n  text", f"{'i' * 36}  7  a long text …"]
 
 
 # -- what is refused
@@ -594,7 +594,7 @@ def test_a_database_newer_than_the_code_is_refused(
         (("--in", "1h", "--at", "tomorrow 9am"), "both `at` and `in` are given"),
         (("--to", " "), "the recipient is empty"),
         (("--text", ""), "the message is empty"),
-        (("--text", "x" * 300_000), "at most 262,144 are accepted"),
+        (("--text", "x" * 300_000), "At most 262,144 are accepted"),
         (("--priority", "11"), "priority is 11. Use 0 (first) to 9 (last)"),
         (("--priority", "high"), "invalid value for '--priority'"),
         (("--data", "[1]"), "data is not an object"),
@@ -694,7 +694,7 @@ def test_a_full_disk_is_told_and_nothing_is_half_accepted(
         while True:
             file.write(b"x" * 4096)
 
-    answer = run(*hello("--text", "y" * 100_000, *words), folder=tmp_path)
+    answer = run(*hello("--text", "-", *words), folder=tmp_path, stdin="y" * 200_000)
 
     assert answer.returncode == 75
     assert answer.stderr.startswith("error: the disk under the database is full. Free space")
@@ -718,8 +718,8 @@ def test_a_full_disk_stops_no_server(small_disk: Callable[..., Path], tmp_path: 
         with pytest.raises(OSError, match="No space left"), ballast.open("wb", buffering=0) as file:
             while True:
                 file.write(b"x" * 4096)
-        big = ("send", "-c", "console", "--to", "ada", "--text", "y" * 200_000, *words)
-        assert run(*big, folder=tmp_path).returncode == 75
+        big = ("send", "-c", "console", "--to", "ada", "--text", "-", *words)
+        assert run(*big, folder=tmp_path, stdin="y" * 200_000).returncode == 75
         ballast.unlink()
 
         after = run(
@@ -750,6 +750,3 @@ def test_a_read_only_disk_is_told_and_stays_as_it_was(
     assert sent.stderr.startswith(f"error: {place}/tidings.db cannot be written. Check the owner, the mode")
     assert "cannot be written" in examined.stdout
     assert {path.name: path.stat().st_size for path in place.iterdir()} == before
-
-
-assert until

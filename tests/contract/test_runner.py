@@ -366,10 +366,7 @@ class TestDeadNodes:
         world.channel.script = meanwhile
         claimed, _ = await slow.runner._fetch()
         assert claimed == 1
-        while slow.runner._attempts:
-            import asyncio
-
-            await asyncio.wait([attempt.running for attempt in slow.runner._attempts.values()])
+        await slow.runner._slots.quiet()
         if store.sole_worker:
             pytest.skip("one working process: nobody else can reap while it lives")
         await self.reap(world, seconds=12)
@@ -593,7 +590,7 @@ async def test_tallies_are_packed_and_stay_exact(store: Store, clock: ManualCloc
     await world.worker.pruner.step()
 
     assert before == await store.read("tally_sums", since=0)
-    assert [("main", "done", 7)] == [(row["queue"], row["what"], row["n"]) for row in before]
+    assert [(row["queue"], row["what"], row["n"]) for row in before] == [("main", "done", 7)]
 
 
 async def test_lists_page_through_everything_once(store: Store, clock: ManualClock) -> None:

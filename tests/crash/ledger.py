@@ -192,12 +192,11 @@ def overlaps(first: Copy, second: Copy, faults: Iterable[Fault], deadline: float
     if second.at >= first.at + min(first.after, deadline):
         return False
     for fault in faults:
-        if fault.target in (first.pid, second.pid):
-            begin, end = fault.begin - SLACK, fault.end + SLACK
-            if fault.kind == Kind.KILL and fault.target == first.pid and begin <= second.at:
-                return False
-            if fault.kind == Kind.PAUSE and begin <= second.at and first.at <= end:
-                return False
+        begin, end = fault.begin - SLACK, fault.end + SLACK
+        if fault.target == first.pid and begin <= second.at and (fault.kind == Kind.KILL or first.at <= end):
+            return False
+        if fault.target == second.pid and fault.kind == Kind.PAUSE and begin <= second.at <= end:
+            return False
     return True
 
 

@@ -166,6 +166,12 @@ class TestOverlap:
         """Their request is in flight, but they are not at work."""
         assert [] == say(copy(2.0, after=1.5), copy(3.0, pid=B), faults=(fault,), book=DOUBTED).overlap
 
+    def test_who_has_woken_counts_again(self) -> None:
+        """A pause that is over excuses nothing that is sent after it."""
+        woken = (pause(1.0, 2.2, pid=B),)
+
+        assert ["m"] == say(copy(2.0, after=1.5), copy(3.0, pid=B), faults=woken, book=DOUBTED).overlap
+
     def test_after_the_deadline_nothing_is_in_flight(self) -> None:
         """The sender has given up by then."""
         late = copy(2.0, did=Did.LATE, after=9.0)

@@ -39,10 +39,14 @@ async def send_file(
             reading = Reading(now=app.clock.now(), zone=chosen.zone)
             with _progress(file, is_shown=not as_json) as show:
                 drafts = _drafts(file, reading, usual, show, most=chosen.max_bulk)
-                async for lines in desk.messages.accept_many(drafts, key=key):
-                    bad = [line for line in lines if line.error is not None]
-                    _tell(bad, room=_MOST_TOLD - refused)
-                    accepted, refused = accepted + len(lines) - len(bad), refused + len(bad)
+                try:
+                    async for lines in desk.messages.accept_many(drafts, key=key):
+                        bad = [line for line in lines if line.error is not None]
+                        _tell(bad, room=_MOST_TOLD - refused)
+                        accepted, refused = accepted + len(lines) - len(bad), refused + len(bad)
+                except BaseException:  # a signal, too: whoever broke it off must know what stands
+                    print(f"broken off: {accepted:,} were accepted before that", file=sys.stderr)
+                    raise
     if as_json:
         output.say_json({"accepted": accepted, "refused": refused})
     elif output.on_terminal():

@@ -47,7 +47,8 @@ def sentence(error: TidingsError) -> str:
 
 def _unforeseen(error: Exception) -> int:
     if type(error).__name__ == "Abort":
-        return _say("nothing was changed", 1)
+        print("nothing was changed", file=sys.stderr)
+        return 1
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error)
         return 2

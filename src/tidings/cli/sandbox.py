@@ -9,8 +9,8 @@ import typer
 
 
 def sandbox(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8025,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", help="Port; 0 takes a free one.")] = 8025,
     ledger: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Gets one line per request; without it nothing is kept."),

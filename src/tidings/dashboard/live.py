@@ -86,10 +86,18 @@ class Shared:
     async def __call__(self) -> Fragments:
         """What it looked like within the last second."""
         async with self._lock:
-            if self._clock.monotonic() - self._read_at >= 0.9 * EVERY:
-                self._fragments = await self._render()
-                self._read_at = self._clock.monotonic()
-            return self._fragments
+            is_old = self._clock.monotonic() - self._read_at >= 0.9 * EVERY
+            return await self._read() if is_old else self._fragments
+
+    async def fresh(self) -> Fragments:
+        """What it looks like now, for whoever has just changed something."""
+        async with self._lock:
+            return await self._read()
+
+    async def _read(self) -> Fragments:
+        self._fragments = await self._render()
+        self._read_at = self._clock.monotonic()
+        return self._fragments
 
 
 async def safely(render: Render) -> Fragments:

@@ -83,7 +83,7 @@ class _Views:
         form: dict[str, str] | None = None,
         error: TidingsError | None = None,
     ) -> Response:
-        fragments = await self._home()
+        fragments = await self._home.fresh()
         accepted = request.query_params.get("accepted")
         told = await self._told_of(accepted) if accepted else None
         return self._page(

@@ -75,8 +75,8 @@ class Pruner:
                 Step("prune_paces", {"before": now - HOUR}),
                 Step("prune_tallies", {"before": now - micros(self._retention.tallies)}),
                 Step("tally_pack", {"before": now - 2 * MINUTE}),
-            Step("tally_drop", {"before": now - 2 * MINUTE}),
-            Step("prune_history", {"before": now - micros(self._retention.history)}),
+                Step("tally_drop", {"before": now - 2 * MINUTE}),
+                Step("prune_history", {"before": now - micros(self._retention.history)}),
             ]
         )
         dropped = sum(row.get("dropped", 0) for row in rows[-1])

@@ -37,6 +37,7 @@ from .decide import SUSPECT, Decision, Park, decide
 from .lanes import Lane
 from .nodes import Node
 from .queue import expire, late_result
+from .slots import Job, Slots
 
 _LARGEST_SETTLE = 1000
 _FAIR_SHARE = 8  # one slot in eight goes to the oldest due
@@ -76,12 +77,6 @@ class _Result(NamedTuple):
     seconds: float
 
 
-class _Attempt(NamedTuple):
-    task: Task
-    running: asyncio.Task[None]
-    give_up: float  # monotonic
-
-
 class Runner:
     """One node's worker: `start` and `stop` for the loops, `step` for tests that move time by hand."""
 
@@ -107,7 +102,7 @@ class Runner:
         self._queues: dict[str, Row] = {}  # as last read: which breakers are not quite closed
         self._busy: Counter[str] = Counter()  # attempts under way, by queue
         self._in_flight = 0
-        self._attempts: dict[TaskId, _Attempt] = {}
+        self._slots = Slots(tunables.slots, self._attempt)
         self._beginning: set[asyncio.Task[None]] = set()
         self._results: deque[_Result] = deque()
         self._late: deque[_Result] = deque()  # results whose claim had gone
@@ -142,8 +137,7 @@ class Runner:
         while self._in_flight and self._clock.monotonic() < deadline:
             self._changed.clear()
             await self._wait(self._changed, 0.1)
-        for attempt in list(self._attempts.values()):
-            attempt.running.cancel()  # its outcome becomes Unknown: the request may have left
+        self._slots.cut_off()  # their outcome becomes Unknown: the request may have left
         while self._in_flight:
             self._changed.clear()
             await self._wait(self._changed, 0.1)
@@ -151,6 +145,7 @@ class Runner:
             self._handed_in.set()
             await asyncio.wait([settling], timeout=30)
             settling.cancel()
+        self._slots.close()
 
     def wake(self) -> None:
         """Look for due tasks now."""
@@ -170,10 +165,7 @@ class Runner:
 
     def overrun(self) -> None:
         """Cut off attempts that have passed their deadline by far; called once a second."""
-        now = self._clock.monotonic()
-        for attempt in list(self._attempts.values()):
-            if now > attempt.give_up:
-                attempt.running.cancel()
+        self._slots.cut_off(after=self._clock.monotonic())
 
     # -- one step, for virtual time
 
@@ -184,8 +176,7 @@ class Runner:
                 await self._store.write(lane.join())
         await self._refresh()
         claimed, expired = await self._fetch()
-        while self._attempts:
-            await asyncio.wait([attempt.running for attempt in self._attempts.values()])
+        await self._slots.quiet()
         settled = 0
         while self._results:
             settled += await self._settle_some()
@@ -341,21 +332,19 @@ class Runner:
         claimed_at: int,
     ) -> None:
         now = self._clock.monotonic()
+        jobs: list[Job] = []
         for task in group:
             lane = self._lanes[task.queue]
             if task.id not in contents:
-                self._hand_in(
-                    _Result(task, Retry(Category.SYSTEM, "its content is missing"), claimed_at, 0.0)
-                )
+                missing = Retry(Category.SYSTEM, "its content is missing")
+                self._hand_in(_Result(task, missing, claimed_at, 0.0))
             elif lane.marks_start and not task.start_at and task.id not in marked:
                 self._drop(task)  # the claim was lost before the start: somebody else has it
             else:
-                running = asyncio.create_task(
-                    self._attempt(handler, task, contents[task.id], lane, claimed_at)
-                )
-                wait = max(0, task.start_at - claimed_at) / SECOND
-                give_up = now + wait + lane.deadline.total_seconds() + 2
-                self._attempts[task.id] = _Attempt(task, running, give_up)
+                paced = max(0, task.start_at - claimed_at) / SECOND
+                give_up = now + paced + lane.deadline.total_seconds() + 2
+                jobs.append(Job(task, lane, contents[task.id], handler.run, claimed_at, give_up))
+        self._slots.feed(jobs)
 
     async def _mark_started(self, group: list[Task]) -> set[TaskId]:
         """Intent before effect: one write for the whole batch."""
@@ -366,25 +355,26 @@ class Runner:
         point("started")
         return marked
 
-    async def _attempt(self, handler: Handler, task: Task, content: Any, lane: Lane, claimed_at: int) -> None:
+    async def _attempt(self, job: Job) -> None:
+        """One attempt, whose outcome is handed in whatever happens."""
         began = self._clock.monotonic()
+        outcome: Outcome | None = None
         try:
-            outcome: Outcome | None = None
-            if task.start_at:
-                outcome = await self._await_turn(task, lane)
+            if job.task.start_at:
+                outcome = await self._await_turn(job.task, job.lane)
             if outcome is None and not self._node.is_trusted:
-                outcome = Defer(claimed_at, "this node could not be sure of its claim any more")
+                outcome = Defer(job.claimed_at, "this node could not be sure of its claim any more")
             if outcome is None:
-                began = self._clock.monotonic()
-                outcome = await handler.run(task, content)
+                outcome = await job.run(job.task, job.content)
         except asyncio.CancelledError:
-            outcome = Unknown(
-                "it was cut off after its deadline" if not self._stopping else "the node stopped meanwhile"
-            )
+            if (me := asyncio.current_task()) is not None:
+                me.uncancel()  # the attempt ends, its slot goes on
+            why = "the node stopped meanwhile" if self._stopping else "it was cut off after its deadline"
+            outcome = Unknown(why)
         except Exception as error:  # a handler may do anything; its task must not vanish with it
             outcome = Retry(Category.SYSTEM, f"{type(error).__name__}: {error}")
         point("sent")
-        self._hand_in(_Result(task, outcome, claimed_at, self._clock.monotonic() - began))
+        self._hand_in(_Result(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
 
     async def _await_turn(self, task: Task, lane: Lane) -> Outcome | None:
         """Wait for the instant that the rate limit reserved, then mark the start."""
@@ -398,7 +388,6 @@ class Runner:
     # -- results
 
     def _drop(self, task: Task) -> None:
-        self._attempts.pop(task.id, None)
         self._busy[task.queue] -= 1
         self._in_flight -= 1
         if not self._in_flight or self._tunables.slots - self._in_flight == self._least_room:
@@ -528,7 +517,7 @@ class Runner:
             groups.setdefault((result.task.queue, result.claimed_at), []).append(result.outcome)
         steps: list[Step] = []
         for (queue, claimed_at), outcomes in groups.items():
-            # Whoever slept through its lease saw time-outs of its own making: they say nothing of the channel.
+            # Whoever slept through its lease saw time-outs of its own making, not of the channel.
             trail = fold(outcomes if self._node.is_trusted else ())
             row = self._queues.get(queue)
             troubled = row is None or row["failures"] or row["opened_at"] is not None
@@ -575,7 +564,7 @@ class Runner:
         if self._beginning:  # claimed, not yet among the attempts, and no strangers
             await asyncio.wait(self._beginning)
         held = await self._store.read("node_held", node=self._node.id, after=0, limit=10_000)
-        mine = {result.task.id for result in self._results} | self._attempts.keys()
+        mine = {result.task.id for result in self._results} | set(self._slots.ids)
         strangers = [
             Task(*(row[name] for name in Task._fields[:14])) for row in held if row["id"] not in mine
         ]
@@ -586,8 +575,7 @@ class Runner:
         """Wait until nothing is in hand, but for so many that have not begun."""
         while self._in_flight > but or self._unwritten:
             if not self._loops:  # a step by hand
-                while self._attempts:
-                    await asyncio.wait([attempt.running for attempt in self._attempts.values()])
+                await self._slots.quiet()
                 while self._results:
                     await self._settle_some()
                 continue

@@ -123,7 +123,7 @@ class GroupWriter:
 def _translate(error: BaseException) -> Exception:
     """The driver's errors as ours."""
     match error:
-        case apsw.FullError():
+        case apsw.FullError() | apsw.IOError(extendedresult=apsw.SQLITE_IOERR_SHMSIZE):  # the log's index
             return StoreFull(
                 "the disk under the database is full", remedy="free space; work resumes by itself"
             )
