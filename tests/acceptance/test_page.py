@@ -46,7 +46,7 @@ async def read(home: House, path: str) -> str:
     answer = await home.http.get(path)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    return answer.text
+    return str(answer.text)
 
 
 def forms(html: str) -> set[str]:

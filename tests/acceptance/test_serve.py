@@ -152,7 +152,7 @@ def test_a_second_process_on_one_file_accepts_and_takes_over(tmp_path: Path) -> 
         until(lambda: _sent(second.address("page"), early["id"]), "a message accepted by the second")
         late = post(
             f"{second.address('page')}/v1/messages",
-            {"channel": "phone", "to": "ada", "text": "late", "in": "1s"},
+            {"channel": "phone", "to": "ada", "text": "late", "in": "2s"},
         )
         first.kill()
 

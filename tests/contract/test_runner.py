@@ -372,8 +372,7 @@ class TestDeadNodes:
         await self.reap(world, seconds=12)
         assert (await world.show(id_))["state"] == "pending"
 
-        await slow.runner._settle_some()
-        await slow.runner._settle_late()
+        await slow.runner._settler.step()
 
         assert (await world.show(id_))["state"] == "sent"
         assert len(world.told(ClaimLost)) == 1

@@ -40,10 +40,10 @@ class SqliteFile:
 
     def __init__(self, path: Path) -> None:
         self.url = self.worker_url = f"sqlite:///{path}"
-        self._path = path
+        self.path = path
 
     async def rows(self, question: str) -> list[Any]:
-        connection = apsw.Connection(str(self._path))
+        connection = apsw.Connection(str(self.path))
         try:
             connection.setbusytimeout(10_000)
             return list(connection.execute(question.format("")))

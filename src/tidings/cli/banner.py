@@ -58,8 +58,9 @@ def send_line(settings: Settings, config: Path | None) -> str:
     words = [*program(), "send"]
     if config is not None:
         words += ["--config", str(config)]
-    if settings.origins.get("database") == "--database" and not urlsplit(settings.database).password:
-        words += ["--database", settings.database]
+    if settings.origins.get("database") == "--database":
+        url = settings.database
+        words += ["--database", mask_url(url) if urlsplit(url).password or "password" in url else url]
     words += ["--channel", channel, "--to", "ada", "--text", "hello", "--in", "10s"]
     return shlex.join(words)
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..config import Settings
+from ..model.errors import TidingsError
 from .ports import PortInUse, listen, port_of
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 LEDGER = "sandbox.jsonl"
-_TAKE_OVER = 0.2  # seconds between two tries for the port
+_TAKE_OVER = 0.05  # seconds between two tries for the port; the work is taken over later than that
 _REMEDY = "stop what listens there, choose another port with TIDINGS_SANDBOX_PORT, or start with --no-sandbox"
 
 
@@ -94,7 +96,10 @@ class Phone:
             await asyncio.sleep(_TAKE_OVER)
             with contextlib.suppress(PortInUse):
                 self._listening = listen(HOST, self.port, remedy=_REMEDY)
-        await self._serve(self._listening)
+        try:
+            await self._serve(self._listening)
+        except TidingsError as error:  # nobody waits for this task: it must say so itself
+            logging.getLogger("tidings.phone").warning("the pretend phone cannot be taken over: %s", error)
 
 
 def _listen_or_share(port: int) -> socket.socket | None:

@@ -8,36 +8,31 @@ reaper and the other duties run beside it in `loop.py`.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 
 from ..model.errors import Temporary, TidingsError
-from ..model.outcome import Defer, Outcome, Reject, Retry, Unknown
-from ..model.task import Category, Settled, State, Task, TaskId, Transition
+from ..model.outcome import Defer, Outcome, Retry, Unknown
+from ..model.task import Category, State, Task, TaskId, Transition
 from ..model.time import SECOND
 from ..observability.events import (
-    AttemptFailed,
-    BatchSettled,
-    ChannelResumed,
-    ChannelStopped,
-    ClaimLost,
     Emit,
-    Event,
     StoreTrouble,
     TasksExpired,
 )
-from ..store.port import OrderKey, Row, Step, Store, Tally, Wish
-from .breaker import fold
+from ..store.port import Store, Wish
 from .clock import Clock
 from .crashpoints import point
-from .decide import SUSPECT, Decision, Park, decide
+from .decide import SUSPECT
 from .lanes import Lane
 from .nodes import Node
-from .queue import expire, late_result
+from .queue import expire
+from .settler import Result, Settler
 from .slots import Job, Slots
+from .standing import Standing
 
 _LARGEST_SETTLE = 1000
 _FAIR_SHARE = 8  # one slot in eight goes to the oldest due
@@ -70,13 +65,6 @@ class Stepped(NamedTuple):
     settled: int
 
 
-class _Result(NamedTuple):
-    task: Task
-    outcome: Outcome
-    claimed_at: int
-    seconds: float
-
-
 class Runner:
     """One node's worker: `start` and `stop` for the loops, `step` for tests that move time by hand."""
 
@@ -99,19 +87,15 @@ class Runner:
         self._emit = emit
         self._tunables = tunables
         self._limited = frozenset(lane.queue for lane in lanes.values() if lane.per_second is not None)
-        self._queues: dict[str, Row] = {}  # as last read: which breakers are not quite closed
+        self._standing = Standing(store, clock, lanes, emit=emit)
+        self._settler = Settler(store, clock, node, lanes, self._standing, emit=emit, settled=self._settled)
         self._busy: Counter[str] = Counter()  # attempts under way, by queue
         self._in_flight = 0
         self._slots = Slots(tunables.slots, self._attempt)
         self._beginning: set[asyncio.Task[None]] = set()
-        self._results: deque[_Result] = deque()
-        self._late: deque[_Result] = deque()  # results whose claim had gone
-        self._unwritten = 0  # results handed in but not yet durable
         self._credit = 0
         self._least_room = max(1, tunables.slots // 4)  # below this, a claim waits a moment for more
-        self._probing: set[str] = set()
         self._changed = asyncio.Event()  # a slot came free, or a result was written
-        self._handed_in = asyncio.Event()
         self._woken = asyncio.Event()
         self._stopping = False
         self._loops: list[asyncio.Task[None]] = []
@@ -124,7 +108,7 @@ class Runner:
         for lane in self._lanes.values():
             await self._store.write(lane.join())
         self._store.on_hint(self._hinted)
-        self._loops = [asyncio.create_task(self._fetch_loop()), asyncio.create_task(self._settle_loop())]
+        self._loops = [asyncio.create_task(self._fetch_loop()), asyncio.create_task(self._settler.run())]
 
     async def stop(self) -> None:
         """Finish what is in hand within the grace time, give the rest back, write everything down (E8)."""
@@ -141,8 +125,8 @@ class Runner:
         while self._in_flight:
             self._changed.clear()
             await self._wait(self._changed, 0.1)
+        self._settler.finish()
         if settling is not None:
-            self._handed_in.set()
             await asyncio.wait([settling], timeout=30)
             settling.cancel()
         self._slots.close()
@@ -161,7 +145,11 @@ class Runner:
     @property
     def load(self) -> dict[str, int]:
         """How busy this node is."""
-        return {"slots": self._tunables.slots, "in_flight": self._in_flight, "unwritten": self._unwritten}
+        return {
+            "slots": self._tunables.slots,
+            "in_flight": self._in_flight,
+            "unwritten": self._settler.unwritten,
+        }
 
     def overrun(self) -> None:
         """Cut off attempts that have passed their deadline by far; called once a second."""
@@ -171,16 +159,12 @@ class Runner:
 
     async def step(self) -> Stepped:
         """Claim once, run everything claimed to its end, settle all of it."""
-        for lane in self._lanes.values():
-            if lane.queue not in self._queues:
-                await self._store.write(lane.join())
-        await self._refresh()
+        await self._standing.refresh()
         claimed, expired = await self._fetch()
         await self._slots.quiet()
         settled = 0
-        while self._results:
-            settled += await self._settle_some()
-        await self._settle_late()
+        while self._settler.unwritten:
+            settled += await self._settler.step()
         return Stepped(claimed, expired, settled)
 
     # -- claiming
@@ -192,7 +176,7 @@ class Runner:
             self._woken.clear()
             try:
                 if self._clock.monotonic() - refreshed >= self._tunables.poll.total_seconds():
-                    await self._refresh()
+                    await self._standing.refresh()
                     refreshed = self._clock.monotonic()
                 if not await self._enough_room() or self._stopping:
                     continue
@@ -201,7 +185,7 @@ class Runner:
                 pause = 0.1
                 if claimed + expired < wanted and not self._stopping:
                     await self._sleep_until_due(claimed + expired)
-                    if self._queues_may_open():
+                    if self._standing.is_troubled:
                         refreshed = float("-inf")
                 elif claimed:
                     await self._store_hint_on()
@@ -226,7 +210,7 @@ class Runner:
     def _room(self) -> int:
         """Free slots; none while results pile up that cannot be written."""
         slots = self._tunables.slots
-        return max(0, min(slots - self._in_flight, 2 * slots - self._in_flight - self._unwritten))
+        return max(0, min(slots - self._in_flight, 2 * slots - self._in_flight - self._settler.unwritten))
 
     def _room_for_one_claim(self) -> int:
         """At most half the slots, so that claiming one half overlaps with running the other."""
@@ -247,7 +231,7 @@ class Runner:
         rooms = {queue: free for queue in self._lanes if (free := self._room_of(queue, room))}
         if room < 1 or not rooms:
             return 0, 0
-        probes = await self._ask_for_probes(rooms)
+        probes = await self._standing.ask_for_probes(rooms)
         for queue in probes:
             rooms[queue] = 1
         self._credit += room
@@ -258,7 +242,7 @@ class Runner:
         point("claimed")
         if claimed.expired:
             await self._expire(claimed.expired)
-        await self._return_probes(probes - {task.queue for task in claimed.tasks})
+        await self._standing.return_probes(probes - {task.queue for task in claimed.tasks})
         self._reserve(claimed.tasks)
         if self._loops and not any(task.crashes >= SUSPECT for task in claimed.tasks):
             # The next claim is on its way while this one is loaded and begun.
@@ -337,7 +321,7 @@ class Runner:
             lane = self._lanes[task.queue]
             if task.id not in contents:
                 missing = Retry(Category.SYSTEM, "its content is missing")
-                self._hand_in(_Result(task, missing, claimed_at, 0.0))
+                self._hand_in(Result(task, missing, claimed_at, 0.0))
             elif lane.marks_start and not task.start_at and task.id not in marked:
                 self._drop(task)  # the claim was lost before the start: somebody else has it
             else:
@@ -374,7 +358,7 @@ class Runner:
         except Exception as error:  # a handler may do anything; its task must not vanish with it
             outcome = Retry(Category.SYSTEM, f"{type(error).__name__}: {error}")
         point("sent")
-        self._hand_in(_Result(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
+        self._hand_in(Result(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
 
     async def _await_turn(self, task: Task, lane: Lane) -> Outcome | None:
         """Wait for the instant that the rate limit reserved, then mark the start."""
@@ -395,153 +379,18 @@ class Runner:
         if self._busy[task.queue] + 1 == self._lanes[task.queue].cap:
             self._woken.set()  # its channel was full, and there may be more
 
-    def _hand_in(self, result: _Result) -> None:
+    def _hand_in(self, result: Result) -> None:
         self._drop(result.task)
-        self._results.append(result)
-        self._unwritten += 1
-        self._handed_in.set()
+        self._settler.hand_in(result)
 
     def _hand_in_all(self, group: list[Task], outcome: Outcome, claimed_at: int) -> None:
         for task in group:
-            self._hand_in(_Result(task, outcome, claimed_at, 0.0))
+            self._hand_in(Result(task, outcome, claimed_at, 0.0))
 
-    async def _settle_loop(self) -> None:
-        pause = 0.05
-        largest = _LARGEST_SETTLE
-        while not (self._stopping and not self._in_flight and not self._results and not self._late):
-            if not self._results and not self._late:
-                self._handed_in.clear()
-                await self._wait(self._handed_in, 0.2)
-                continue
-            try:
-                await self._settle_late()
-                await self._settle_some(largest)
-                pause, largest = 0.05, _LARGEST_SETTLE
-            except Temporary as error:
-                self._emit(StoreTrouble("settle", error.problem))
-                await asyncio.sleep(pause * (0.5 + self._clock.chance()))
-                pause = min(pause * 2, 2.0)
-            except Exception as error:  # one result that cannot be written must not hold up the others
-                self._emit(StoreTrouble("settle", _reason(error)))
-                if largest == 1:
-                    spoilt = self._results.popleft()
-                    reason = f"its result could not be written: {type(error).__name__}"
-                    self._results.append(spoilt._replace(outcome=Reject(Category.SYSTEM, reason)))
-                    await asyncio.sleep(pause)
-                largest = 1
-
-    async def _settle_late(self) -> None:
-        """Results whose claim had gone: kept in the history, and proof where they say 'sent'."""
-        while self._late:
-            late = self._late[0]
-            await late_result(self._store, self._node.id, late.task, late.outcome)
-            self._late.popleft()
-
-    async def _settle_some(self, largest: int = _LARGEST_SETTLE) -> int:
-        """Write the oldest results; they stay in hand until the database has said yes."""
-        batch = [self._results[i] for i in range(min(largest, len(self._results)))]
-        if not batch:
-            return 0
-        now = self._clock.now()
-        decisions = [
-            decide(r.task, r.outcome, self._lanes[r.task.queue], now=now, chance=self._clock.chance())
-            for r in batch
-        ]
-        also = _effects(decisions) + self._breaker_steps(batch)
-        keys: set[OrderKey] = {
-            (r.task.queue, r.task.order_key) for r in batch if r.task.order_key is not None
-        }
-        answers = await self._store.settle(
-            self._node.id, [d.move for d in decisions], keys=keys, tally=_tally(batch, decisions), also=also
-        )
-        point("settled")
-        for _ in batch:
-            self._results.popleft()
-        self._unwritten -= len(batch)
+    def _settled(self, may_claim: bool) -> None:
         self._changed.set()
-        self._tell(batch, decisions, answers)
-        if also:
-            await self._refresh()
-        if any(d.move.to is State.PENDING or r.task.order_key for d, r in zip(decisions, batch, strict=True)):
+        if may_claim:
             self.wake()
-        return len(batch)
-
-    def _tell(self, batch: list[_Result], decisions: list[Decision], answers: list[Settled]) -> None:
-        counts = Counter(decision.what for decision in decisions)
-        if counts["done"] < len(batch):
-            for result, decision in zip(batch, decisions, strict=True):
-                if decision.what != "done":
-                    self._emit(_told(self._node.id, result, decision))
-        if Settled.CLAIM_LOST in answers:
-            for result, decision, answer in zip(batch, decisions, answers, strict=True):
-                if answer is Settled.CLAIM_LOST:
-                    self._late.append(result)
-                    self._handed_in.set()
-                    self._emit(ClaimLost(self._node.id, result.task.id, result.task.queue, decision.what))
-        took = sum(result.seconds for result in batch) * 1000
-        self._emit(BatchSettled(self._node.id, len(batch), dict(counts), took))
-
-    # -- channels
-
-    async def _refresh(self) -> None:
-        before = self._queues
-        self._queues = {row["name"]: row for row in await self._store.read("queue_list")}
-        for name, row in self._queues.items():
-            for event in _news(before.get(name), row):
-                self._emit(event)
-
-    def _queues_may_open(self) -> bool:
-        return any(row["opened_at"] is not None for row in self._queues.values())
-
-    async def _ask_for_probes(self, rooms: Mapping[str, int]) -> set[str]:
-        now = self._clock.now()
-        granted: set[str] = set()
-        for queue in rooms:
-            row = self._queues.get(queue)
-            if row is None or row["opened_at"] is None or (row["parked_until"] or 0) > now:
-                continue
-            if (await self._store.write([Step("breaker_probe", {"name": queue})]))[0]:
-                granted.add(queue)
-        self._probing |= granted
-        return granted
-
-    async def _return_probes(self, unused: set[str]) -> None:
-        for queue in unused:
-            self._probing.discard(queue)
-            await self._store.write([Step("breaker_return", {"name": queue})])
-
-    def _breaker_steps(self, batch: list[_Result]) -> list[Step]:
-        """What these results mean for their channels' breakers; nothing, in the common case."""
-        groups: dict[tuple[str, int], list[Outcome]] = {}
-        for result in batch:
-            groups.setdefault((result.task.queue, result.claimed_at), []).append(result.outcome)
-        steps: list[Step] = []
-        for (queue, claimed_at), outcomes in groups.items():
-            # Whoever slept through its lease saw time-outs of its own making, not of the channel.
-            trail = fold(outcomes if self._node.is_trusted else ())
-            row = self._queues.get(queue)
-            troubled = row is None or row["failures"] or row["opened_at"] is not None
-            if trail.failures:
-                rule = self._lanes[queue].breaker
-                steps.append(
-                    Step(
-                        "breaker_failed",
-                        {
-                            "name": queue,
-                            "reset": trail.reset,
-                            "count": trail.failures,
-                            "threshold": rule.threshold,
-                            "cooldown": int(rule.cooldown.total_seconds() * SECOND),
-                            "claimed_at": claimed_at,
-                        },
-                    )
-                )
-            elif trail.reset and troubled:
-                steps.append(Step("breaker_closed", {"name": queue, "claimed_at": claimed_at}))
-            elif queue in self._probing and not trail.reset:
-                steps.append(Step("breaker_return", {"name": queue}))
-            self._probing.discard(queue)
-        return steps
 
     # -- rare things
 
@@ -564,7 +413,7 @@ class Runner:
         if self._beginning:  # claimed, not yet among the attempts, and no strangers
             await asyncio.wait(self._beginning)
         held = await self._store.read("node_held", node=self._node.id, after=0, limit=10_000)
-        mine = {result.task.id for result in self._results} | set(self._slots.ids)
+        mine = self._settler.ids | set(self._slots.ids)
         strangers = [
             Task(*(row[name] for name in Task._fields[:14])) for row in held if row["id"] not in mine
         ]
@@ -573,11 +422,11 @@ class Runner:
 
     async def _quiet(self, *, but: int = 0) -> None:
         """Wait until nothing is in hand, but for so many that have not begun."""
-        while self._in_flight > but or self._unwritten:
+        while self._in_flight > but or self._settler.unwritten:
             if not self._loops:  # a step by hand
                 await self._slots.quiet()
-                while self._results:
-                    await self._settle_some()
+                while self._settler.unwritten:
+                    await self._settler.step()
                 continue
             self._changed.clear()
             await self._wait(self._changed, 0.1)
@@ -592,9 +441,7 @@ class Runner:
         if not self._node.is_trusted or not self._store.may_work():
             delay = longest  # nothing may be claimed until the next beat
         elif delay <= 0 and not found:
-            delay = (
-                0.002 + 0.01 * self._clock.chance()
-            )  # somebody else is taking it, or no slot of its channel is free
+            delay = 0.002 + 0.01 * self._clock.chance()  # somebody else is taking it
         if delay > 0:
             await self._wait(self._woken, delay)
 
@@ -609,51 +456,3 @@ class Runner:
 
 def _reason(error: Exception) -> str:
     return error.problem if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"
-
-
-def _news(before: Row | None, now: Row) -> list[Event]:
-    """What has changed about a channel since it was last looked at."""
-    stood = before is not None and (before["paused"] or before["opened_at"] is not None)
-    stands = now["paused"] or now["opened_at"] is not None
-    if stands and not stood:
-        how = "paused" if now["paused"] else "breaker open"
-        reason = now["pause_reason"] or f"{now['failures']} failures in a row"
-        return [ChannelStopped(now["name"], how, reason, now["parked_until"])]
-    return [ChannelResumed(now["name"])] if stood and not stands else []
-
-
-def _effects(decisions: list[Decision]) -> list[Step]:
-    steps: dict[object, Step] = {}
-    for decision in decisions:
-        match decision.effect:
-            case None:
-                pass
-            case Park(queue=queue, until=until, reason=reason):
-                steps[decision.effect] = Step("queue_park", {"name": queue, "until": until, "reason": reason})
-            case pause:
-                steps[decision.effect] = Step("queue_pause", {"name": pause.queue, "reason": pause.reason})
-    return list(steps.values())
-
-
-def _tally(batch: list[_Result], decisions: list[Decision]) -> list[Tally]:
-    sums: dict[tuple[str, str], list[float]] = {}
-    for result, decision in zip(batch, decisions, strict=True):
-        entry = sums.setdefault((result.task.queue, decision.what), [0, 0.0])
-        entry[0] += 1
-        entry[1] += result.seconds
-    return [Tally(queue, what, int(n), round(seconds * 1000)) for (queue, what), (n, seconds) in sums.items()]
-
-
-def _told(node: int, result: _Result, decision: Decision) -> AttemptFailed:
-    task, move = result.task, decision.move
-    return AttemptFailed(
-        node,
-        task.id,
-        task.tenant,
-        task.queue,
-        task.tries,
-        decision.what,
-        None if move.category is None else move.category.value,
-        move.detail or "",
-        result.seconds * 1000,
-    )

@@ -223,16 +223,16 @@ class Messages:
         params: dict[str, Any] = {"before": before, "tenant": tenant, "window": WINDOW}
         kernel_state = _kernel_state(state)
         if to is not None:
-            kind, params["recipient"] = "to", to
+            (rows_of, floor_of), params["recipient"] = ("message_to", "to_floor"), to
         elif kernel_state in ("failed", "expired"):
-            kind = "ended"
+            rows_of, floor_of = "message_ended", "ended_floor"
         else:
-            kind = "window"
+            rows_of, floor_of = "message_window", "window_floor"
         filters = {"channel": channel, "state": kernel_state, "unknown": unknown, "limit": limit}
-        rows = await self._store.read(f"message_{kind}", **params, **filters)
+        rows = await self._store.read(rows_of, **params, **filters)
         if len(rows) == limit:
             return Page([described(row) for row in rows], str(rows[-1]["task"]))
-        floor = (await self._store.read(f"{kind}_floor", **params, state=kernel_state))[0]
+        floor = (await self._store.read(floor_of, **params, state=kernel_state))[0]
         more = floor["seen"] >= WINDOW
         return Page([described(row) for row in rows], str(floor["floor"]) if more else None)
 

@@ -123,7 +123,7 @@ class GroupWriter:
 def _translate(error: BaseException) -> Exception:
     """The driver's errors as ours."""
     match error:
-        case apsw.FullError() | apsw.IOError(extendedresult=apsw.SQLITE_IOERR_SHMSIZE):  # the log's index
+        case apsw.FullError():
             return StoreFull(
                 "the disk under the database is full", remedy="free space; work resumes by itself"
             )
@@ -136,6 +136,12 @@ def _translate(error: BaseException) -> Exception:
             )
         case apsw.NotADBError() | apsw.CorruptError():
             return WrongStore("the database file is damaged or not a database", remedy="restore a backup")
+        case apsw.IOError() if (
+            getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
+        ):  # the log's index
+            return StoreFull(
+                "the disk under the database is full", remedy="free space; work resumes by itself"
+            )
         case apsw.IOError():
             return StoreUnavailable(f"the disk answers with an error ({error})", remedy="check the disk")
         case Exception():

@@ -49,12 +49,11 @@ _SESSION = {
 _LOST = (
     OSError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that broke off while it was being used
     asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.QueryCanceledError,
+    asyncpg.PostgresSystemError,
+    asyncpg.OperatorInterventionError,  # shutdown, crash, start, a cancelled query
+    asyncpg.InsufficientResourcesError,  # connections, memory
     TimeoutError,
 )
 

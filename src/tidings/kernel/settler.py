@@ -1,0 +1,206 @@
+"""The settler: writes down what came of attempts, in batches, in the order they were handed in.
+
+A result stays in hand until the database has said yes: an outage delays it, and little is claimed meanwhile.
+One that cannot be written at all spoils only itself. A result whose claim has gone is kept as evidence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ..model.errors import Temporary
+from ..model.outcome import Outcome, Reject
+from ..model.task import Category, Settled, State, Task, TaskId
+from ..observability.events import AttemptFailed, BatchSettled, ClaimLost, Emit, StoreTrouble
+from ..store.port import OrderKey, Step, Store, Tally
+from .clock import Clock
+from .crashpoints import point
+from .decide import Decision, Park, decide
+from .lanes import Lane
+from .nodes import Node
+from .queue import late_result
+from .standing import Standing
+
+_LARGEST = 1000  # results of one transaction
+
+
+class Result(NamedTuple):
+    """What came of one attempt."""
+
+    task: Task
+    outcome: Outcome
+    claimed_at: int
+    seconds: float
+
+
+class Settler:
+    """`hand_in` from the slots, `run` as a loop, `step` by hand."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        node: Node,
+        lanes: Mapping[str, Lane],
+        standing: Standing,
+        *,
+        emit: Emit,
+        settled: Callable[[bool], None],  # called after each batch; True: something may be claimable now
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._lanes = lanes
+        self._standing = standing
+        self._emit = emit
+        self._settled = settled
+        self._results: deque[Result] = deque()
+        self._late: deque[Result] = deque()
+        self._news = asyncio.Event()
+        self._last = False
+
+    @property
+    def unwritten(self) -> int:
+        """Results that are not durable yet."""
+        return len(self._results)
+
+    @property
+    def ids(self) -> set[TaskId]:
+        """Their tasks."""
+        return {result.task.id for result in self._results}
+
+    def hand_in(self, result: Result) -> None:
+        """Take a result; it will be written."""
+        self._results.append(result)
+        self._news.set()
+
+    def finish(self) -> None:
+        """Nothing more will be handed in: `run` ends when all is written."""
+        self._last = True
+        self._news.set()
+
+    async def run(self) -> None:
+        """Write results as they come."""
+        pause, largest = 0.05, _LARGEST
+        while True:
+            if not self._results and not self._late:
+                if self._last:
+                    return
+                self._news.clear()
+                await self._news.wait()
+                continue
+            try:
+                await self.step(largest)
+                pause, largest = 0.05, _LARGEST
+            except Temporary as error:
+                self._emit(StoreTrouble("settle", error.problem))
+                await asyncio.sleep(pause * (0.5 + self._clock.chance()))
+                pause = min(pause * 2, 2.0)
+            except Exception as error:  # one result that cannot be written must not hold up the others
+                self._emit(StoreTrouble("settle", f"{type(error).__name__}: {error}"))
+                if largest == 1:
+                    self._spoil(error)
+                    await asyncio.sleep(pause)
+                largest = 1
+
+    async def step(self, largest: int = _LARGEST) -> int:
+        """Write the oldest results; gives how many."""
+        await self._settle_late()
+        batch = [self._results[i] for i in range(min(largest, len(self._results)))]
+        if not batch:
+            return 0
+        decisions = self._decide(batch)
+        also = _effects(decisions) + self._breaker_steps(batch)
+        keys: set[OrderKey] = {
+            (r.task.queue, r.task.order_key) for r in batch if r.task.order_key is not None
+        }
+        answers = await self._store.settle(
+            self._node.id, [d.move for d in decisions], keys=keys, tally=_tally(batch, decisions), also=also
+        )
+        point("settled")
+        for _ in batch:
+            self._results.popleft()
+        self._tell(batch, decisions, answers)
+        if also:
+            await self._standing.refresh()
+        self._settled(bool(keys) or any(decision.move.to is State.PENDING for decision in decisions))
+        await self._settle_late()
+        return len(batch)
+
+    def _decide(self, batch: list[Result]) -> list[Decision]:
+        now, lanes, chance = self._clock.now(), self._lanes, self._clock.chance
+        return [decide(r.task, r.outcome, lanes[r.task.queue], now=now, chance=chance()) for r in batch]
+
+    def _breaker_steps(self, batch: list[Result]) -> list[Step]:
+        if not self._node.is_trusted:
+            return []  # whoever slept through its lease saw time-outs of its own making, not of the channel
+        groups: dict[tuple[str, int], list[Outcome]] = {}
+        for result in batch:
+            groups.setdefault((result.task.queue, result.claimed_at), []).append(result.outcome)
+        return self._standing.steps(groups)
+
+    async def _settle_late(self) -> None:
+        """Results whose claim had gone: kept in the history, and proof where they say 'sent'."""
+        while self._late:
+            late = self._late[0]
+            await late_result(self._store, self._node.id, late.task, late.outcome)
+            self._late.popleft()
+
+    def _spoil(self, error: Exception) -> None:
+        spoilt = self._results.popleft()
+        reason = f"its result could not be written: {type(error).__name__}"
+        self._results.append(spoilt._replace(outcome=Reject(Category.SYSTEM, reason)))
+
+    def _tell(self, batch: list[Result], decisions: list[Decision], answers: list[Settled]) -> None:
+        counts = Counter([decision.what for decision in decisions])
+        if counts["done"] < len(batch):
+            for result, decision in zip(batch, decisions, strict=True):
+                if decision.what != "done":
+                    self._emit(_told(self._node.id, result, decision))
+        if Settled.CLAIM_LOST in answers:
+            for result, decision, answer in zip(batch, decisions, answers, strict=True):
+                if answer is Settled.CLAIM_LOST:
+                    self._late.append(result)
+                    self._emit(ClaimLost(self._node.id, result.task.id, result.task.queue, decision.what))
+        took = sum([result.seconds for result in batch]) * 1000
+        self._emit(BatchSettled(self._node.id, len(batch), dict(counts), took))
+
+
+def _effects(decisions: list[Decision]) -> list[Step]:
+    steps: dict[object, Step] = {}
+    for decision in decisions:
+        match decision.effect:
+            case None:
+                pass
+            case Park(queue=queue, until=until, reason=reason):
+                steps[decision.effect] = Step("queue_park", {"name": queue, "until": until, "reason": reason})
+            case pause:
+                steps[decision.effect] = Step("queue_pause", {"name": pause.queue, "reason": pause.reason})
+    return list(steps.values())
+
+
+def _tally(batch: list[Result], decisions: list[Decision]) -> list[Tally]:
+    sums: dict[tuple[str, str], list[float]] = {}
+    for result, decision in zip(batch, decisions, strict=True):
+        entry = sums.setdefault((result.task.queue, decision.what), [0, 0.0])
+        entry[0] += 1
+        entry[1] += result.seconds
+    return [Tally(queue, what, int(n), round(seconds * 1000)) for (queue, what), (n, seconds) in sums.items()]
+
+
+def _told(node: int, result: Result, decision: Decision) -> AttemptFailed:
+    task, move = result.task, decision.move
+    return AttemptFailed(
+        node,
+        task.id,
+        task.tenant,
+        task.queue,
+        task.tries,
+        decision.what,
+        None if move.category is None else move.category.value,
+        move.detail or "",
+        result.seconds * 1000,
+    )
