@@ -11,15 +11,18 @@ from starlette.responses import Response
 
 from ..outbound.fields import Field, check, schema
 from .errors import Envelope, Malformed
+from .queries import refuse_any
 
 
 async def read_json(request: Request) -> Any:
     """The body as JSON."""
+    refuse_any(request)
     return parse(await request.body())
 
 
 async def read_fields(request: Request, known: Mapping[str, Field]) -> dict[str, Any]:
     """The body as an object with known fields; no body at all is an empty object."""
+    refuse_any(request)
     raw = await request.body()
     return check(parse(raw), known) if raw.strip() else check({}, known)
 
@@ -39,11 +42,12 @@ def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = No
     return Response(orjson.dumps(value), status, headers, media_type="application/json")
 
 
-def takes(known: Mapping[str, Field], *, required: bool = True) -> dict[str, Any]:
-    """What the reference says about a body."""
-    return {
-        "requestBody": {"required": required, "content": {"application/json": {"schema": schema(known)}}},
-    }
+def takes(
+    known: Mapping[str, Field], *, required: bool = True, keyed: bool = False, kind: str = "application/json"
+) -> dict[str, Any]:
+    """What the reference says about a body, and about the key that makes the call repeatable."""
+    body = {"requestBody": {"required": required, "content": {kind: {"schema": schema(known)}}}}
+    return {**body, "parameters": [KEY]} if keyed else body
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -51,6 +55,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": Envelope, "description": "a valid API key is needed"},
     413: {"model": Envelope, "description": "too large"},
     422: {"model": Envelope, "description": "a field has a value that cannot be used"},
+}
+KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "makes it safe to repeat the call: the same key and body get the first answer again",
 }
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Envelope, "description": "there is no such thing"}}
 CONFLICT: dict[int | str, dict[str, Any]] = {

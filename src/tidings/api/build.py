@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 
 from .. import __version__
 from ..app import App
@@ -10,7 +10,6 @@ from ..outbound.desk import open_desk
 from . import errors
 from .gate import Gate
 from .keys import Keys
-from .queries import refuse_unknown
 from .routes import bulk, channels, dead, health, log, messages, session
 
 
@@ -38,10 +37,10 @@ def create_api(app: App) -> FastAPI:
         dead.routes(desk),
         channels.routes(desk),
         log.routes(desk),
+        health.routes(desk),
+        session.routes(keys),
     ):
-        api.include_router(router, dependencies=[Depends(refuse_unknown)])
-    api.include_router(health.routes(desk))
-    api.include_router(session.routes(keys))
+        api.include_router(router)
     errors.install(api)
     api.add_middleware(
         Gate, keys=keys, host=settings.host, new_id=app.clock.new_id, largest=largest,

@@ -432,18 +432,24 @@ class Runner:
             await self._wait(self._changed, 0.1)
 
     async def _sleep_until_due(self, found: int) -> None:
-        """Sleep until the next known due time, a hint, or the poll interval."""
-        asked = self._clock.monotonic()
-        due = await self._store.next_due([queue for queue in self._lanes if self._room_of(queue, 1)])
-        self._clock.learn(due.now, asked, self._clock.monotonic())
+        """Sleep until something is due, a hint comes, or a channel may be tried again.
+
+        While nothing is due, a poll is this one question and no claim.
+        """
         longest = self._tunables.poll.total_seconds()
-        delay = longest if due.at is None else min(longest, (due.at - self._clock.now()) / SECOND)
-        if not self._node.is_trusted or not self._store.may_work():
-            delay = longest  # nothing may be claimed until the next beat
-        elif delay <= 0 and not found:
-            delay = 0.002 + 0.01 * self._clock.chance()  # somebody else is taking it
-        if delay > 0:
-            await self._wait(self._woken, delay)
+        while not self._stopping:
+            asked = self._clock.monotonic()
+            due = await self._store.next_due([queue for queue in self._lanes if self._room_of(queue, 1)])
+            self._clock.learn(due.now, asked, self._clock.monotonic())
+            delay = longest if due.at is None else (due.at - self._clock.now()) / SECOND
+            if not self._node.is_trusted or not self._store.may_work():
+                delay = longest  # nothing may be claimed until the next beat
+            elif delay <= 0 and not found:
+                delay = 0.002 + 0.01 * self._clock.chance()  # somebody else is taking it
+            if delay > 0:
+                await self._wait(self._woken, min(delay, longest))
+            if self._woken.is_set() or delay < longest or self._standing.is_troubled:
+                return
 
     @staticmethod
     async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -44,7 +44,9 @@ def check(body: object, known: Mapping[str, Field]) -> dict[str, Any]:
 def hint(name: str, known: Mapping[str, object]) -> str:
     """The closest known name, or all of them."""
     close = get_close_matches(name, known, 1, cutoff=0.7)
-    return f"did you mean {close[0]!r}?" if close else f"known fields: {', '.join(known)}"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known fields: {', '.join(known)}" if known else "leave it out"
 
 
 def schema(known: Mapping[str, Field]) -> dict[str, Any]:

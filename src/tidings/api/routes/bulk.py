@@ -11,11 +11,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import orjson
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -24,11 +23,11 @@ from ...model.errors import TidingsError, TooLarge
 from ...model.message import Draft
 from ...outbound.desk import Desk
 from ...outbound.drafts import FIELDS, Reading
-from ...outbound.fields import schema
 from ...outbound.messages import Line
-from ..bodies import CONFLICT, PROBLEMS, parse
+from ..bodies import CONFLICT, PROBLEMS, parse, takes
 from ..errors import Malformed, Unexpected, described, id_of
 from ..gate import too_large
+from ..queries import refuse_any
 from ..spool import Spool
 
 PATH = "/v1/messages:bulk"
@@ -41,21 +40,20 @@ _NEWLINE = orjson.OPT_APPEND_NEWLINE
 def routes(desk: Desk, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     """The one route; `largest` is for a line in bytes, `most` for their number."""
     router = APIRouter(tags=["messages"], responses=PROBLEMS | CONFLICT)
-    documented = {"requestBody": {"required": True, "content": {_NDJSON: {"schema": schema(FIELDS)}}}}
 
-    @router.post(PATH, openapi_extra=documented)
-    async def accept_many(
-        request: Request, idempotency_key: Annotated[str | None, Header()] = None
-    ) -> Response:
+    @router.post(PATH, openapi_extra=takes(FIELDS, keyed=True, kind=_NDJSON))
+    async def accept_many(request: Request) -> Response:
         """Accept many: one JSON object a line, one line of answer for each, and a summary at the end."""
+        refuse_any(request)
+        key = request.headers.get("idempotency-key")
         announced = request.headers.get("content-length", "")
         if announced.isdigit() and int(announced) > MOST_BYTES:
             raise too_large(MOST_BYTES)
         reading = Reading(now=desk.clock.now(), zone=zone)
         lines = _lines(request.stream(), largest, most)
-        drafts = _drafts(lines, reading, keep=idempotency_key is not None)
+        drafts = _drafts(lines, reading, keep=key is not None)
         exchange = _Exchange(id_of(request))
-        exchange.start(desk.messages.accept_many(drafts, key=idempotency_key))
+        exchange.start(desk.messages.accept_many(drafts, key=key))
         await exchange.first_answer()
         return exchange
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from ...outbound.desk import Desk
 from ...outbound.fields import Field
 from ..bodies import MISSING, PROBLEMS, answer, read_fields, takes
+from ..queries import CHECKED
 
 REASON = {"reason": Field("string", "shown to whoever asks why", "new number on Monday")}
 
@@ -16,12 +17,12 @@ def routes(desk: Desk) -> APIRouter:
     """Everything under /v1/channels and /v1/nodes."""
     router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
-    @router.get("/channels", tags=["channels"])
+    @router.get("/channels", tags=["channels"], dependencies=CHECKED)
     async def channels() -> Response:
         """Every channel: paused, parked, breaker, limits, and what it does when an outcome is unknown."""
         return answer({"items": await desk.channels.all()})
 
-    @router.get("/channels/{name}", tags=["channels"], responses=MISSING)
+    @router.get("/channels/{name}", tags=["channels"], responses=MISSING, dependencies=CHECKED)
     async def channel(name: str) -> Response:
         """One channel."""
         return answer(await desk.channels.one(name))
@@ -38,11 +39,12 @@ def routes(desk: Desk) -> APIRouter:
         return answer(await desk.channels.pause(name, reason=given.get("reason") or "paused by hand"))
 
     @router.post("/channels/{name}/resume", tags=["channels"], responses=MISSING)
-    async def resume(name: str) -> Response:
+    async def resume(name: str, request: Request) -> Response:
         """Start again: lifts a pause, a parking and an open breaker."""
+        await read_fields(request, {})
         return answer(await desk.channels.resume(name))
 
-    @router.get("/nodes", tags=["nodes"])
+    @router.get("/nodes", tags=["nodes"], dependencies=CHECKED)
     async def nodes() -> Response:
         """Every process that works or may still hold something."""
         return answer({"items": await desk.overview.nodes()})

@@ -11,6 +11,7 @@ from ...outbound.dead import MOST
 from ...outbound.desk import Desk
 from ...outbound.fields import Field
 from ..bodies import PROBLEMS, answer, read_fields, takes
+from ..queries import CHECKED
 
 WHICH = {
     "channel": Field("string", "only of this channel", "phone"),
@@ -24,7 +25,7 @@ def routes(desk: Desk) -> APIRouter:
     """Everything under /v1/dead."""
     router = APIRouter(prefix="/v1/dead", tags=["dead letters"], responses=PROBLEMS)
 
-    @router.get("")
+    @router.get("", dependencies=CHECKED)
     async def page(
         channel: str | None = None,
         category: str | None = None,
@@ -38,7 +39,7 @@ def routes(desk: Desk) -> APIRouter:
         )
         return answer(found._asdict())
 
-    @router.get("/groups")
+    @router.get("/groups", dependencies=CHECKED)
     async def groups() -> Response:
         """Counted by channel, category and doubt, most frequent first."""
         return answer({"items": await desk.dead.groups()})

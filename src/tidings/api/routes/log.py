@@ -12,6 +12,7 @@ from ...model.errors import Invalid
 from ...outbound.desk import Desk
 from ...outbound.sent import COLUMNS
 from ..bodies import PROBLEMS, answer
+from ..queries import CHECKED
 from ..sheet import FORMS, head, sheet
 
 
@@ -19,7 +20,7 @@ def routes(desk: Desk) -> APIRouter:
     """The one route."""
     router = APIRouter(prefix="/v1/log", tags=["log"], responses=PROBLEMS)
 
-    @router.get("")
+    @router.get("", dependencies=CHECKED)
     async def log(
         channel: str | None = None,
         to: str | None = None,

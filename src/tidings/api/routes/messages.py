@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from ...model.errors import Invalid
@@ -16,6 +16,7 @@ from ...outbound.fields import Field
 from ...outbound.story import actions
 from ...outbound.times import echo
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
+from ..queries import CHECKED
 
 REASON = {"reason": Field("string", "kept in the history", "ordered twice")}
 
@@ -27,13 +28,12 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
     def reading() -> Reading:
         return Reading(now=desk.clock.now(), zone=zone)
 
-    @router.post("", status_code=201, openapi_extra=takes(FIELDS), responses=CONFLICT)
-    async def accept(request: Request, idempotency_key: Annotated[str | None, Header()] = None) -> Response:
+    @router.post("", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT)
+    async def accept(request: Request) -> Response:
         """Accept one message. With an Idempotency-Key the same call can be repeated safely."""
         body, read = await read_json(request), reading()
-        accepted = await desk.messages.accept(
-            read.draft(body, keep=idempotency_key is not None), key=idempotency_key
-        )
+        key = request.headers.get("idempotency-key")
+        accepted = await desk.messages.accept(read.draft(body, keep=key is not None), key=key)
         told = {
             "id": accepted.id,
             "state": "pending",
@@ -45,7 +45,7 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
             headers["idempotency-replayed"] = "true"
         return answer(told, 201, headers)
 
-    @router.get("")
+    @router.get("", dependencies=CHECKED)
     async def page(
         *,
         state: str | None = None,
@@ -61,12 +61,12 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         )
         return answer(found._asdict())
 
-    @router.get("/{id}", responses=MISSING)
+    @router.get("/{id}", responses=MISSING, dependencies=CHECKED)
     async def show(id: str) -> Response:
         """One message with its standing, its times and its whole history."""
         return answer(_acted(await desk.messages.show(id)))
 
-    @router.get("/{id}/why", responses=MISSING)
+    @router.get("/{id}/why", responses=MISSING, dependencies=CHECKED)
     async def why(id: str) -> Response:
         """What it waits for, or what became of it, in one sentence."""
         found = await desk.why(id)
@@ -99,8 +99,9 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         return answer(_acted(moved) | {"when": echo(at, zone, now=read.now)})
 
     @router.post("/{id}/discard", responses=MISSING | CONFLICT)
-    async def discard(id: str) -> Response:
+    async def discard(id: str, request: Request) -> Response:
         """Give a dead letter up."""
+        await read_fields(request, {})
         return answer(_acted(await desk.messages.discard(id)))
 
     return router

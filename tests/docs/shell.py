@@ -1,0 +1,116 @@
+"""Runs the marked blocks of a page, in order, in one shell and one empty folder.
+
+The word after the language says what happens to a block:
+
+    sh run          typed into the shell; a command that fails fails the page
+    sh serve        started in the background; the page goes on when its port answers
+    python run      run by this Python
+    toml tidings.toml (any language, then a file's name)    written to that file
+
+`postgres` as a further word leaves the block out where there is no server. Ports and the PostgreSQL address
+that the pages show are replaced by free ones, so pages can be run side by side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from .pages import Block, blocks
+
+SHOWN_PORTS = ("8020", "8021", "8025", "8080")
+SHOWN_POSTGRES = "postgresql://tidings@localhost/tidings"
+PATIENCE = 150
+
+_OPENING = """set -eu -o pipefail
+await() {  # until a port answers ($2 = yes) or does not answer any more ($2 = no)
+  for _ in $(seq 300); do
+    if (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then is=yes; else is=no; fi
+    if [ "$is" = "$2" ]; then return 0; fi
+    sleep 0.1
+  done
+  echo "port $1: waited in vain for $2" >&2
+  cat serve-*.log >&2
+  return 1
+}
+"""
+
+
+def runnable(text: str) -> list[Block]:
+    """The blocks of a page that ask to be run."""
+    return [block for block in blocks(text) if len(block.words) > 1]
+
+
+def needs_postgres(text: str) -> bool:
+    """Whether some of them want a server."""
+    return any("postgres" in block.words for block in runnable(text))
+
+
+def run_page(text: str, folder: Path, *, postgres: str | None) -> subprocess.CompletedProcess[str]:
+    """Run a page to its end. Everything it started is ended with it, and nothing else."""
+    ports = {port: str(_free_port()) for port in SHOWN_PORTS}
+    shown = {**ports, SHOWN_POSTGRES: postgres or SHOWN_POSTGRES}
+    wanted = [block for block in runnable(text) if postgres or "postgres" not in block.words]
+    script = _OPENING + "\n".join(_step(block, shown) for block in wanted)
+    shell = subprocess.Popen(
+        ["bash", "-c", script], cwd=folder, env=_environment(ports, folder), start_new_session=True,
+        text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        said, complained = shell.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        os.killpg(shell.pid, signal.SIGKILL)
+        said, complained = shell.communicate()
+        complained += f"\nnot over after {PATIENCE} s"
+    finally:
+        _end_group(shell.pid)
+    return subprocess.CompletedProcess(script, shell.returncode, said, complained)
+
+
+def _step(block: Block, shown: Mapping[str, str]) -> str:
+    text = block.text
+    for old, new in shown.items():
+        text = re.sub(rf"(?<![\d.]){re.escape(old)}(?!\d)", new, text)
+    told = f"echo '--- line {block.line}' >&2\n"
+    match block.words[:2]:
+        case ("sh", "run"):
+            return told + text
+        case ("sh", "serve"):
+            port = (re.search(r"--port (\d+)", text) or re.search(r"(\d+)", shown["8020"]))[1]  # type: ignore[index]
+            begin = f"( {text.rstrip()} ) >serve-{block.line}.log 2>&1 </dev/null &\ndisown"
+            return f"{told}await {port} no\n{begin}\nawait {port} yes\n"
+        case ("python", "run"):
+            return f"{told}{shlex.quote(sys.executable)} - <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n"
+        case (_, name):
+            return f"{told}cat > {shlex.quote(name)} <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n"
+    raise AssertionError(block)
+
+
+def _environment(ports: Mapping[str, str], folder: Path) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
+    return {
+        **clean,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "TIDINGS_PORT": ports["8020"],
+        "TIDINGS_SANDBOX_PORT": ports["8025"],
+        "HOME": str(folder),
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _end_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,47 @@
+"""What the pages tell people to type is typed here, and the examples are run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tidings.testing import Cluster
+
+from .pages import DOCS, ROOT
+from .shell import needs_postgres, run_page, runnable
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
+
+PAGES = [
+    path for path in [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
+    if runnable(path.read_text(encoding="utf-8"))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_does_what_it_says(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Its marked blocks run from top to bottom, in an empty folder, without an error."""
+    text = path.read_text(encoding="utf-8")
+    if "curl " in text and shutil.which("curl") is None:
+        pytest.skip("the page uses curl, which is not installed")
+    has_server = Cluster.find() is not None or "TIDINGS_TEST_POSTGRES" in os.environ
+    postgres = request.getfixturevalue("postgres_url") if needs_postgres(text) and has_server else None
+
+    done = run_page(text, tmp_path, postgres=postgres)
+
+    assert done.returncode == 0, f"{path.name}: {done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*/*.py")), ids=lambda path: path.stem)
+def test_an_example_works(script: Path, tmp_path: Path) -> None:
+    """It ends by itself with exit code 0, which it gives only when what it shows was true."""
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
