@@ -299,7 +299,9 @@ def test_waiting_for_a_message_tells_how_it_ended(tidings: Tidings, tmp_path: Pa
     assert said.startswith("✓ sent at 20")
     logged = tidings("log", "--json").json["items"]
     assert [(row["id"], row["to"], row["tries"]) for row in logged] == [(id_, "ada", 1)]
-    rows = list(csv.DictReader(io.StringIO(tidings("log", "--csv").out)))
+    sheet = tidings("log", "--csv")
+    assert sheet.code == 0, sheet.err
+    rows = list(csv.DictReader(io.StringIO(sheet.out)))
     assert [(row["id"], row["text"]) for row in rows] == [(id_, "'=1+1")]
 
 

@@ -43,10 +43,7 @@ def add_pages(api: FastAPI, app: App) -> Pages:
         grace=settings.grace,
         lease=settings.lease,
     )
-    phones = any(channel.kind == "sandbox" for channel in app.channels.values())
-    environment = _environment(app)
-    environment.globals["phone_port"] = settings.sandbox_port if phones and settings.sandbox else None
-    views.add_routes(api, desk, environment, live, zone=settings.zone)
+    views.add_routes(api, desk, _environment(app), live, zone=settings.zone, phone_port=_phone_port(app))
     api.mount("/static", _Files(directory=HERE / "static"), name="static")
     return Pages(live)
 
@@ -70,12 +67,22 @@ def _environment(app: App) -> Environment:
         asset=cache(_asset),
         now=lambda: iso(app.clock.now()),
         channels=sorted(app.channels),
+        phones=_phones(app),
         zone=app.settings.zone.key,
         needs_key=bool(app.settings.api_keys),
         tiles=words.TILES,
         in_doubt=words.IN_DOUBT,
     )
     return environment
+
+
+def _phones(app: App) -> list[str]:
+    """The channels whose messages arrive on the pretend phone."""
+    return sorted(name for name, channel in app.channels.items() if channel.kind == "sandbox")
+
+
+def _phone_port(app: App) -> int | None:
+    return app.settings.sandbox_port if _phones(app) and app.settings.sandbox else None
 
 
 def _asset(name: str) -> str:

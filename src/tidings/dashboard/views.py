@@ -26,9 +26,11 @@ PAGE = 50
 View = Callable[[Request], Awaitable[Response]]
 
 
-def add_routes(api: FastAPI, desk: Desk, environment: Environment, live: Live, *, zone: ZoneInfo) -> None:
+def add_routes(
+    api: FastAPI, desk: Desk, environment: Environment, live: Live, *, zone: ZoneInfo, phone_port: int | None
+) -> None:
     """Every page and every form."""
-    views = _Views(api, desk, environment, live, zone)
+    views = _Views(api, desk, environment, live, zone=zone, phone_port=phone_port)
     table: list[tuple[str, str, View]] = [
         ("GET", "/", views.home),
         ("GET", "/live", views.home_live),
@@ -50,13 +52,21 @@ def add_routes(api: FastAPI, desk: Desk, environment: Environment, live: Live, *
 
 class _Views:
     def __init__(
-        self, api: FastAPI, desk: Desk, environment: Environment, live: Live, zone: ZoneInfo
+        self,
+        api: FastAPI,
+        desk: Desk,
+        environment: Environment,
+        live: Live,
+        *,
+        zone: ZoneInfo,
+        phone_port: int | None,
     ) -> None:
         self._api = api
         self._desk = desk
         self._environment = environment
         self._live = live
         self._zone = zone
+        self._phone_port = phone_port
         self._home = Shared(self._home_fragments, desk.clock)
 
     def told(self, view: View) -> View:
@@ -270,7 +280,7 @@ class _Views:
 
     def _phone(self, request: Request) -> str | None:
         """Where the pretend phone is, seen from this browser."""
-        port = self._environment.globals["phone_port"]
+        port = self._phone_port
         host = urlsplit(f"//{request.headers.get('host', 'localhost')}").hostname or "localhost"
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/" if port else None
 

@@ -448,7 +448,10 @@ class Runner:
                 delay = 0.002 + 0.01 * self._clock.chance()  # somebody else is taking it
             if delay > 0:
                 await self._wait(self._woken, min(delay, longest))
-            if self._woken.is_set() or delay < longest or self._standing.is_troubled:
+            if self._woken.is_set() or delay < longest:
+                return
+            await self._standing.refresh()
+            if self._standing.is_troubled:
                 return
 
     @staticmethod
