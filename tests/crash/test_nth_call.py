@@ -95,7 +95,7 @@ async def store(database: Database) -> Any:
     await made.close()
 
 
-async def run_with(store: Store, faulty: Faulty, database: Database, lane: Lane) -> Worker:
+async def run_with(store: Store, faulty: Faulty, database: Database, lane: Lane) -> None:
     """Work through some tasks, three of them under suspicion, until all are done; then stop."""
     now = SystemClock().wall()
     ids = (await store.enqueue([NewTask("q", "k", now) for _ in range(20)])).ids
@@ -112,13 +112,13 @@ async def run_with(store: Store, faulty: Faulty, database: Database, lane: Lane)
             break
         await asyncio.sleep(0.02)
     load = worker.runner.load
-    await worker.stop()
+    assert (faulty.failed, load["in_flight"]) == (faulty.failed, 0), "a slot was lost"
+    async with asyncio.timeout(20):
+        await worker.stop()
     expected = {id_: 2 if id_ % 5 == 0 else 1 for id_ in ids}
     states = await database.rows("select state, count(*) from {0}tasks where state <> 'done' group by state")
     assert (faulty.failed, [tuple(row) for row in states]) == (faulty.failed, [])
     assert (faulty.failed, dict(handler.attempts)) == (faulty.failed, expected)
-    assert (faulty.failed, load["in_flight"]) == (faulty.failed, 0), "a slot was lost"
-    return worker
 
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["not done and failed", "done and failed"])

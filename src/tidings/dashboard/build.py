@@ -18,6 +18,7 @@ from ..app import App
 from ..model.time import iso
 from ..outbound.desk import open_desk
 from . import views, words
+from .frame import Frame
 from .live import Live
 
 HERE = Path(__file__).parent
@@ -43,7 +44,8 @@ def add_pages(api: FastAPI, app: App) -> Pages:
         grace=settings.grace,
         lease=settings.lease,
     )
-    views.add_routes(api, desk, _environment(app), live, zone=settings.zone, phone_port=_phone_port(app))
+    frame = Frame(_environment(app), live, app.clock, zone=settings.zone, phone_port=_phone_port(app))
+    views.add_routes(api, desk, frame)
     api.mount("/static", _Files(directory=HERE / "static"), name="static")
     return Pages(live)
 

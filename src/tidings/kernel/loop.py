@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
-from ..model.errors import Temporary
+from ..model.errors import Temporary, TidingsError
 from ..observability.events import ClockDrift, Emit, NodeFenced, NodeJoined, StoreTrouble
 from ..store.port import Store
 from .clock import Clock, Drift, judge_drift
@@ -104,8 +104,9 @@ class Worker:
                 await self.reaper.step()
                 await self.runner.start()
                 break
-            except Temporary as error:
-                self._emit(StoreTrouble("start", error.problem))
+            except Exception as error:  # an actor's step: a process that serves must also work, or say why not
+                problem = error.problem if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"
+                self._emit(StoreTrouble("start", problem))
                 await asyncio.sleep(1)
         self.is_working = True
         self._emit(NodeJoined(self.node.id, self.node.name))

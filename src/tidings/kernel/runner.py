@@ -243,9 +243,9 @@ class Runner:
         if claimed.expired:
             await self._expire(claimed.expired)
         await self._standing.return_probes(probes - {task.queue for task in claimed.tasks})
-        self._reserve(claimed.tasks)
         if self._loops and not any(task.crashes >= SUSPECT for task in claimed.tasks):
             # The next claim is on its way while this one is loaded and begun.
+            self._reserve(claimed.tasks)
             self._beginning.add(begin := asyncio.create_task(self._begin(claimed.tasks)))
             begin.add_done_callback(self._begun)
         else:
@@ -265,18 +265,16 @@ class Runner:
 
     async def _begin_all(self, tasks: list[Task]) -> None:
         suspects = [task for task in tasks if task.crashes >= SUSPECT]
-        if not suspects:
-            await self._begin(tasks)
-            return
         # Tasks that were around when a node died are tried alone, one by one, so that blame is certain.
         now = self._clock.now()
-        for task in suspects[1:]:
-            self._drop(task)
         await self._give_back(suspects[1:], "waits to be tried alone", lambda i: now + (i + 1) * SECOND // 20)
-        await self._begin([task for task in tasks if task.crashes < SUSPECT])
-        await self._quiet(but=1)
-        await self._begin(suspects[:1])
-        await self._quiet()
+        others = [task for task in tasks if task.crashes < SUSPECT]
+        self._reserve(others + suspects[:1])
+        await self._begin(others)
+        if suspects:
+            await self._quiet(but=1)
+            await self._begin(suspects[:1])
+            await self._quiet()
 
     async def _begin(self, tasks: list[Task]) -> None:
         """Load contents in batches by kind, mark starts where that is needed, and run."""

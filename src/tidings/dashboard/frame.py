@@ -1,0 +1,88 @@
+"""The frame around every view: templates, live answers, and errors told on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+import orjson
+from jinja2 import Environment
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+
+from ..kernel.clock import Clock
+from ..model.errors import NotFound, TidingsError
+from ..outbound.drafts import Reading
+from .live import Live, Render, safely
+
+View = Callable[[Request], Awaitable[Response]]
+
+
+class Way(NamedTuple):
+    """One route: how a view is reached."""
+
+    method: str
+    path: str
+    view: View
+
+
+class Frame:
+    """What all views share."""
+
+    def __init__(
+        self, environment: Environment, live: Live, clock: Clock, *, zone: ZoneInfo, phone_port: int | None
+    ) -> None:
+        self._environment = environment
+        self._live = live
+        self._phone_port = phone_port
+        self.clock = clock
+        self.zone = zone
+
+    def page(self, name: str, status: int = 200, **values: Any) -> Response:
+        """A whole page."""
+        return HTMLResponse(self._environment.get_template(name).render(**values), status)
+
+    def piece(self, name: str, **values: Any) -> str:
+        """A fragment that can be put in place again later."""
+        return self._environment.get_template(f"pieces/{name}").render(**values)
+
+    def reading(self) -> Reading:
+        """Reads what was typed, as of now."""
+        return Reading(now=self.clock.now(), zone=self.zone)
+
+    def told(self, view: View) -> View:
+        """A view whose errors are told on a page."""
+
+        async def safe(request: Request) -> Response:
+            try:
+                return await view(request)
+            except TidingsError as error:
+                return self.page("problem.html", error.status, error=error)
+
+        return safe
+
+    async def answer_live(self, request: Request, render: Render) -> Response:
+        """A stream for those who can hold one; otherwise, or when asked, the fragments as they are now."""
+        if "now" in request.query_params or not self._live.has_room:
+            return as_json(await safely(render))
+        await render()  # what cannot be shown at all has a status of its own
+        return StreamingResponse(self._live.stream(render), media_type="text/event-stream")
+
+    def phone(self, request: Request) -> str | None:
+        """Where the pretend phone is, seen from this browser."""
+        if self._phone_port is None:
+            return None
+        host = urlsplit(f"//{request.headers.get('host', '')}").hostname or "localhost"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._phone_port}/"
+
+
+def as_json(value: object) -> Response:
+    """For the script of a page."""
+    return Response(orjson.dumps(value), media_type="application/json")
+
+
+def no_such(action: str) -> NotFound:
+    """A form that leads nowhere was not made by us."""
+    return NotFound(f"there is nothing called {action[:60]!r}", remedy="use the buttons of the page")

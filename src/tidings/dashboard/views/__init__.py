@@ -1,0 +1,21 @@
+"""The views: parse, call one function, render. Forms work without a script; the script only adds comfort."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from ...outbound.desk import Desk
+from ..frame import Frame
+from . import beside, dead, home, messages
+
+
+def add_routes(api: FastAPI, desk: Desk, frame: Frame) -> None:
+    """Every page and every form."""
+    found = [
+        home.ways(desk, frame),
+        messages.ways(desk, frame),
+        dead.ways(desk, frame),
+        beside.ways(api, frame),
+    ]
+    for way in (way for ways in found for way in ways):
+        api.add_route(way.path, frame.told(way.view), methods=[way.method], include_in_schema=False)

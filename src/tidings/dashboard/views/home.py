@@ -1,0 +1,99 @@
+"""The first page: counts, the newest messages, the channels, and a form for a new one."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...model.errors import Invalid, NotFound, TidingsError
+from ...outbound.desk import Desk
+from ...outbound.times import echo
+from ..forms import read_form
+from ..frame import Frame, Way, as_json, no_such
+from ..live import Fragments, Shared
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Its routes."""
+    views = _Home(desk, frame)
+    return [
+        Way("GET", "/", views.show),
+        Way("GET", "/live", views.live),
+        Way("GET", "/when", views.when),
+        Way("POST", "/messages", views.compose),
+        Way("POST", "/channels/{name}/{action}", views.switch),
+    ]
+
+
+class _Home:
+    def __init__(self, desk: Desk, frame: Frame) -> None:
+        self._desk = desk
+        self._frame = frame
+        self._fragments = Shared(self._render, desk.clock)
+
+    async def show(self, request: Request) -> Response:
+        """The page, with word of what was just accepted."""
+        accepted = request.query_params.get("accepted")
+        return await self._page(request, told=await self._told_of(accepted) if accepted else None)
+
+    async def live(self, request: Request) -> Response:
+        """Its stream."""
+        return await self._frame.answer_live(request, self._fragments)
+
+    async def compose(self, request: Request) -> Response:
+        """Accept what the form says; a mistake is told beside its field."""
+        form = await read_form(request)
+        try:
+            body = {name: form[name] for name in ("channel", "to", "text", "at") if name in form}
+            draft = self._frame.reading().draft(body, keep=True)
+            accepted = await self._desk.messages.accept(draft, key=form.get("key"))
+        except TidingsError as error:
+            return await self._page(request, error.status, form=form, error=error)
+        return RedirectResponse(f"/?{urlencode({'accepted': accepted.id})}", 303)
+
+    async def when(self, request: Request) -> Response:
+        """How a time in words is understood, while it is being typed."""
+        reading = self._frame.reading()
+        try:
+            at = reading.when({"at": request.query_params.get("text", "")})
+        except Invalid as error:
+            return as_json({"problem": str(error)})
+        return as_json({"when": echo(at or reading.now, self._frame.zone, now=reading.now)})
+
+    async def switch(self, request: Request) -> Response:
+        """Pause or resume one channel."""
+        name, action = request.path_params["name"], request.path_params["action"]
+        match action:
+            case "pause":
+                await self._desk.channels.pause(name)
+            case "resume":
+                await self._desk.channels.resume(name)
+            case _:
+                raise no_such(action)
+        return RedirectResponse("/", 303)
+
+    async def _page(self, request: Request, status: int = 200, **values: Any) -> Response:
+        shown = {"form": {}, "error": None, "told": None} | values
+        fragments, key = await self._fragments.fresh(), self._desk.clock.new_id()
+        return self._frame.page(
+            "home.html", status, fragments=fragments, key=key, phone=self._frame.phone(request), **shown
+        )
+
+    async def _render(self) -> Fragments:
+        overview, piece = self._desk.overview, self._frame.piece
+        return {
+            "counts": piece("counts.html", counts=await overview.counts()),
+            "rows": piece("rows.html", items=await overview.newest(), is_first_page=True),
+            "channels": piece("channels.html", items=await self._desk.channels.all()),
+            "nodes": piece("nodes.html", items=await overview.nodes()),
+        }
+
+    async def _told_of(self, id_: str) -> dict[str, Any] | None:
+        try:
+            message, stored = await self._desk.messages.show(id_), await self._desk.messages.find(id_)
+        except NotFound:
+            return None
+        return message | {"when": echo(stored["due_at"], self._frame.zone, now=self._frame.clock.now())}

@@ -1,0 +1,95 @@
+"""Messages: lists of them, and the page of one, with its timeline and what may be done to it now."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...model.errors import NotFound, TidingsError
+from ...model.time import iso
+from ...outbound.desk import Desk
+from ...outbound.story import actions
+from ..forms import read_form
+from ..frame import Frame, Way, no_such
+from ..live import Fragments
+
+PAGE = 50
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Their routes."""
+    views = _Messages(desk, frame)
+    return [
+        Way("GET", "/messages", views.page),
+        Way("GET", "/messages/{id}", views.show),
+        Way("GET", "/messages/{id}/live", views.live),
+        Way("POST", "/messages/{id}/{action}", views.act),
+    ]
+
+
+class _Messages:
+    def __init__(self, desk: Desk, frame: Frame) -> None:
+        self._desk = desk
+        self._frame = frame
+
+    async def page(self, request: Request) -> Response:
+        """Messages by state, channel and recipient."""
+        names = ("state", "channel", "to", "after")
+        chosen: dict[str, Any] = {
+            name: value for name in names if (value := request.query_params.get(name, "").strip())
+        }
+        page = await self._desk.messages.page(limit=PAGE, **chosen)
+        more = urlencode(chosen | {"after": page.next}) if page.next else None
+        return self._frame.page("messages.html", items=page.items, chosen=chosen, more=more)
+
+    async def show(self, request: Request) -> Response:
+        """One message: its standing, why, its timeline, and what may be done to it now."""
+        id_ = request.path_params["id"]
+        message, fragments = await self._desk.messages.show(id_), await self._render(id_)
+        problem, phone = request.query_params.get("problem"), self._frame.phone(request)
+        return self._frame.page(
+            "message.html", message=message, fragments=fragments, problem=problem, phone=phone
+        )
+
+    async def live(self, request: Request) -> Response:
+        """The stream of one message's page."""
+        return await self._frame.answer_live(request, lambda: self._render(request.path_params["id"]))
+
+    async def act(self, request: Request) -> Response:
+        """What a person asks of one message; what its state does not allow is refused and said."""
+        id_ = request.path_params["id"]
+        try:
+            await self._do(request.path_params["action"], id_, await read_form(request))
+        except NotFound:
+            raise
+        except TidingsError as error:
+            return RedirectResponse(f"/messages/{id_}?{urlencode({'problem': str(error)})}", 303)
+        return RedirectResponse(f"/messages/{id_}", 303)
+
+    async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:
+        messages = self._desk.messages
+        match action:
+            case "cancel":
+                await messages.cancel(id_)
+            case "retry":
+                await messages.retry(id_)
+            case "discard":
+                await messages.discard(id_)
+            case "reschedule":
+                reading = self._frame.reading()
+                await messages.reschedule(id_, reading.when({"at": form.get("at", "")}) or reading.now)
+            case _:
+                raise no_such(action)
+
+    async def _render(self, id_: str) -> Fragments:
+        message, why = await self._desk.messages.show(id_), await self._desk.why(id_)
+        piece = self._frame.piece
+        return {
+            "standing": piece("standing.html", message=message, why=why, until=iso(why.until)),
+            "acts": piece("acts.html", message=message, legal=actions(message["state"])),
+            "timeline": piece("timeline.html", message=message),
+            "facts": piece("facts.html", message=message),
+        }
