@@ -3,7 +3,8 @@
 The word after the language says what happens to a block:
 
     sh run          typed into the shell; a command that fails fails the page
-    sh serve        started in the background; the page goes on when its port answers
+    sh serve        started in the background; the page goes on when its port answers (the page's own, that
+                    of --port, or a number among the words)
     python run      run by this Python
     toml tidings.toml (any language, then a file's name)    written to that file
 
@@ -84,7 +85,9 @@ def _step(block: Block, shown: Mapping[str, str]) -> str:
         case ("sh", "run"):
             return told + text
         case ("sh", "serve"):
-            port = (re.search(r"--port (\d+)", text) or re.search(r"(\d+)", shown["8020"]))[1]  # type: ignore[index]
+            asked = re.search(r"--port (\d+)", text)
+            named = next((word for word in block.words if word.isdigit()), "8020")
+            port = asked[1] if asked else shown[named]
             begin = f"( {text.rstrip()} ) >serve-{block.line}.log 2>&1 </dev/null &\ndisown"
             return f"{told}await {port} no\n{begin}\nawait {port} yes\n"
         case ("python", "run"):

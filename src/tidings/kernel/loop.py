@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
-from ..model.errors import Temporary, TidingsError
+from ..model.errors import Temporary, told
 from ..observability.events import ClockDrift, Emit, NodeFenced, NodeJoined, StoreTrouble
 from ..store.port import Store
 from .clock import Clock, Drift, judge_drift
@@ -104,9 +104,8 @@ class Worker:
                 await self.reaper.step()
                 await self.runner.start()
                 break
-            except Exception as error:  # an actor's step: a process that serves must also work, or say why not
-                problem = error.problem if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"
-                self._emit(StoreTrouble("start", problem))
+            except Exception as error:  # an actor's step: whoever serves must also work, or say why not
+                self._emit(StoreTrouble("start", told(error)))
                 await asyncio.sleep(1)
         self.is_working = True
         self._emit(NodeJoined(self.node.id, self.node.name))
@@ -122,10 +121,8 @@ class Worker:
             await asyncio.sleep(seconds)
             try:
                 await step()
-            except Temporary as error:
-                self._emit(StoreTrouble(where, error.problem))
             except Exception as error:  # an actor's step: the next one must come all the same
-                self._emit(StoreTrouble(where, f"{type(error).__name__}: {error}"))
+                self._emit(StoreTrouble(where, told(error)))
 
     async def _beat_once(self) -> None:
         if not await self.node.beat(json.dumps(self.runner.load)):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 
-from ..model.errors import Temporary, TidingsError
+from ..model.errors import Temporary, told
 from ..model.outcome import Defer, Outcome, Retry, Unknown
 from ..model.task import Category, State, Task, TaskId, Transition
 from ..model.time import SECOND
@@ -190,7 +190,7 @@ class Runner:
                 elif claimed:
                     await self._store_hint_on()
             except Exception as error:  # an actor's step: the next one must come all the same
-                self._emit(StoreTrouble("claim", _reason(error)))
+                self._emit(StoreTrouble("claim", told(error)))
                 self._doubtful_claim = True
                 await self._wait(self._woken, pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
@@ -299,9 +299,7 @@ class Runner:
                 self._hand_in_all(group, Defer(claimed_at, "the database did not answer"), claimed_at)
                 continue
             except Exception as error:  # a handler may do anything; its tasks must not vanish with it
-                self._hand_in_all(
-                    group, Retry(Category.SYSTEM, f"{type(error).__name__}: {error}"), claimed_at
-                )
+                self._hand_in_all(group, Retry(Category.SYSTEM, told(error)), claimed_at)
                 continue
             self._run_all(handler, group, contents, marked, claimed_at)
 
@@ -354,7 +352,7 @@ class Runner:
             why = "the node stopped meanwhile" if self._stopping else "it was cut off after its deadline"
             outcome = Unknown(why)
         except Exception as error:  # a handler may do anything; its task must not vanish with it
-            outcome = Retry(Category.SYSTEM, f"{type(error).__name__}: {error}")
+            outcome = Retry(Category.SYSTEM, told(error))
         point("sent")
         self._hand_in(Result(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
 
@@ -459,7 +457,3 @@ class Runner:
                 await event.wait()
         except TimeoutError:
             pass
-
-
-def _reason(error: Exception) -> str:
-    return error.problem if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"

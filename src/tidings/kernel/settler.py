@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ..model.errors import Temporary
+from ..model.errors import Temporary, told
 from ..model.outcome import Outcome, Reject
 from ..model.task import Category, Settled, State, Task, TaskId
 from ..observability.events import AttemptFailed, BatchSettled, ClaimLost, Emit, StoreTrouble
@@ -100,7 +100,7 @@ class Settler:
                 await asyncio.sleep(pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
             except Exception as error:  # one result that cannot be written must not hold up the others
-                self._emit(StoreTrouble("settle", f"{type(error).__name__}: {error}"))
+                self._emit(StoreTrouble("settle", told(error)))
                 if largest == 1:
                     self._spoil(error)
                     await asyncio.sleep(pause)

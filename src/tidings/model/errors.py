@@ -115,3 +115,8 @@ class Misconfigured(TidingsError):
 
     code = "misconfigured"
     exit_code = 78
+
+
+def told(error: BaseException) -> str:
+    """Any error in one line: what ours say happened, or the kind and words of a surprise."""
+    return error.problem if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"

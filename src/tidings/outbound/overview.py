@@ -42,10 +42,11 @@ class Overview:
         """How much there is now."""
         now: int = (await self._store.read("now"))[0]["now"]
         row = (await self._store.read("counts", most=MOST))[0]
+        pending = row["heads"] + row["lined"]
         due = sum(int(queue["due"]) for queue in await self._store.read("counts_due", most=MOST_DUE))
         sums = await self._store.read("tally_sums", since=now - RECENTLY)
         return Counts(
-            waiting=row["pending"] if row["pending"] >= MOST else max(0, row["pending"] - due),
+            waiting=min(MOST, pending) if pending >= MOST else max(0, pending - due),
             due=min(due, MOST),
             processing=row["processing"],
             sent=sum(int(entry["n"]) for entry in sums if entry["what"] == "done"),

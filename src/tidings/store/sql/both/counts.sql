@@ -1,9 +1,11 @@
--- How many tasks wait, are at work, and are dead letters (certain, in doubt); each counted up to a bound.
+-- How many tasks wait for their time, wait for their turn, are at work, and are dead letters (all, in doubt).
+-- Each is counted up to a bound, on the index that has it.
 select
-  (select count(*) from (select id from tasks where state = 'pending'
-     and state in ('pending', 'failed', 'cancelled', 'expired') limit :most) p) as pending,
+  (select count(*) from (select id from tasks where state = 'pending' and head limit :most) p) as heads,
+  (select count(*) from (select head from tasks where order_key is not null and state = 'pending' limit :most) l
+   where not l.head) as lined,
   (select count(*) from (select id from tasks where state = 'processing' limit :most) w) as processing,
-  (select count(*) from (select id from tasks where state = 'failed'
-     and state in ('pending', 'failed', 'cancelled', 'expired') limit :most) f) as dead,
-  (select count(*) from (select unknown from tasks where state = 'failed'
-     and state in ('pending', 'failed', 'cancelled', 'expired') limit :most) u where u.unknown) as held
+  (select count(*) from (select id from tasks
+     where state = 'failed' and state >= 'expired' and state <= 'failed' limit :most) f) as dead,
+  (select count(*) from (select unknown from tasks
+     where state = 'failed' and state >= 'expired' and state <= 'failed' limit :most) u where u.unknown) as held

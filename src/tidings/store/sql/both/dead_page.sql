@@ -4,8 +4,8 @@ select m.id, m.tenant, m.channel, m.recipient, m.content, m.accepted_at, m.sched
   t.unknown, t.cancel_asked, t.category, t.node,
   (select h.detail from history h where h.task = t.id and h.detail is not null order by h.at desc limit 1) as error
 from tasks t cross join messages m
-where t.state = 'failed' and t.state >= 'expired' and state <= 'failed' and t.id < :before
-  and m.task = t.id and m.tenant = :tenant
+where t.state = 'failed' and t.state >= 'expired' and t.state <= 'failed' and t.id < :before
+  and m.task = t.id and t.tenant = :tenant
   and t.id >= (select min(w.id) from (
     select id from tasks where state = 'failed' and state >= 'expired' and state <= 'failed' and id < :before
     order by id desc limit :window) w)

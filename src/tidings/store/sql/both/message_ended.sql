@@ -3,8 +3,8 @@ select m.id, m.tenant, m.channel, m.recipient, m.content, m.accepted_at, m.sched
   t.due_at, t.tries, t.max_tries, t.throttles, t.claim_no, t.changed_at, t.expires_at, t.started_at, t.order_key, t.head,
   t.unknown, t.cancel_asked, t.category, t.node
 from tasks t cross join messages m
-where t.state = :state and t.state in ('pending', 'failed', 'cancelled', 'expired') and t.id < :before
-  and m.task = t.id and m.tenant = :tenant
+where t.state = :state and t.state >= 'expired' and t.state <= 'failed' and t.id < :before
+  and m.task = t.id and t.tenant = :tenant
   and t.id >= (select min(w.id) from (
     select id from tasks where state = :state and state >= 'expired' and state <= 'failed' and id < :before
     order by id desc limit :window) w)

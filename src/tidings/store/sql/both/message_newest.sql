@@ -3,6 +3,6 @@ select m.id, m.tenant, m.channel, m.recipient, m.content, m.accepted_at, m.sched
   t.due_at, t.tries, t.max_tries, t.throttles, t.claim_no, t.changed_at, t.expires_at, t.started_at, t.order_key, t.head,
   t.unknown, t.cancel_asked, t.category, t.node, n.name as holder
 from tasks t cross join messages m left join nodes n on n.id = t.node
-where t.kind = :kind and m.task = t.id and m.tenant = :tenant
+where t.kind = :kind and m.task = t.id and t.tenant = :tenant
   and t.id >= (select min(w.id) from (select id from tasks order by id desc limit :window) w)
 order by t.id desc limit :limit

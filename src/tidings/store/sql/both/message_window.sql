@@ -4,7 +4,7 @@ select m.id, m.tenant, m.channel, m.recipient, m.content, m.accepted_at, m.sched
   t.due_at, t.tries, t.max_tries, t.throttles, t.claim_no, t.changed_at, t.expires_at, t.started_at, t.order_key, t.head,
   t.unknown, t.cancel_asked, t.category, t.node
 from tasks t cross join messages m
-where t.id < :before and m.task = t.id and m.tenant = :tenant
+where t.id < :before and m.task = t.id and t.tenant = :tenant
   and t.id >= (select min(w.id) from (select id from tasks where id < :before order by id desc limit :window) w)
   and (cast(:channel as text) is null or m.channel = :channel)
   and (cast(:state as text) is null or t.state = :state)
