@@ -21,6 +21,7 @@ from tidings.model.errors import StoreUnavailable
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
+from tidings.store.statements import statements
 
 from .house import KEY, House, house
 
@@ -448,6 +449,35 @@ async def test_however_many_look_it_is_read_once_a_second() -> None:
     clock.advance(seconds=1)
     assert await shared() == {"a": "2"}
     assert reads == 2
+
+
+READS = (
+    *("counts", "counts_due", "message_newest", "message_window", "message_ended", "message_to"),
+    *("sent_page", "sent_below", "dead_page", "dead_groups", "dead_batch", "overdue"),
+)
+
+
+@both
+async def test_what_the_pages_read_is_found_by_an_index(home: House) -> None:
+    """Rule 17: a page that is looked at all day must not walk through a table that grows."""
+    store: Any = home.app.store
+    for name in READS:
+        statement = statements(store.dialect)[name]
+        if store.dialect == "sqlite":
+            rows = store._connection.execute(
+                f"explain query plan {statement.sql}", (None,) * len(statement.names)
+            )
+            plan = "\n".join(row[3] for row in rows)
+            assert not re.search(r"SCAN (t|m|h|tasks|messages|history)\b(?! USING)", plan), f"{name}:\n{plan}"
+            continue
+        nulls = ", ".join("null" for _ in statement.names)
+        async with store._connection() as connection:
+            await connection.execute(f"prepare p as {statement.sql}")
+            found = await connection.fetch(f"explain execute p({nulls})" if nulls else "explain execute p")
+            await connection.execute("deallocate p")
+        plan = "\n".join(row[0] for row in found)
+        assert not re.search(r"Seq Scan on (tasks|messages|history)", plan), f"{name}:\n{plan}"
+        assert "Filter: (due_at <=" not in plan and "Filter: (t.due_at <=" not in plan, f"{name}:\n{plan}"
 
 
 # -- words

@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
     KILL = "kill"
     PAUSE = "pause"
-    CUT = "cut"  # of the store
+    CUT = "cut"  # of the store, from one sender or from all
 
 
 class Tried(NamedTuple):
@@ -193,9 +193,11 @@ def overlaps(first: Copy, second: Copy, faults: Iterable[Fault], deadline: float
         return False
     for fault in faults:
         begin, end = fault.begin - SLACK, fault.end + SLACK
-        if fault.target == first.pid and begin <= second.at and (fault.kind == Kind.KILL or first.at <= end):
-            return False
-        if fault.target == second.pid and fault.kind == Kind.PAUSE and begin <= second.at <= end:
+        is_pause = fault.kind == Kind.PAUSE
+        if fault.target == first.pid and begin <= second.at:
+            if fault.kind == Kind.KILL or (is_pause and first.at <= end):
+                return False
+        if fault.target == second.pid and is_pause and begin <= second.at <= end:
             return False
     return True
 

@@ -68,6 +68,11 @@ class Sender:
         """How often it told a fact."""
         return self.log.read_bytes().count(f'"event":"{event}"'.encode())
 
+    def reasons(self, event: str) -> list[str]:
+        """What it said about a fact, each time."""
+        mark = f'"event":"{event}"'.encode()
+        return [orjson.loads(line)["reason"] for line in self.log.read_bytes().splitlines() if mark in line]
+
 
 class Rig:
     """One drill: its processes and its three logs. Made by `drill`."""

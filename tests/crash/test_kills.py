@@ -75,3 +75,33 @@ async def test_killed_workers_lose_nothing_and_repeat_nothing_in_silence(
         assert met.before_send, "no worker died between intent and send (R7)"
     if moment in ("settled", "mixed"):
         assert met.after_record, "no worker died between record and telling (R7)"
+
+
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"])
+async def test_killed_workers_and_a_hostile_receiver_together(
+    tmp_path: Path, database: Database, on_unknown: str, report: Report
+) -> None:
+    """Refusals and dropped answers between the kills: each extra copy and each held message has a witness (F24)."""
+    chance = random.Random(f"hostile {on_unknown}")
+    parts = portions(names("h", scaled(300, 5000)), scaled(3, 20) + 1)
+    options = Options(on_unknown=on_unknown, lease=1.0, beat=0.2)
+    async with drill(tmp_path / "drill", database, options, {"refused": 0.02, "dropped": 0.03}) as rig:
+        for refs in parts[:-1]:
+            await strike(rig, "random", refs, chance)
+        last = rig.spawn()
+        await rig.producer.produce(parts[-1])
+        idle = await rig.idle(within=scaled(90, 300))
+        assert await rig.stop(last) == 0
+        verdict = await rig.verdict()
+        dropped = sum(copy.did == "dropped" for copy in rig.copies())
+    report(
+        messages=len(rig.tried()), kills=len(rig.faults), dropped=dropped, lost=len(verdict.lost),
+        duplicates_explained=len(verdict.explained), duplicates_unexplained=len(verdict.unexplained),
+        held=len(verdict.held),
+    )  # fmt: skip
+
+    assert idle
+    assert not verdict.crimes
+    assert dropped, "the receiver was never hostile (R7)"
+    assert on_unknown == "resend" or not verdict.duplicates
+    assert on_unknown == "hold" or not verdict.held

@@ -31,8 +31,8 @@ def pause(begin: float, end: float, pid: int = A) -> Fault:
     return Fault(Kind.PAUSE, pid, begin, end)
 
 
-def cut(begin: float, end: float) -> Fault:
-    return Fault(Kind.CUT, 0, begin, end)
+def cut(begin: float, end: float, pid: int = 0) -> Fault:
+    return Fault(Kind.CUT, pid, begin, end)
 
 
 def say(*copies: Copy, faults: tuple[Fault, ...] = (), book: Book | None = DONE, line: Tried | None = None) -> Verdict:
@@ -157,9 +157,12 @@ class TestOverlap:
         assert ["m"] == say(slow, copy(3.0, pid=B), faults=(kill(2.5, 33),), book=DOUBTED).overlap
         assert ["m"] == say(slow, copy(3.0), book=DOUBTED).overlap, "one sender with itself, too"
 
-    def test_a_cut_store_excuses_no_overlap(self) -> None:
+    @pytest.mark.parametrize("pid", [0, A])
+    def test_a_cut_store_excuses_no_overlap(self, pid: int) -> None:
         """A duplicate, perhaps; but nobody may send while another is sending."""
-        assert ["m"] == say(copy(2.0, after=1.5), copy(3.0, pid=B), faults=(cut(1.9, 4.0),), book=DOUBTED).overlap
+        both = copy(2.0, after=1.5), copy(3.0, pid=B)
+
+        assert ["m"] == say(*both, faults=(cut(1.9, 4.0, pid),), book=DOUBTED).overlap
 
     @pytest.mark.parametrize("fault", [kill(2.4), pause(2.4, 9.0)])
     def test_the_dead_and_the_paused_do_not_count(self, fault: Fault) -> None:

@@ -43,21 +43,23 @@ class SentLog:
         after: str | None = None,
     ) -> Page:
         """One page. It looks at a bounded number of rows, so it may be short before the end."""
-        before = place(after)
+        size, before = page_size(limit), await self._below(place(after))
+        if before is None:
+            return Page([], None)
+        floor = before - WINDOW
         rows = await self._store.read(
-            "sent_page",
-            tenant=tenant,
-            channel=channel,
-            recipient=to,
-            limit=page_size(limit),
-            before=before,
-            window=WINDOW,
+            "sent_page", tenant=tenant, channel=channel, recipient=to, before=before, floor=floor, limit=size
         )
         items = [_entry(row) for row in rows]
-        if len(rows) == limit:
+        if len(rows) == size:
             return Page(items, str(rows[-1]["task"]))
-        floor = (await self._store.read("window_floor", before=before, window=WINDOW))[0]
-        return Page(items, str(floor["floor"]) if floor["seen"] >= WINDOW else None)
+        further = await self._below(floor)
+        return Page(items, None if further is None else str(further))
+
+    async def _below(self, before: int) -> int | None:
+        """Just above the newest task below a place: a walk begins there, and leaps over what was pruned."""
+        newest: int | None = (await self._store.read("sent_below", before=before))[0]["newest"]
+        return None if newest is None else newest + 1
 
     async def export(
         self, *, tenant: str = "default", channel: str | None = None, to: str | None = None

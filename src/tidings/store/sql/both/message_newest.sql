@@ -4,5 +4,5 @@ select m.id, m.tenant, m.channel, m.recipient, m.content, m.accepted_at, m.sched
   t.unknown, t.cancel_asked, t.category, t.node, n.name as holder
 from tasks t cross join messages m left join nodes n on n.id = t.node
 where t.kind = :kind and m.task = t.id and t.tenant = :tenant
-  and t.id >= (select min(w.id) from (select id from tasks order by id desc limit :window) w)
+  and t.id > (select max(id) from tasks) - :window
 order by t.id desc limit :limit

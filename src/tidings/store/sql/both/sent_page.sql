@@ -1,11 +1,10 @@
--- What was sent, newest first, each with what the other side called it; walks tasks like message_window.
+-- What was sent, newest first, each with what the other side called it; walks tasks by id between two places.
 select m.id, m.channel, m.recipient, m.content, m.accepted_at, m.scheduled_at, t.id as task, t.tries, t.unknown,
   t.changed_at as sent_at,
   (select h.detail from history h where h.task = t.id and h.state = 'done' and h.detail is not null
    order by h.at desc limit 1) as receipt
 from tasks t cross join messages m
-where t.id < :before and m.task = t.id and t.tenant = :tenant and t.state = 'done'
-  and t.id >= (select min(w.id) from (select id from tasks where id < :before order by id desc limit :window) w)
+where t.id < :before and t.id >= :floor and m.task = t.id and t.tenant = :tenant and t.state = 'done'
   and (cast(:channel as text) is null or m.channel = :channel)
   and (cast(:recipient as text) is null or m.recipient = :recipient)
 order by t.id desc limit :limit

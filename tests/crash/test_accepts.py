@@ -1,0 +1,48 @@
+"""A process killed while it accepts, and a client that repeats itself (B4, E1, F1, F2)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from .books import Database
+from .conftest import Report
+from .rig import drill, names, portions, scaled
+
+pytestmark = pytest.mark.crash
+
+
+async def test_what_a_killed_process_had_accepted_arrives_once(
+    tmp_path: Path, database: Database, report: Report
+) -> None:
+    """Acknowledged ones are there; the others are repeated with the same key and become one message each."""
+    chance = random.Random("accepts")
+    kills = scaled(2, 10)
+    unanswered = 0
+    async with drill(tmp_path / "drill", database) as rig:
+        for refs in portions(names("m", scaled(600, 5000)), kills):
+            sender = rig.spawn(produce=list(refs))
+            wanted = sum(line.acked is not None for line in rig.tried()) + chance.randint(1, len(refs) // 2)
+            async with asyncio.timeout(20):
+                while sum(line.acked is not None for line in rig.tried()) < wanted:
+                    await asyncio.sleep(0.005)
+            await rig.kill(sender)
+            acked = {line.ref for line in rig.tried() if line.acked is not None}
+            unanswered += len([line for line in rig.tried() if line.acked is None])
+            await rig.producer.produce([ref for ref in refs if ref not in acked], single=True)
+        last = rig.spawn()
+        idle = await rig.idle(within=60)
+        assert await rig.stop(last) == 0
+        verdict = await rig.verdict()
+    report(
+        messages=len(rig.tried()), kills=kills, unanswered=unanswered, lost=len(verdict.lost),
+        duplicates_explained=len(verdict.explained), duplicates_unexplained=len(verdict.unexplained),
+    )  # fmt: skip
+
+    assert idle
+    assert unanswered, "no accept was cut short: this run proves nothing (R7)"
+    assert not verdict.crimes
+    assert verdict.delivered == len(rig.tried())
