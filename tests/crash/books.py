@@ -15,9 +15,11 @@ from .ledger import Book
 
 ROLE = "drill"  # the role that workers connect as, so that their connections can be told from ours
 
-_BOOKS = """select m.recipient, t.state, t.unknown, t.crashes from {0}tasks t join {0}messages m on m.task = t.id"""
+_BOOKS = """select m.recipient, t.state, t.unknown, t.crashes
+from {0}tasks t join {0}messages m on m.task = t.id"""
 _HELD = """select m.recipient, t.started_at is not null, n.name
-from {0}tasks t join {0}messages m on m.task = t.id join {0}nodes n on n.id = t.node where t.state = 'processing'"""
+from {0}tasks t join {0}messages m on m.task = t.id join {0}nodes n on n.id = t.node
+where t.state = 'processing'"""
 _OPEN = "select count(*) from {0}tasks where state in ('pending', 'processing')"
 _SETTLED_AT = """select m.recipient, h.at from {0}history h join {0}messages m on m.task = h.task
 where h.origin = 'processing' order by h.at"""
@@ -60,7 +62,9 @@ class PostgresDatabase:
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.url = cluster.create_database(name)
         self.worker_url = self.url.replace("://tidings@", f"://{ROLE}@")
-        self._question = f"select count(*) from pg_stat_activity where usename = '{ROLE}' and datname = '{name}'"
+        self._question = (
+            f"select count(*) from pg_stat_activity where usename = '{ROLE}' and datname = '{name}'"
+        )
 
     async def rows(self, question: str) -> list[Any]:
         connection = await asyncpg.connect(self.url, timeout=10)

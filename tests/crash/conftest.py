@@ -71,4 +71,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if rows:
         terminalreporter.section("crash drills")
         for drill, row in rows:
-            terminalreporter.write_line(f"{drill}: " + ", ".join(f"{name} {value}" for name, value in row.items()))
+            terminalreporter.write_line(
+                f"{drill}: " + ", ".join(f"{name} {value}" for name, value in row.items())
+            )

@@ -1,8 +1,8 @@
 """The judge of the crash drills: three logs in, a verdict out. Pure.
 
-Three logs have three owners: the producer (what was tried and acknowledged), the receiver (every copy, written
-down before it was answered) and the injector (every kill, pause and cut). The engine's own books excuse nothing:
-they are compared, and they must cover what the logs show. An excuse is as narrow as its fault.
+Three logs have three owners: the producer (what was tried and acknowledged), the receiver (every copy, before
+it was answered) and the injector (every kill, pause and cut). The engine's own books excuse nothing: they are
+compared, and they must cover what the logs show. An excuse is as narrow as its fault.
 """
 
 from __future__ import annotations
@@ -107,6 +107,23 @@ class Verdict:
         """Extra copies, with an excuse or without."""
         return len(self.explained) + len(self.unexplained)
 
+    @property
+    def counts(self) -> dict[str, float]:
+        """Every class as a number, to be published with its message counts."""
+        late = {f"late_p{share}": round(percentile(self.lateness, share / 100), 2) for share in (50, 99, 100)}
+        return {
+            "delivered": self.delivered,
+            "lost": len(self.lost),
+            "unexpected": len(self.unexpected),
+            "early": len(self.early),
+            "duplicates_explained": len(self.explained),
+            "duplicates_unexplained": len(self.unexplained),
+            "overlap": len(self.overlap),
+            "unflagged": len(self.unflagged),
+            "held": len(self.held),
+            **late,
+        }
+
 
 def judge(
     tried: Iterable[Tried],
@@ -138,7 +155,11 @@ def _judge_copies(
     deadline: float,
 ) -> None:
     ref = copies[0].ref
-    if line is None or any(copy.digest != line.digest for copy in copies) or len({copy.id for copy in copies}) > 1:
+    if (
+        line is None
+        or any(copy.digest != line.digest for copy in copies)
+        or len({copy.id for copy in copies}) > 1
+    ):
         verdict.unexpected.append(ref)
     if line is not None and copies[0].at < line.due:
         verdict.early.append(ref)
@@ -147,7 +168,10 @@ def _judge_copies(
         verdict.delivered += 1
         verdict.lateness.append(taken[0].at - line.due)
     for first, second in pairwise(taken):
-        excused = any(excuses(fault, first, second) for fault in faults) or first.did in (Did.DROPPED, Did.LATE)
+        excused = any(excuses(fault, first, second) for fault in faults) or first.did in (
+            Did.DROPPED,
+            Did.LATE,
+        )
         (verdict.explained if excused else verdict.unexplained).append(ref)
         if book is None or not book.unknown:
             verdict.unflagged.append(ref)
@@ -194,10 +218,10 @@ def overlaps(first: Copy, second: Copy, faults: Iterable[Fault], deadline: float
     for fault in faults:
         begin, end = fault.begin - SLACK, fault.end + SLACK
         is_pause = fault.kind == Kind.PAUSE
-        if fault.target == first.pid and begin <= second.at:
-            if fault.kind == Kind.KILL or (is_pause and first.at <= end):
-                return False
-        if fault.target == second.pid and is_pause and begin <= second.at <= end:
+        is_gone = fault.kind == Kind.KILL or (is_pause and first.at <= end)
+        if is_gone and fault.target == first.pid and begin <= second.at:
+            return False
+        if is_pause and fault.target == second.pid and begin <= second.at <= end:
             return False
     return True
 

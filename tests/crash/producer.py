@@ -1,4 +1,4 @@
-"""The producer of the crash drills: accepts messages and writes down what was tried and what was acknowledged.
+"""The producer of the crash drills: accepts messages, and writes down what was tried and what acknowledged.
 
 Each call has a key, and a call whose answer was lost is repeated with the same one, as a client should.
 """
@@ -32,7 +32,9 @@ class Producer:
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self.unknown = 0  # calls that ended without a yes or a no
 
-    async def produce(self, refs: Sequence[str], *, single: bool = False, delays: Sequence[float] = ()) -> None:
+    async def produce(
+        self, refs: Sequence[str], *, single: bool = False, delays: Sequence[float] = ()
+    ) -> None:
         """Have these accepted, in bulk or one by one; `delays` says in turn how much later each is due."""
         now = time.time()
         late = [delays[i % len(delays)] if delays else 0.0 for i in range(len(refs))]

@@ -1,7 +1,7 @@
 """The receiver of the crash drills: a small HTTP server in a process of its own.
 
-It writes one line per request with a single O_APPEND write before it answers, so its log is the truth about what
-arrived, whoever dies. Senders say who they are in the path: /from/<pid>/…
+It writes one line per request with a single O_APPEND write before it answers, so its log is the truth about
+what arrived, whoever dies. Senders say who they are in the path: /from/<pid>/…
 """
 
 from __future__ import annotations

@@ -77,7 +77,9 @@ class Sender:
 class Rig:
     """One drill: its processes and its three logs. Made by `drill`."""
 
-    def __init__(self, folder: Path, database: Database, options: Options, port: int, producer: Producer) -> None:
+    def __init__(
+        self, folder: Path, database: Database, options: Options, port: int, producer: Producer
+    ) -> None:
         self.folder = folder
         self.database = database
         self.options = options
@@ -217,7 +219,9 @@ class Rig:
         """The producer's log, the latest line of each message."""
         last: dict[str, Tried] = {}
         for line in _lines(self.folder / "producer.jsonl"):
-            last[line["ref"]] = Tried(line["ref"], line["digest"], line["due"], line["tried"], line.get("acked"))
+            last[line["ref"]] = Tried(
+                line["ref"], line["digest"], line["due"], line["tried"], line.get("acked")
+            )
         return list(last.values())
 
     def copies(self) -> list[Copy]:
@@ -227,7 +231,11 @@ class Rig:
     async def verdict(self) -> Verdict:
         """What the judge says."""
         return judge(
-            self.tried(), self.copies(), self.faults, await books(self.database), deadline=self.options.deadline
+            self.tried(),
+            self.copies(),
+            self.faults,
+            await books(self.database),
+            deadline=self.options.deadline,
         )
 
 
@@ -249,7 +257,9 @@ async def drill(
     assert receiver.stdout is not None
     port = int(receiver.stdout.readline())
     (folder / "receiver.jsonl").touch()
-    channel = ChannelSettings("sandbox", {"on_unknown": options.on_unknown, "deadline": f"{options.deadline}s"})
+    channel = ChannelSettings(
+        "sandbox", {"on_unknown": options.on_unknown, "deadline": f"{options.deadline}s"}
+    )
     app = engine.build(Settings(database=database.url, channels={CHANNEL: channel}, sandbox=False))
     await app.open()
     rig = Rig(folder, database, options, port, Producer(app, folder / "producer.jsonl", CHANNEL))

@@ -59,7 +59,9 @@ async def test_four_processes_never_work_on_one_message_twice(
     """No kill, no duplicate, no overlap; and everybody had a share (B5)."""
     count = scaled(1000, 10_000)
     began = time.monotonic()
-    async with drill(tmp_path / "drill", postgres_database, Options(on_unknown=on_unknown, lease=10, beat=2)) as rig:
+    async with drill(
+        tmp_path / "drill", postgres_database, Options(on_unknown=on_unknown, lease=10, beat=2)
+    ) as rig:
         four = [rig.spawn() for _ in range(4)]
         await rig.working(*four)
         await rig.producer.produce(names("m", count))
@@ -81,10 +83,20 @@ async def test_four_processes_never_work_on_one_message_twice(
 @pytest.mark.postgres
 @pytest.mark.parametrize(
     ("on_unknown", "point", "bar"),
-    [("hold", "claimed:1", 15), ("hold", "started:1", 15), ("resend", "claimed:1", 15), ("resend", "sent:5", 15)],
+    [
+        ("hold", "claimed:1", 15),
+        ("hold", "started:1", 15),
+        ("resend", "claimed:1", 15),
+        ("resend", "sent:5", 15),
+    ],
 )
 async def test_a_dead_nodes_work_resumes_in_time(
-    tmp_path: Path, postgres_database: PostgresDatabase, on_unknown: str, point: str, bar: float, report: Report
+    tmp_path: Path,
+    postgres_database: PostgresDatabase,
+    on_unknown: str,
+    point: str,
+    bar: float,
+    report: Report,
 ) -> None:
     """With the default lease: not started within 15 s; started within the later of 15 s and its deadline + 5 s."""
     defaults = Options(on_unknown=on_unknown, lease=10, beat=2, deadline=10)

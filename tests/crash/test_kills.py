@@ -23,7 +23,9 @@ ROUNDS = [1, 2] if IS_FULL else [1]
 def blows(moment: str, count: int, chance: random.Random, *, marks: bool) -> list[str]:
     """When each worker of a drill dies. A channel that resends writes no start, so nobody dies there."""
     known = {point: most for point, most in POINTS.items() if marks or point != "started"}
-    cycle = {"random": ["random", "random", "random", "boot"], "mixed": ["random", *known, "boot"]}.get(moment, [moment])
+    cycle = {"random": ["random", "random", "random", "boot"], "mixed": ["random", *known, "boot"]}.get(
+        moment, [moment]
+    )
     chosen = [cycle[i % len(cycle)] for i in range(count)]
     return [f"{blow}:{chance.randint(1, known[blow])}" if blow in known else blow for blow in chosen]
 
@@ -42,13 +44,15 @@ async def test_killed_workers_lose_nothing_and_repeat_nothing_in_silence(
     kills = blows(moment, scaled(6, 20), chance, marks=on_unknown == "hold")
     parts = portions(names("m", scaled(600, 5000)), len(kills) + 1)
     began = time.monotonic()
-    async with drill(tmp_path / "drill", database, Options(on_unknown=on_unknown, lease=1.0, beat=0.2)) as rig:
+    async with drill(
+        tmp_path / "drill", database, Options(on_unknown=on_unknown, lease=1.0, beat=0.2)
+    ) as rig:
         for blow, refs in zip(kills, parts, strict=False):
             await strike(rig, blow, refs, chance)
         last = rig.spawn()
         await rig.producer.produce(parts[-1])
         idle = await rig.idle(within=scaled(60, 300))
-        assert 0 == await rig.stop(last)
+        assert await rig.stop(last) == 0
         verdict = await rig.verdict()
         met = sometimes(rig.copies(), rig.faults)
     report(

@@ -101,7 +101,9 @@ async def test_a_worker_that_trusts_itself_after_a_pause_is_caught(
     assert had and sent
 
 
-async def test_a_settlement_without_fence_is_caught(tmp_path: Path, postgres_database: PostgresDatabase) -> None:
+async def test_a_settlement_without_fence_is_caught(
+    tmp_path: Path, postgres_database: PostgresDatabase
+) -> None:
     """Planted: the woken worker gives back what the other is sending, and it is sent twice at once."""
     slow = {"delay": (1.0, 1.4)}
     async with drill(tmp_path / "drill", postgres_database, options(), slow) as rig:

@@ -30,7 +30,9 @@ async def killed(rig: Rig, plant: str, *, patience: float = 20) -> Verdict:
     return await rig.verdict()
 
 
-async def test_a_worker_that_writes_done_before_it_sends_is_caught(tmp_path: Path, database: Database) -> None:
+async def test_a_worker_that_writes_done_before_it_sends_is_caught(
+    tmp_path: Path, database: Database
+) -> None:
     """Messages are lost."""
     async with drill(tmp_path / "drill", database, Options(lease=1, beat=0.2)) as rig:
         assert (await killed(rig, "done_before_send")).lost

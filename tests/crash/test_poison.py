@@ -43,4 +43,6 @@ async def test_a_message_that_kills_its_workers_is_set_aside(
     assert idle and code == 0
     assert all(said[ref].state == "failed" for ref in poison)
     assert delivered == set(good)
-    assert set(verdict.crimes) <= {"lost", "unwitnessed"} and {*verdict.lost, *verdict.unwitnessed} == set(poison)
+    assert set(verdict.crimes) <= {"lost", "unwitnessed"} and {*verdict.lost, *verdict.unwitnessed} == set(
+        poison
+    )

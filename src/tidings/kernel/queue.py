@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from ..model.outcome import Done, Outcome
 from ..model.task import State, Task
+from ..model.time import iso
 from ..store.port import OrderKey, Row, Step, Store
 
 
@@ -69,8 +70,9 @@ async def reschedule(
     if row is None:
         return Answer.MISSING, None
     step = Step("reschedule", {"id": task, "due_at": due_at, "expires_at": expires_at})
-    done = (await store.change([step], keys=_keys(row)))[0]
-    if not done:
+    record = _record(row, State.PENDING, State.PENDING, f"rescheduled to {iso(due_at)}")
+    done = await store.change([step, record._replace(only_if=0)], keys=_keys(row))
+    if not done[0]:
         return Answer.REFUSED, (await look(store, task) or row)["state"]
     return Answer.DONE, State.PENDING
 

@@ -82,12 +82,16 @@ class Messages:
     async def accept(self, draft: Draft, *, key: str | None = None) -> Accepted:
         """Make one message durable. The same `key` with the same draft gives the first answer again (B4)."""
         now = self._clock.now()
-        task, row = self._prepare(draft, now)
-        accepted = Accepted(row[2], task.due_at)
+        id_ = self._clock.new_id()
         once = None
         if key is not None:
-            answer = [accepted.id, accepted.at]
+            answer = [id_, now if draft.at is None else draft.at]
             once = self._once("messages", key, _said(draft), answer, now, draft.tenant)
+            earlier = await self._store.read("key_find", scope=once.scope, key=key)
+            if earlier:  # before anything is judged: what was right then may be too late now
+                return _replay(earlier[0], once)
+        task, row = self._prepare(draft, now, id_)
+        accepted = Accepted(id_, task.due_at)
         done = await self._store.enqueue([task], Rows("messages", COLUMNS, [row]), once=once)
         if done.earlier is not None and once is not None:
             return _replay(done.earlier, once)
@@ -142,7 +146,7 @@ class Messages:
             await self._hint(tasks, now)
         return lines
 
-    def _prepare(self, draft: Draft, now: int) -> tuple[NewTask, tuple[Any, ...]]:
+    def _prepare(self, draft: Draft, now: int, id_: str | None = None) -> tuple[NewTask, tuple[Any, ...]]:
         """Validate one draft; nothing is written."""
         channel = self._channels.get(draft.channel)
         if channel is None:
@@ -169,7 +173,7 @@ class Messages:
         task = NewTask(
             draft.channel, KIND, due, draft.tenant, draft.priority, draft.order_key, expires, draft.max_tries
         )
-        return task, (now, due, self._clock.new_id(), draft.tenant, draft.channel, draft.to, encoded)
+        return task, (now, due, id_ or self._clock.new_id(), draft.tenant, draft.channel, draft.to, encoded)
 
     def _once(
         self, scope: str, key: str, body: object, answer: object, now: int, tenant: str = "default"

@@ -66,7 +66,7 @@ def _dead(row: Row, last: str | None) -> Why:
         )
     kind = f"{row['category']} error" if row["category"] else "error"
     return Why(
-        f"failed for good after {row['tries']} tries: {kind}: {last}",
+        f"failed for good, tried {_times(row['tries'])}: {kind}: {last}",
         remedy="mend the cause, then `tidings dead retry`, or `tidings dead discard`",
     )
 
@@ -76,7 +76,8 @@ def _waiting(row: Row, queue: Row | None, last: str | None, *, now: int, ahead: 
         return Why(f"waits for {max(ahead, 1)} earlier messages of the order key {row['order_key']!r}")
     if row["due_at"] > now:
         if row["tries"] or row["throttles"]:
-            return Why(f"tried {row['tries']} times, next try at {iso(row['due_at'])}: {last}", row["due_at"])
+            tried = f"tried {_times(row['tries'])}" if row["tries"] else "asked to wait"
+            return Why(f"{tried}, next try at {iso(row['due_at'])}: {last}", row["due_at"])
         return Why(f"scheduled for {iso(row['due_at'])}", row["due_at"])
     standing = None if queue is None else _standing(queue, now)
     if standing is not None:
@@ -89,6 +90,10 @@ def _waiting(row: Row, queue: Row | None, last: str | None, *, now: int, ahead: 
     if not nodes:
         return Why("due, but no process is working", remedy="start one: tidings serve")
     return Why("due; it starts as soon as a slot is free")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _standing(queue: dict[str, Any], now: int) -> Why | None:

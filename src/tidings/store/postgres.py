@@ -44,6 +44,7 @@ _SESSION = {
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
     "application_name": "tidings",
 }
 _LOST = (
