@@ -26,7 +26,8 @@ def main() -> int:
         folder = Path(place)
         with engine(folder) as first:
             print("The engine runs.")
-            id_ = tidings(folder, "send", "-c", "phone", "--to", "ada", "-t", "Hello", "--in", "4s").split()[0]
+            answer = tidings(folder, "send", "-c", "phone", "--to", "ada", "-t", "Hello", "--in", "4s")
+            id_ = answer.split()[0]
             print(f"Accepted for four seconds from now: {id_}")
             first.kill()
             first.wait()

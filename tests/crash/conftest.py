@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ import pytest
 from tidings.testing import Cluster
 
 from .books import Database, PostgresDatabase, SqliteFile, make_role
+from .ledger import Verdict
+from .rig import Rig
 
 _numbers = itertools.count(1)
 _KEY = "crash"
 
+Note = Callable[..., None]
 Report = Callable[..., None]
 
 
@@ -34,10 +38,16 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-async def postgres_database(cluster: Cluster) -> PostgresDatabase:
-    """A fresh database of the private server."""
+async def fresh_postgres(cluster: Cluster) -> Callable[[], PostgresDatabase]:
+    """Makes a database of the private server, each time it is called."""
     await make_role(cluster)
-    return PostgresDatabase(cluster, f"drill_{os.getpid()}_{next(_numbers)}")
+    return lambda: PostgresDatabase(cluster, f"drill_{os.getpid()}_{next(_numbers)}")
+
+
+@pytest.fixture
+def postgres_database(fresh_postgres: Callable[[], PostgresDatabase]) -> PostgresDatabase:
+    """A fresh database of the private server."""
+    return fresh_postgres()
 
 
 @pytest.fixture
@@ -54,9 +64,20 @@ def database(request: pytest.FixtureRequest) -> Database:
 
 
 @pytest.fixture
-def report(record_property: Callable[[str, object], None]) -> Report:
+def note(record_property: Callable[[str, object], None]) -> Note:
     """One row of the table at the end; it travels with the test's result."""
     return lambda **row: record_property(_KEY, json.dumps(row))
+
+
+@pytest.fixture
+def report(note: Note) -> Report:
+    """A drill's row: every class of its verdict, and what else was counted."""
+
+    def write(rig: Rig, verdict: Verdict, **facts: Any) -> None:
+        seconds = round(time.monotonic() - rig.began, 1)
+        note(messages=len(rig.tried()), **verdict.counts, **facts, seconds=seconds)
+
+    return write
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -71,6 +92,5 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if rows:
         terminalreporter.section("crash drills")
         for drill, row in rows:
-            terminalreporter.write_line(
-                f"{drill}: " + ", ".join(f"{name} {value}" for name, value in row.items())
-            )
+            counts = ", ".join(f"{name} {value}" for name, value in row.items() if value != 0)
+            terminalreporter.write_line(f"{drill}: {counts}")

@@ -6,18 +6,16 @@ Each call has a key, and a call whose answer was lost is repeated with the same 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-
-import orjson
 
 from tidings.app import App
 from tidings.model.errors import InProgress, Temporary
 from tidings.model.message import Draft
 from tidings.model.time import SECOND
 
+from .journal import Journal
 from .receiver import digest
 
 _BATCH = 50
@@ -29,7 +27,7 @@ class Producer:
     def __init__(self, app: App, log: Path | str, channel: str) -> None:
         self._app = app
         self._channel = channel
-        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._journal = Journal(log)
         self.unknown = 0  # calls that ended without a yes or a no
 
     async def produce(
@@ -64,7 +62,7 @@ class Producer:
             }
             for draft in drafts
         ]
-        self._write(lines)
+        self._journal.write(*lines)
         while True:
             try:
                 await (self._one(drafts[0]) if single else self._many(drafts))
@@ -73,7 +71,7 @@ class Producer:
                 self.unknown += 1
                 await asyncio.sleep(0.1)
         acked = time.time()
-        self._write([{**line, "acked": acked} for line in lines])
+        self._journal.write(*({**line, "acked": acked} for line in lines))
 
     async def _one(self, draft: Draft) -> None:
         await self._app.messages.accept(draft, key=f"key {draft.to}")
@@ -88,5 +86,6 @@ class Producer:
                 if line.error is not None:
                     raise line.error
 
-    def _write(self, lines: list[dict[str, object]]) -> None:
-        os.write(self._log, b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    def close(self) -> None:
+        """Nothing more will be accepted."""
+        self._journal.close()

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import random
 import sys
 import time
 from typing import Any
 
 import orjson
+
+from .journal import Journal
 
 _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b"
 _REFUSAL = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"
@@ -49,8 +50,8 @@ class Manners:
 class Receiver(asyncio.Protocol):
     """One connection; requests on it come one after the other."""
 
-    def __init__(self, log: int, manners: Manners) -> None:
-        self._log = log
+    def __init__(self, journal: Journal, manners: Manners) -> None:
+        self._journal = journal
         self._manners = manners
         self._buffer = b""
         self._transport: asyncio.Transport | None = None
@@ -75,11 +76,10 @@ class Receiver(asyncio.Protocol):
     def _take(self, pid: int, message: dict[str, Any]) -> None:
         did, after = self._manners.choose(message["to"])
         at = time.time()
-        line = {
+        self._journal.write({
             "at": at, "ref": message["to"], "id": message["id"], "attempt": message["attempt"], "pid": pid,
             "digest": digest(message["text"]), "did": did, "after": after,
-        }  # fmt: skip
-        os.write(self._log, orjson.dumps(line) + b"\n")
+        })  # fmt: skip
         # Every other fifth of a second answers carry a receipt, so that both ways of settling are taken.
         said = b'{"receipt": "r"}' if int(at * 5) % 2 else b"{}"
         answer = _REFUSAL if did == "refused" else _ANSWER % (len(said), said)
@@ -100,10 +100,9 @@ def digest(text: str) -> str:
 
 async def serve(options: dict[str, Any]) -> None:
     """Listen on a free port, tell it on standard output, and go on until killed."""
-    log = os.open(options["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    manners = Manners(options)
+    journal, manners = Journal(options["log"]), Manners(options)
     server = await asyncio.get_running_loop().create_server(
-        lambda: Receiver(log, manners), "127.0.0.1", 0, backlog=1024
+        lambda: Receiver(journal, manners), "127.0.0.1", 0, backlog=1024
     )
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
 
 from .books import Database, books, held, unfinished
+from .journal import Journal, lines
 from .ledger import Copy, Fault, Kind, Tried, Verdict, judge
 from .producer import Producer
 from .worker import CHANNEL
@@ -78,16 +79,17 @@ class Rig:
     """One drill: its processes and its three logs. Made by `drill`."""
 
     def __init__(
-        self, folder: Path, database: Database, options: Options, port: int, producer: Producer
+        self, folder: Path, database: Database, options: Options, *, port: int, producer: Producer
     ) -> None:
         self.folder = folder
         self.database = database
         self.options = options
         self.producer = producer
+        self.began = time.monotonic()
         self.faults: list[Fault] = []
         self.senders: list[Sender] = []
         self._port = port
-        self._injector = os.open(folder / "injector.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._journal = Journal(folder / "injector.jsonl")
         self._seen = 0
         self._read_up_to = 0
 
@@ -109,9 +111,7 @@ class Rig:
 
     async def working(self, *senders: Sender, within: float = 20) -> None:
         """Wait until these have joined."""
-        async with asyncio.timeout(within):
-            while not all(sender.facts("node_joined") for sender in senders):
-                await asyncio.sleep(0.02)
+        assert await until(lambda: all(sender.facts("node_joined") for sender in senders), within)
 
     async def kill(self, sender: Sender, how: str = "random") -> Fault:
         """SIGKILL it, and write down what it left behind."""
@@ -164,9 +164,7 @@ class Rig:
     async def stop(self, sender: Sender, *, within: float = 40) -> int:
         """SIGTERM it and wait; gives its exit code."""
         sender.process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(within):
-            while sender.is_alive:
-                await asyncio.sleep(0.01)
+        assert await until(lambda: not sender.is_alive, within), "it does not stop"
         return int(sender.process.returncode)
 
     def end(self) -> None:
@@ -177,11 +175,13 @@ class Rig:
             sender.process.wait()
             if sender.process.stdout is not None:
                 sender.process.stdout.close()
+        self._journal.close()
+        self.producer.close()
 
     def note(self, fault: Fault) -> Fault:
         """One line of the injector's log."""
         self.faults.append(fault)
-        os.write(self._injector, orjson.dumps(fault._asdict()) + b"\n")
+        self._journal.write(fault._asdict())
         return fault
 
     # -- progress
@@ -197,12 +197,7 @@ class Rig:
 
     async def until_seen(self, count: int, *, within: float = 20) -> bool:
         """Wait until so many copies have arrived in all."""
-        give_up = time.time() + within
-        while self.seen() < count:
-            if time.time() > give_up:
-                return False
-            await asyncio.sleep(0.002)
-        return True
+        return await until(lambda: self.seen() >= count, within)
 
     async def idle(self, within: float) -> bool:
         """Wait until nothing waits or is at work."""
@@ -217,30 +212,32 @@ class Rig:
 
     def tried(self) -> list[Tried]:
         """The producer's log, the latest line of each message."""
-        last: dict[str, Tried] = {}
-        for line in _lines(self.folder / "producer.jsonl"):
-            last[line["ref"]] = Tried(
-                line["ref"], line["digest"], line["due"], line["tried"], line.get("acked")
-            )
-        return list(last.values())
+        last = {line["ref"]: {"acked": None, **line} for line in lines(self.folder / "producer.jsonl")}
+        return [Tried(**line) for line in last.values()]
+
+    def acknowledged(self) -> int:
+        """How many messages were accepted."""
+        return sum(line.acked is not None for line in self.tried())
 
     def copies(self) -> list[Copy]:
         """The receiver's log."""
-        return [Copy(**line) for line in _lines(self.folder / "receiver.jsonl")]
+        return [Copy(**line) for line in lines(self.folder / "receiver.jsonl")]
 
     async def verdict(self) -> Verdict:
         """What the judge says."""
-        return judge(
-            self.tried(),
-            self.copies(),
-            self.faults,
-            await books(self.database),
-            deadline=self.options.deadline,
-        )
+        said = await books(self.database)
+        return judge(self.tried(), self.copies(), self.faults, said, deadline=self.options.deadline)
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [orjson.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+async def until(condition: Callable[[], bool], within: float) -> bool:
+    """Wait until something holds, looking every few milliseconds; False when it never did."""
+    give_up = time.monotonic() + within
+    while True:
+        if condition():
+            return True
+        if time.monotonic() > give_up:
+            return False
+        await asyncio.sleep(0.005)
 
 
 @contextlib.asynccontextmanager
@@ -249,28 +246,35 @@ async def drill(
 ) -> AsyncIterator[Rig]:
     """A rig with its receiver running and its database made."""
     folder.mkdir(parents=True, exist_ok=True)
-    receiver = subprocess.Popen(
-        [sys.executable, "-m", "tests.crash.receiver",
-         json.dumps({**(manners or {}), "log": str(folder / "receiver.jsonl")})],
+    for name in ("producer", "receiver"):
+        (folder / f"{name}.jsonl").touch()
+    channel = {"on_unknown": options.on_unknown, "deadline": f"{options.deadline}s"}
+    channels = {CHANNEL: ChannelSettings("sandbox", channel)}
+    app = engine.build(Settings(database=database.url, channels=channels, sandbox=False))
+    with _receiver(folder / "receiver.jsonl", manners or {}) as port:
+        await app.open()
+        rig = Rig(
+            folder, database, options, port=port, producer=Producer(app, folder / "producer.jsonl", CHANNEL)
+        )
+        try:
+            yield rig
+        finally:
+            rig.end()
+            await app.close()
+
+
+@contextlib.contextmanager
+def _receiver(log: Path, manners: dict[str, Any]) -> Iterator[int]:
+    """The receiver's process; gives its port."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.crash.receiver", json.dumps({**manners, "log": str(log)})],
         cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    assert receiver.stdout is not None
-    port = int(receiver.stdout.readline())
-    (folder / "receiver.jsonl").touch()
-    channel = ChannelSettings(
-        "sandbox", {"on_unknown": options.on_unknown, "deadline": f"{options.deadline}s"}
-    )
-    app = engine.build(Settings(database=database.url, channels={CHANNEL: channel}, sandbox=False))
-    await app.open()
-    rig = Rig(folder, database, options, port, Producer(app, folder / "producer.jsonl", CHANNEL))
-    try:
-        yield rig
-    finally:
-        rig.end()
-        await app.close()
-        receiver.kill()
-        receiver.wait()
-        receiver.stdout.close()
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
 
 
 def names(prefix: str, count: int) -> list[str]:

@@ -47,8 +47,8 @@ async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
     """Its lease runs out while its requests are under way, and it comes back with their results.
 
     With `hold` the others wait for the deadline of what had started, so its results count and nobody sends
-    twice. With `resend` nothing is marked, so the others send again when the lease is over: each such copy has
-    its witness and its flag.
+    twice. With `resend` nothing is marked, so the others send again when the lease is over, perhaps while the
+    first request is still under way: each such copy has its witness and its flag.
     """
     assert proxy.stdout is not None
     port = int(proxy.stdout.readline())
@@ -70,10 +70,7 @@ async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
         stolen = other.facts("node_lost")
         codes = [await rig.stop(sender) for sender in (cut_off, other)]
         verdict = await rig.verdict()
-    report(
-        messages=16, lost=len(verdict.lost), duplicates_explained=len(verdict.explained), held=len(verdict.held),
-        duplicates_unexplained=len(verdict.unexplained), overlap=len(verdict.overlap), lease_stolen=stolen,
-    )  # fmt: skip
+    report(rig, verdict, lease_stolen=stolen)
 
     assert idle and codes == [0, 0]
     assert stolen, "the lease never ran out: this run proves nothing (R7)"

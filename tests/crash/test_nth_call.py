@@ -1,7 +1,7 @@
 """Every call to the store fails once: not done and failed, and done and failed (R3, R4, F10, F11, F15).
 
-The process lives on, so there is no excuse at all: each attempt is made exactly once, nothing stays at work, and
-no slot is lost. Runs go on with the next call until one ends without having met its fault.
+The process lives on, so there is no excuse at all: each attempt is made exactly once, nothing stays at work,
+and no slot is lost. Runs go on with the next call until one ends without having met its fault.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
 from .books import Database, SqliteFile
-from .conftest import Report
+from .conftest import Note
 from .rig import IS_FULL
 
 pytestmark = pytest.mark.crash
@@ -127,7 +127,7 @@ async def run_with(store: Store, faulty: Faulty, database: Database, lane: Lane)
 @pytest.mark.parametrize("is_done", [False, True], ids=["not done and failed", "done and failed"])
 @pytest.mark.parametrize("on_unknown", [OnUnknown.RESEND, OnUnknown.HOLD])
 async def test_no_failing_call_repeats_or_loses_an_attempt(
-    store: Store, database: Database, on_unknown: OnUnknown, is_done: bool, report: Report
+    store: Store, database: Database, on_unknown: OnUnknown, is_done: bool, note: Note
 ) -> None:
     """Whatever call fails, each attempt is made once (F10, F11)."""
     lane = Lane("q", POLICY, on_unknown)
@@ -140,7 +140,7 @@ async def test_no_failing_call_repeats_or_loses_an_attempt(
             break
         met[faulty.failed.split()[0]] += 1
         nth += STRIDE
-    report(runs=sum(met.values()), failed=dict(met))
+    note(runs=sum(met.values()), failed=dict(met))
 
     assert not IS_FULL or (met["claim"] and met["settle"]), (
         "the calls that count never failed: this run proves nothing (R7)"

@@ -9,7 +9,7 @@ import pytest
 
 from .books import Database, PostgresDatabase, SqliteFile
 from .ledger import Verdict
-from .rig import Options, Rig, drill, names, portions
+from .rig import Options, Rig, drill, names, portions, until
 
 pytestmark = pytest.mark.crash
 
@@ -90,9 +90,7 @@ async def test_an_accept_answered_before_its_commit_is_caught(
     """Its process dies, and what was acknowledged is not there."""
     async with drill(tmp_path / "drill", sqlite_database) as rig:
         hasty = rig.spawn(plant="answer_before_commit", produce=names("m", 2000))
-        async with asyncio.timeout(20):
-            while sum(line.acked is not None for line in rig.tried()) < 100:
-                await asyncio.sleep(0.005)
+        assert await until(lambda: rig.acknowledged() >= 100, within=20)
         await rig.kill(hasty)
         rig.spawn()
         await rig.idle(within=20)

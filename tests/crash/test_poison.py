@@ -18,8 +18,8 @@ async def test_a_message_that_kills_its_workers_is_set_aside(
     tmp_path: Path, database: Database, report: Report
 ) -> None:
     """Quarantined after its third victim; all its neighbours arrive, and the workers live on."""
-    good, poison = names("good", scaled(200, 1000)), ["poison-1", "poison-2"]
-    options = Options(lease=1.0, beat=0.2, poison_after=3)
+    good, poison = names("good", scaled(120, 1000)), ["poison-1", "poison-2"]
+    options = Options(slots=8, lease=1.0, beat=0.2, poison_after=3)
     async with drill(tmp_path / "drill", database, options) as rig:
         await rig.producer.produce([*good[:50], poison[0], *good[50:100], poison[1], *good[100:]])
         sender = rig.spawn(poison=True)
@@ -35,10 +35,7 @@ async def test_a_message_that_kills_its_workers_is_set_aside(
         verdict = await rig.verdict()
         said = await books(database)
     delivered = {copy.ref for copy in rig.copies()}
-    report(
-        messages=len(rig.tried()), victims=len(rig.faults), duplicates_explained=len(verdict.explained),
-        crashes={ref: said[ref].crashes for ref in poison},
-    )  # fmt: skip
+    report(rig, verdict, victims=len(rig.faults), crashes={ref: said[ref].crashes for ref in poison})
 
     assert idle and code == 0
     assert all(said[ref].state == "failed" for ref in poison)

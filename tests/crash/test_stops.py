@@ -20,8 +20,8 @@ async def test_a_worker_that_is_asked_to_stop_finishes_or_gives_back(
     tmp_path: Path, database: Database, on_unknown: str, report: Report
 ) -> None:
     """It leaves nothing at work, nothing in doubt, and no duplicate at all (F7)."""
-    stops = scaled(3, 10)
-    parts = portions(names("m", scaled(400, 3000)), stops + 1)
+    stops = scaled(2, 10)
+    parts = portions(names("m", scaled(240, 3000)), stops + 1)
     longest, left = 0.0, 0
     async with drill(
         tmp_path / "drill", database, Options(on_unknown=on_unknown), {"delay": (0.05, 0.3)}
@@ -42,10 +42,7 @@ async def test_a_worker_that_is_asked_to_stop_finishes_or_gives_back(
         assert await rig.stop(last) == 0
         verdict = await rig.verdict()
         doubted = sum(book.unknown for book in (await books(database)).values())
-    report(
-        messages=len(rig.tried()), stops=stops, lost=len(verdict.lost), duplicates=verdict.duplicates,
-        in_doubt=doubted, left_at_work=left, longest_stop=round(longest, 1),
-    )  # fmt: skip
+    report(rig, verdict, stops=stops, in_doubt=doubted, left_at_work=left, longest_stop=round(longest, 1))
 
     assert idle
     assert not verdict.crimes and not verdict.duplicates and not verdict.held

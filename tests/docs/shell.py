@@ -29,7 +29,7 @@ from .pages import Block, blocks
 
 SHOWN_PORTS = ("8020", "8021", "8025", "8080")
 SHOWN_POSTGRES = "postgresql://tidings@localhost/tidings"
-PATIENCE = 150
+PATIENCE = 360
 
 _OPENING = """set -eu -o pipefail
 await() {  # until a port answers ($2 = yes) or does not answer any more ($2 = no)

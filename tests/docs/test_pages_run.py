@@ -15,7 +15,7 @@ from tidings.testing import Cluster
 from .pages import DOCS, ROOT
 from .shell import needs_postgres, run_page, runnable
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
 
 PAGES = [
     path for path in [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
@@ -41,7 +41,7 @@ def test_a_page_does_what_it_says(path: Path, tmp_path: Path, request: pytest.Fi
 def test_an_example_works(script: Path, tmp_path: Path) -> None:
     """It ends by itself with exit code 0, which it gives only when what it shows was true."""
     done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
 
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,21 +42,21 @@ class Decision(NamedTuple):
     effect: Park | Pause | None = None
 
 
-def decide(task: Task, outcome: Outcome, lane: Lane, *, now: int, chance: float) -> Decision:
-    """One outcome, one decision."""
-    decision = _decide(task, outcome, lane, now, chance)
-    detail = decision.move.detail
-    if detail is None:
-        return decision
-    return decision._replace(move=decision.move._replace(detail=clean(detail)))
+def decide(task: Task, outcome: Outcome, lane: Lane, *, now: int, chance: Callable[[], float]) -> Decision:
+    """One outcome, one decision. `chance` is asked once, where a wait is to be jittered."""
+    if type(outcome) is Done:
+        receipt = None if outcome.receipt is None else clean(outcome.receipt)
+        return Decision(
+            Transition(task.id, task.claim_no, State.DONE, task.tries, None, None, receipt), "done"
+        )
+    decision = _decide(task, outcome, lane, now, chance())
+    return decision._replace(move=decision.move._replace(detail=clean(decision.move.detail or "")))
 
 
 def _decide(task: Task, outcome: Outcome, lane: Lane, now: int, chance: float) -> Decision:
     match outcome:
-        case Done(receipt=receipt):
-            return Decision(
-                Transition(task.id, task.claim_no, State.DONE, task.tries, detail=receipt), "done"
-            )
+        case Done():
+            raise AssertionError("decided above")
         case Retry(whole_channel=True, category=category, reason=reason, after=after):
             pause = wait(lane.policy, 1, 1, category, chance=chance, after=after)
             until = now + (60 * SECOND if pause is None else micros(pause))

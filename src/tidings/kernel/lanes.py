@@ -25,10 +25,16 @@ class Lane:
     breaker: BreakerRule = field(default_factory=BreakerRule)
     stop_on_failure: bool = False  # a failed task keeps its order key
 
-    @property
-    def marks_start(self) -> bool:
-        """Whether an attempt is written down before it acts: always, unless resending is safe."""
-        return self.on_unknown is not OnUnknown.RESEND
+    marks_start: bool = field(
+        init=False
+    )  # an attempt is written down before it acts, unless resending is safe
+    patience: float = field(
+        init=False
+    )  # seconds after which an attempt is cut off: its deadline and a little
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "marks_start", self.on_unknown is not OnUnknown.RESEND)
+        object.__setattr__(self, "patience", self.deadline.total_seconds() + 2)
 
     def join(self) -> list[Step]:
         """The statements that make this lane known to the database."""

@@ -321,9 +321,10 @@ class Runner:
             elif lane.marks_start and not task.start_at and task.id not in marked:
                 self._drop(task)  # the claim was lost before the start: somebody else has it
             else:
-                paced = max(0, task.start_at - claimed_at) / SECOND
-                give_up = now + paced + lane.deadline.total_seconds() + 2
-                jobs.append(Job(task, lane, contents[task.id], handler.run, claimed_at, give_up))
+                paced = (task.start_at - claimed_at) / SECOND if task.start_at else 0
+                jobs.append(
+                    Job(task, lane, contents[task.id], handler.run, claimed_at, now + paced + lane.patience)
+                )
         self._slots.feed(jobs)
 
     async def _mark_started(self, group: list[Task]) -> set[TaskId]:

@@ -132,7 +132,7 @@ class Settler:
 
     def _decide(self, batch: list[Result]) -> list[Decision]:
         now, lanes, chance = self._clock.now(), self._lanes, self._clock.chance
-        return [decide(r.task, r.outcome, lanes[r.task.queue], now=now, chance=chance()) for r in batch]
+        return [decide(r.task, r.outcome, lanes[r.task.queue], now=now, chance=chance) for r in batch]
 
     def _breaker_steps(self, batch: list[Result]) -> list[Step]:
         if not self._node.is_trusted:

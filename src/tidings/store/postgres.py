@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -254,9 +255,9 @@ class PostgresStore:
                 }
             ),
         )
-        tasks = [Task(*row[:14]) for row in rows]
+        tasks = list(map(Task._make, rows))
         tasks.sort(key=_start_order)
-        if (tasks and tasks[0].claim_no < 0) or any(task.claim_no < 0 for task in tasks):
+        if min([task.claim_no for task in tasks], default=0) < 0:
             return Claimed([t for t in tasks if t.claim_no >= 0], [t for t in tasks if t.claim_no < 0])
         return Claimed(tasks, [])
 
@@ -459,8 +460,7 @@ def _verdict(move: Transition, state: str | None) -> Settled:
     return Settled.KEPT if state == move.to else Settled.CANCELLED
 
 
-def _start_order(task: Task) -> tuple[int, int, int]:
-    return (task.priority, task.due_at, task.id)
+_start_order = attrgetter("priority", "due_at", "id")
 
 
 def _tally_arrays(tally: Sequence[Tally]) -> dict[str, list[Any]]:

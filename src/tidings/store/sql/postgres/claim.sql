@@ -45,8 +45,10 @@ with clock as materialized (
   insert into history (task, origin, state, try, node, at)
   select id, 'pending', 'processing', tries, :node, changed_at from claimed
 )
-select * from claimed
+select id, tenant, queue, kind, priority, due_at, tries, throttles, claim_no, crashes, unknown, order_key, expires_at,
+  max_tries, 0 as start_at
+from claimed
 union all
 select t.id, t.tenant, t.queue, t.kind, t.priority, t.due_at, t.tries, t.throttles, -1, t.crashes,
-  t.unknown, t.order_key, t.expires_at, t.max_tries, t.changed_at
+  t.unknown, t.order_key, t.expires_at, t.max_tries, 0
 from picked p join tasks t on t.id = p.id where p.late
