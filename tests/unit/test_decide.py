@@ -1,0 +1,181 @@
+"""Decisions are values: one outcome, one move; no fixtures, no database."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.kernel.decide import SUSPECT, Park, Pause, clean, decide, died
+from tidings.kernel.lanes import Lane
+from tidings.kernel.nodes import Sighting, silent
+from tidings.kernel.retry import POLICIES
+from tidings.model.outcome import Defer, Done, Outcome, Reject, Retry, Unknown
+from tidings.model.task import FINAL, LEGAL, Category, OnUnknown, State, Task, TaskId, may_move
+from tidings.model.time import SECOND
+from tidings.store.choice import Candidate, choose
+from tidings.store.pacing import AHEAD, Pace
+
+NOW = 1_800_000_000 * SECOND
+LANE = Lane("q", policy=POLICIES["personal"])
+
+
+def task(**more: object) -> Task:
+    known = Task(TaskId(7), "default", "q", "message", 5, NOW, 1, 0, 3, 0, False, None, None, None)
+    return known._replace(**more)
+
+
+def outcome_of(outcome: Outcome, lane: Lane = LANE, **more: object) -> object:
+    return decide(task(**more), outcome, lane, now=NOW, chance=lambda: 0.5)
+
+
+def test_done_keeps_the_receipt() -> None:
+    """The other side's name for it is kept in the history."""
+    move = outcome_of(Done("sid-1")).move  # type: ignore[attr-defined]
+    assert (move.to, move.detail, move.claim_no) == (State.DONE, "sid-1", 3)
+
+
+@pytest.mark.parametrize(("tries", "wait"), [(1, 30), (2, 120), (3, 300)])
+def test_a_temporary_failure_waits_as_its_policy_says(tries: int, wait: int) -> None:
+    """Personal: 30 s, 2 min, 5 min (E3)."""
+    move = outcome_of(Retry(Category.TEMPORARY, "busy"), tries=tries).move  # type: ignore[attr-defined]
+    assert (State.PENDING, NOW + wait * SECOND, tries) == (move.to, move.due_at, move.tries)
+
+
+def test_the_last_try_fails_for_good() -> None:
+    """`max_tries` counts the first one."""
+    move = outcome_of(Retry(Category.TEMPORARY, "busy"), tries=4).move  # type: ignore[attr-defined]
+    assert (move.to, move.category) == (State.FAILED, Category.TEMPORARY)
+
+
+def test_a_throttle_spends_no_try_but_counts_for_itself() -> None:
+    """A 429 has its own counter (A4)."""
+    move = outcome_of(Retry(Category.THROTTLING, "429", timedelta(seconds=9)), tries=2).move  # type: ignore[attr-defined]
+    assert (move.tries, move.throttles, move.due_at) == (1, 1, NOW + 9 * SECOND)
+    spent = outcome_of(Retry(Category.THROTTLING, "429"), throttles=9).move  # type: ignore[attr-defined]
+    assert spent.to is State.FAILED
+
+
+def test_news_about_the_channel_leaves_the_task_where_it_was() -> None:
+    """Parked or paused; no attempt spent (rule 13)."""
+    wide = outcome_of(Retry(Category.THROTTLING, "429", timedelta(seconds=30), whole_channel=True))
+    assert Park("q", NOW + 30 * SECOND, "429") == wide.effect  # type: ignore[attr-defined]
+    assert (wide.move.to, wide.move.tries) == (State.PENDING, 0)  # type: ignore[attr-defined]
+    bad = outcome_of(Reject(Category.PERMANENT, "revoked", whole_channel=True))
+    assert Pause("q", "revoked") == bad.effect  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("policy", "state"),
+    [(OnUnknown.RESEND, State.PENDING), (OnUnknown.ASK, State.PENDING), (OnUnknown.HOLD, State.FAILED)],
+)
+def test_unknown_follows_the_channels_rule_and_is_flagged(policy: OnUnknown, state: State) -> None:
+    """Never silent (rule 7)."""
+    decision = outcome_of(Unknown("time-out"), Lane("q", on_unknown=policy))
+    move = decision.move  # type: ignore[attr-defined]
+    assert (state, True, None, "unknown") == (move.to, move.unknown, move.category, decision.what)  # type: ignore[attr-defined]
+
+
+def test_a_retry_after_the_expiry_waits_for_the_expiry() -> None:
+    """No try is made that nobody wants any more (rule 8)."""
+    expires = NOW + 10 * SECOND
+    move = outcome_of(Retry(Category.TEMPORARY, "busy"), expires_at=expires).move  # type: ignore[attr-defined]
+    assert expires == move.due_at
+    assert "no further try fits" in (move.detail or "")
+
+
+def test_a_deferral_gives_its_try_back() -> None:
+    """It costs no attempt."""
+    move = outcome_of(Defer(NOW + 5, "quiet"), tries=3).move  # type: ignore[attr-defined]
+    assert (move.tries, move.due_at) == (2, NOW + 5)
+
+
+class TestDeath:
+    """What becomes of a task whose node died."""
+
+    def judge(self, *, started: bool, alone: bool = False, crashes: int = 0, hold: bool = True) -> object:
+        lane = Lane("q", on_unknown=OnUnknown.HOLD if hold else OnUnknown.RESEND)
+        return died(
+            task(crashes=crashes), lane, started=started, alone=alone, now=NOW, poison_after=3
+        ).move  # fmt: skip
+
+    def test_not_started_goes_back_free(self) -> None:
+        """Its try is given back."""
+        move = self.judge(started=False)
+        assert (move.to, move.tries, move.unknown) == (State.PENDING, 0, False)  # type: ignore[attr-defined]
+
+    def test_started_is_in_doubt(self) -> None:
+        """Held, or sent again and flagged."""
+        assert ((m := self.judge(started=True)).to, m.unknown) == (State.FAILED, True)  # type: ignore[attr-defined]
+        again = self.judge(started=True, hold=False)
+        assert (again.to, again.unknown, again.tries) == (State.PENDING, True, 1)  # type: ignore[attr-defined]
+
+    def test_in_company_it_is_only_suspected(self) -> None:
+        """However often; blame is a guess with many in hand."""
+        assert self.judge(started=False, crashes=SUSPECT).crashes == SUSPECT  # type: ignore[attr-defined]
+
+    def test_alone_three_times_it_is_set_aside(self) -> None:
+        """Poison (F31)."""
+        move = self.judge(started=False, alone=True, crashes=2)
+        assert (move.to, move.category, move.crashes) == (State.FAILED, Category.SYSTEM, 3)  # type: ignore[attr-defined]
+
+
+@given(st.text(st.characters(codec=None)))
+def test_whatever_others_say_can_be_stored(text: str) -> None:
+    """No NUL, no half characters, not endless: one bad answer must not stop a whole batch."""
+    kept = clean(text)
+    assert "\x00" not in kept
+    assert len(kept) <= 2000
+    kept.encode()
+
+
+def test_every_state_is_in_the_table_or_final() -> None:
+    """The table of moves is total (A6)."""
+    assert frozenset(LEGAL) | FINAL == frozenset(State)
+    assert not any(may_move(state, other) for state in FINAL for other in State)
+
+
+def test_a_node_is_silent_only_after_a_full_lease_of_the_same_number() -> None:
+    """By our own clock; a moving number starts anew (rule 9)."""
+    lease = timedelta(seconds=10)
+    row = {"id": 1, "beat": 5}
+    seen, dead = silent({}, [row], now=0.0, lease=lease)
+    assert (seen, dead) == ({1: Sighting(5, 0.0)}, [])
+    assert silent(seen, [row], now=9.9, lease=lease)[1] == []
+    assert silent(seen, [row], now=10.0, lease=lease)[1] == [row]
+    assert silent(seen, [{"id": 1, "beat": 6}], now=10.0, lease=lease)[1] == []
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99), st.sampled_from("ab")), max_size=40),
+    st.integers(0, 20),
+    st.integers(0, 5),
+    st.integers(0, 10),
+)
+def test_the_choice_keeps_its_bounds(
+    rows: list[tuple[int, int, str]], room: int, fair: int, cap: int
+) -> None:
+    """Never more than the room, nor a queue's own, nothing twice; priority first."""
+    near = [Candidate(priority, due, i, queue) for i, (priority, due, queue) in enumerate(rows)]
+    rooms = {"a": cap, "b": room}
+    chosen = choose(near, rooms, room, fair)
+    assert len(chosen) == len(set(chosen)) <= room
+    assert sum(c.queue == "a" for c in chosen) <= cap
+    if not fair and cap >= room:
+        assert chosen == sorted(near)[:room]
+
+
+@given(st.integers(1, 10**6), st.integers(-(10**6), 10**6), st.integers(0, 50))
+def test_reserved_instants_are_paced_and_never_early(interval: int, ahead: int, count: int) -> None:
+    """At most a quarter second of allowance, instants one interval apart (rule 15)."""
+    pace = Pace(interval, NOW + ahead)
+    allowed = pace.allowance(NOW)
+    instants, free = pace.instants(NOW, min(count, allowed))
+    assert all(at >= NOW for at in instants)
+    assert all(later - earlier == interval for earlier, later in pairwise(instants))
+    if instants:
+        assert instants[-1] <= NOW + AHEAD
+        assert free == instants[-1] + interval
