@@ -486,7 +486,7 @@ class TestPeople:
         world = await World(store, clock).open()
         first = await world.send(order_key="k", at=clock.now() + 60 * SECOND)
         second = await world.send(order_key="k", at=clock.now() + 61 * SECOND)
-        assert "waits for 1 earlier" in (await world.why(second)).answer
+        assert "waits for an earlier message" in (await world.why(second)).answer
         await world.messages.cancel(first)
         await world.step(seconds=61)
         assert world.channel.ids == [second]

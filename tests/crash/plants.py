@@ -61,7 +61,13 @@ def no_lease() -> None:
 
 def no_start_mark() -> None:
     """A channel that holds sends without having written it down."""
-    Lane.marks_start = property(lambda self: False)  # type: ignore[assignment]
+    made = Lane.__post_init__
+
+    def unmarked(self: Lane) -> None:
+        made(self)
+        object.__setattr__(self, "marks_start", False)
+
+    Lane.__post_init__ = unmarked  # type: ignore[method-assign]
 
 
 def no_flag() -> None:

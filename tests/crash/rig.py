@@ -184,6 +184,13 @@ class Rig:
         self._journal.write(fault._asdict())
         return fault
 
+    def _has_failed(self) -> bool:
+        """Refuse to go on with a worker that ended by an error of its own."""
+        for sender in self.senders:
+            code = sender.process.poll()
+            assert code is None or code <= 0, f"a worker failed: {sender.log.read_text()[-2000:]}"
+        return False
+
     # -- progress
 
     def seen(self) -> int:
@@ -197,13 +204,13 @@ class Rig:
 
     async def until_seen(self, count: int, *, within: float = 20) -> bool:
         """Wait until so many copies have arrived in all."""
-        return await until(lambda: self.seen() >= count, within)
+        return await until(lambda: self.seen() >= count or self._has_failed(), within)
 
     async def idle(self, within: float) -> bool:
         """Wait until nothing waits or is at work."""
         give_up = time.time() + within
         while await unfinished(self.database):
-            if time.time() > give_up:
+            if time.time() > give_up or self._has_failed():
                 return False
             await asyncio.sleep(0.05)
         return True

@@ -101,7 +101,7 @@ async def bereaved(folder: Path, database: PostgresDatabase, on_unknown: str, po
 async def test_a_dead_nodes_work_resumes_in_time(
     tmp_path: Path, fresh_postgres: Callable[[], PostgresDatabase], report: Report
 ) -> None:
-    """Not started within 15 s; started within the later of 15 s and its deadline + 5 s, which is 15 s here."""
+    """Not started within 15 s; started within the later of 15 s and its deadline + 5 s (here: 15 s)."""
     deaths = [("hold", "claimed:1"), ("hold", "started:1"), ("resend", "claimed:1"), ("resend", "sent:5")]
     resumed = await asyncio.gather(
         *(bereaved(tmp_path / f"{how} {point}", fresh_postgres(), how, point) for how, point in deaths)

@@ -18,10 +18,10 @@ async def test_a_message_that_kills_its_workers_is_set_aside(
     tmp_path: Path, database: Database, report: Report
 ) -> None:
     """Quarantined after its third victim; all its neighbours arrive, and the workers live on."""
-    good, poison = names("good", scaled(120, 1000)), ["poison-1", "poison-2"]
+    good, poison = names("good", scaled(120, 1000)), ["poison-1", "poison-2"][: scaled(1, 2)]
     options = Options(slots=8, lease=1.0, beat=0.2, poison_after=3)
     async with drill(tmp_path / "drill", database, options) as rig:
-        await rig.producer.produce([*good[:50], poison[0], *good[50:100], poison[1], *good[100:]])
+        await rig.producer.produce([*good[:50], *poison, *good[50:]])
         sender = rig.spawn(poison=True)
         waiting = asyncio.create_task(rig.idle(within=60))
         while not waiting.done():

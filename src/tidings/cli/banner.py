@@ -61,7 +61,9 @@ def send_line(settings: Settings, config: Path | None) -> str:
     if settings.origins.get("database") == "--database":
         url = settings.database
         words += ["--database", mask_url(url) if urlsplit(url).password or "password" in url else url]
-    words += ["--channel", channel, "--to", "ada", "--text", "hello", "--in", "10s"]
+    known = settings.channels.get(channel)
+    to = "https://example.org/hook" if known is not None and known.kind == "webhook" else "ada"
+    words += ["--channel", channel, "--to", to, "--text", "hello", "--in", "10s"]
     return shlex.join(words)
 
 

@@ -44,7 +44,7 @@ def check(as_json: AsJson = False, database: Database = None, config: ConfigFile
     _must_exist(chosen)
 
     async def work() -> None:
-        await _open(chosen, upgrade=False)
+        await _open(chosen, upgrade=False, create=False)
         _told(chosen, "current", as_json=as_json)
 
     engine.run(work())
@@ -80,12 +80,15 @@ def backup(
     engine.run(work())
 
 
-async def _open(chosen: Settings, *, upgrade: bool) -> None:
+async def _open(chosen: Settings, *, upgrade: bool, create: bool = True) -> None:
     from ..app import build
 
     app = build(chosen)
     try:
-        await app.store.open(upgrade=upgrade)
+        await app.store.open(upgrade=upgrade, create=create)
+        damage = await app.store.damage()
+        if damage:
+            raise WrongStore(f"the database is damaged: {damage[0]}", remedy="restore a backup")
     finally:
         await app.close()
 

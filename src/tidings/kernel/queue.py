@@ -12,6 +12,7 @@ from ..model.outcome import Done, Outcome
 from ..model.task import State, Task
 from ..model.time import iso
 from ..store.port import OrderKey, Row, Step, Store
+from .decide import clean
 
 
 class Answer(StrEnum):
@@ -150,7 +151,7 @@ def _record(
             "try": row["tries"] if tries is None else tries,
             "node": node,
             "category": None,
-            "detail": detail,
+            "detail": clean(detail),
         },
     )
 

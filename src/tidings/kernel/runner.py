@@ -362,6 +362,8 @@ class Runner:
         delay = (task.start_at - self._clock.now()) / SECOND
         if delay > 0:
             await asyncio.sleep(delay)
+        if task.expires_at is not None and task.expires_at <= self._clock.now():
+            return Defer(task.expires_at, "it expired while it waited for its turn")
         if lane.marks_start and task.id not in await self._store.start(self._node.id, [task]):
             return Defer(task.due_at, "the claim was lost before the start")
         return None

@@ -158,7 +158,7 @@ class Settler:
         counts = Counter([decision.what for decision in decisions])
         if counts["done"] < len(batch):
             for result, decision in zip(batch, decisions, strict=True):
-                if decision.what != "done":
+                if decision.what not in ("done", "deferred"):  # waiting its turn is no failure
                     self._emit(_told(self._node.id, result, decision))
         if Settled.CLAIM_LOST in answers:
             for result, decision, answer in zip(batch, decisions, answers, strict=True):

@@ -77,6 +77,10 @@ class Messages:
         self._rules = rules
         self._content_limit = rules.max_body
 
+    def knows(self, channel: str) -> bool:
+        """Whether this process has that channel configured."""
+        return channel in self._channels
+
     # -- accepting
 
     async def accept(self, draft: Draft, *, key: str | None = None) -> Accepted:

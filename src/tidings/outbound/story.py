@@ -13,7 +13,8 @@ _KERNEL_STATE = {"sent": State.DONE}
 async def why_of(store: Store, messages: Messages, id_: str, *, tenant: str = "default") -> Why:
     """What one message waits for, or what became of it."""
     row = await messages.find(id_, tenant=tenant)
-    return await why(store, row, await store.read("history_of", task=row["task"]))
+    history = await store.read("history_of", task=row["task"])
+    return await why(store, row, history, is_configured=messages.knows(row["channel"]))
 
 
 def actions(state: str) -> tuple[str, ...]:

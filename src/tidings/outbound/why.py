@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..model.time import iso
+from ..model.time import SECOND, iso
 from ..store.port import Row, Store
+
+_RECENT = 15 * SECOND  # a node not seen for longer is not counted as working
 
 
 class Why(NamedTuple):
@@ -16,8 +18,8 @@ class Why(NamedTuple):
     remedy: str | None = None
 
 
-async def why(store: Store, row: Row, history: list[Row]) -> Why:
-    """Explain one message as it stands now."""
+async def why(store: Store, row: Row, history: list[Row], *, is_configured: bool = True) -> Why:
+    """Explain one message as it stands now; `is_configured` says whether its channel is known here."""
     queues = {queue["name"]: queue for queue in await store.read("queue_list")}
     now = (await store.read("now"))[0]["now"]
     ahead = 0
@@ -26,8 +28,13 @@ async def why(store: Store, row: Row, history: list[Row]) -> Why:
             "order_ahead", queue=row["channel"], order_key=row["order_key"], id=row["task"]
         )
         ahead = counted[0]["ahead"]
-    nodes = [node for node in await store.read("node_list") if node["state"] == "live"]
-    return explain(row, queues.get(row["channel"]), history, now=now, ahead=ahead, nodes=len(nodes))
+    nodes = [
+        node
+        for node in await store.read("node_list")
+        if node["state"] == "live" and now - node["seen_at"] < _RECENT
+    ]
+    queue = queues.get(row["channel"]) if is_configured else None
+    return explain(row, queue, history, now=now, ahead=ahead, nodes=len(nodes))
 
 
 def explain(row: Row, queue: Row | None, history: list[Row], *, now: int, ahead: int, nodes: int) -> Why:
@@ -73,11 +80,14 @@ def _dead(row: Row, last: str | None) -> Why:
 
 def _waiting(row: Row, queue: Row | None, last: str | None, *, now: int, ahead: int, nodes: int) -> Why:
     if not row["head"]:
-        return Why(f"waits for {max(ahead, 1)} earlier messages of the order key {row['order_key']!r}")
+        line = "an earlier message" if ahead <= 1 else f"{ahead} earlier messages"
+        return Why(f"waits for {line} of the order key {row['order_key']!r}")
     if row["due_at"] > now:
         if row["tries"] or row["throttles"]:
             tried = f"tried {_times(row['tries'])}" if row["tries"] else "asked to wait"
             return Why(f"{tried}, next try at {iso(row['due_at'])}: {last}", row["due_at"])
+        if last is not None:
+            return Why(f"waits until {iso(row['due_at'])}: {last}", row["due_at"])
         return Why(f"scheduled for {iso(row['due_at'])}", row["due_at"])
     standing = None if queue is None else _standing(queue, now)
     if standing is not None:

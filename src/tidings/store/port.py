@@ -87,8 +87,11 @@ class Store(Protocol):
     dialect: str
     sole_worker: bool  # at most one process works on this database at a time
 
-    async def open(self, *, upgrade: bool = False) -> None:
-        """Connect and check that the schema is the one this code knows; an empty database is brought up."""
+    async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
+        """Connect and check that the schema is the one this code knows; an empty one may be brought up."""
+
+    async def damage(self) -> list[str]:
+        """What is broken in the database's own structures; empty when all is well."""
 
     def may_work(self) -> bool:
         """Whether this process may claim: always, or only while it holds the file's work lock."""

@@ -82,7 +82,7 @@ class PostgresStore:
 
     # -- life
 
-    async def open(self, *, upgrade: bool = False) -> None:
+    async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Connect, read the server's settings back, and check or bring up the schema."""
         with _translated():
             self._pool = await asyncpg.create_pool(
@@ -99,7 +99,7 @@ class PostgresStore:
             try:
                 async with self._pool.acquire() as connection:
                     await _refuse_unsafe(connection)
-                    await migrations.on_postgres(connection, self.schema, upgrade=upgrade)
+                    await migrations.on_postgres(connection, self.schema, upgrade=upgrade, create=create)
             except BaseException:
                 await self.close()
                 raise
@@ -120,6 +120,10 @@ class PostgresStore:
                     await self._pool.close()
             self._pool.terminate()
             self._pool = None
+
+    async def damage(self) -> list[str]:
+        """PostgreSQL watches over its own pages; see data_checksums and pg_amcheck."""
+        return []
 
     def may_work(self) -> bool:
         """Any number of processes may work on one PostgreSQL."""
@@ -508,6 +512,16 @@ def _translated() -> Iterator[None]:
     except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError) as error:
         raise WrongStore(
             f"PostgreSQL refused the connection: {error}", remedy="check the database URL"
+        ) from error
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise WrongStore(
+            f"PostgreSQL does not allow it ({error})",
+            remedy="let the role own its schema, or GRANT CREATE ON DATABASE to it for the first start",
+        ) from error
+    except asyncpg.ProtocolViolationError as error:
+        raise WrongStore(
+            f"the server refused our session settings ({error})",
+            remedy="behind PgBouncer list them in ignore_startup_parameters, see docs/how-to/postgresql.md",
         ) from error
     except asyncpg.ReadOnlySQLTransactionError as error:
         raise WrongStore(

@@ -49,7 +49,7 @@ class SqliteStore:
 
     # -- life
 
-    async def open(self, *, upgrade: bool = False) -> None:
+    async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Open the file, bring up an empty one, check the schema and the durability settings."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class SqliteStore:
             self._connection.setbusytimeout(5000)
             with self._connection:
                 self._connection.execute("begin immediate") if not self._connection.in_transaction else None
-                migrations.on_sqlite(self._connection, upgrade=upgrade)
+                migrations.on_sqlite(self._connection, upgrade=upgrade, create=create)
             self._connection.setbusytimeout(0 if not self._inline else 5000)
             self._reader = self._connect()
             self._reader.setbusytimeout(5000)
@@ -114,6 +114,13 @@ class SqliteStore:
             self._socket.close()
         self._writer = self._connection = self._reader = self._socket = None
         self._work.free()
+
+    async def damage(self) -> list[str]:
+        """SQLite's own check of its pages and indexes."""
+        assert self._reader is not None
+        with translated():
+            found = [str(row[0]) for row in self._reader.execute("pragma quick_check(20)")]
+        return [line for line in found if line != "ok"]
 
     def may_work(self) -> bool:
         """Take the file's work lock if it is free."""

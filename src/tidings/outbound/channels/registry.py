@@ -7,6 +7,7 @@ the option and the remedy. Values of secrets are never repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, NamedTuple, cast
 
@@ -88,12 +89,22 @@ def _text(value: object) -> str:
 
 
 def _yes_or_no(value: object) -> bool:
-    if not isinstance(value, bool):
+    said = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+    if not isinstance(said, bool):
         raise ValueError("it must be true or false")
+    return said
+
+
+def _number(value: object) -> object:
+    """A number that came as text, because the environment knows nothing else."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return float(value) if "." in value else int(value)
     return value
 
 
 def _rate(value: object) -> float:
+    value = _number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e6:
         raise ValueError("it must be a number of messages per second above 0")
     return float(value)
@@ -107,6 +118,7 @@ def _length(value: object) -> object:
 
 
 def _size(value: object) -> int:
+    value = _number(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 16 << 20:
         raise ValueError("it must be a number of bytes from 1 to 16777216")
     return value
@@ -119,10 +131,11 @@ def _on_unknown(value: object) -> OnUnknown:
 
 
 def _ports(value: object) -> frozenset[int]:
-    ports = value if isinstance(value, list | tuple) else [value]
+    given = value.split(",") if isinstance(value, str) else value
+    ports = [_number(port) for port in (given if isinstance(given, list | tuple) else [given])]
     if not ports or not all(type(port) is int and 0 < port < 65_536 for port in ports):
         raise ValueError("it must be a list of ports, such as [443, 8443]")
-    return frozenset(ports)
+    return frozenset(port for port in ports if isinstance(port, int))
 
 
 def _secrets(value: object) -> tuple[str, ...]:

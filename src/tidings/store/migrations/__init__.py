@@ -62,15 +62,18 @@ def missing(dialect: str, applied: dict[int, tuple[str, str]], *, upgrade: bool)
     return todo
 
 
-async def on_postgres(connection: Any, schema: str, *, upgrade: bool) -> list[str]:
+async def on_postgres(connection: Any, schema: str, *, upgrade: bool, create: bool = True) -> list[str]:
     """Bring a PostgreSQL schema up; an empty one is made, an old one only when asked."""
     quoted = '"' + schema.replace('"', '""') + '"'
     known = await connection.fetchval("select to_regclass($1)", f"{quoted}.schema_migrations") is not None
     if known and not missing("postgres", await _applied(connection), upgrade=upgrade):
         return []  # the usual start: nothing to do, no lock taken
+    if not known and not create:
+        raise _empty()
     async with connection.transaction():
         await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
-        await connection.execute(f"create schema if not exists {quoted}")
+        if not await connection.fetchval("select 1 from pg_namespace where nspname = $1", schema):
+            await connection.execute(f"create schema if not exists {quoted}")
         await connection.execute(_LEDGER)
         todo = missing("postgres", await _applied(connection), upgrade=upgrade)
         for migration in todo:
@@ -91,8 +94,12 @@ async def _applied(connection: Any) -> dict[int, tuple[str, str]]:
     return {row["number"]: (row["name"], row["checksum"]) for row in rows}
 
 
-def on_sqlite(connection: Any, *, upgrade: bool) -> list[str]:
+def on_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> list[str]:
     """Bring a SQLite file up, inside the transaction that the caller holds."""
+    if not create and not list(
+        connection.execute("select 1 from sqlite_master where name = 'schema_migrations'")
+    ):
+        raise _empty()
     for _ in connection.execute(_LEDGER):
         pass
     applied = {
@@ -108,3 +115,7 @@ def on_sqlite(connection: Any, *, upgrade: bool) -> list[str]:
             (migration.number, migration.name, migration.checksum),
         )
     return [migration.name for migration in todo]
+
+
+def _empty() -> WrongStore:
+    return WrongStore("the database is empty", remedy="tidings serve or tidings db upgrade brings it up")
