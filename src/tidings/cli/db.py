@@ -82,6 +82,7 @@ def backup(
 
 async def _open(chosen: Settings, *, upgrade: bool, create: bool = True) -> None:
     from ..app import build
+    from ..model.errors import WrongStore
 
     app = build(chosen)
     try:
