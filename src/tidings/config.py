@@ -204,7 +204,7 @@ class Settings:
     lease: timedelta = _setting("10s", _length, "silence after which a node counts as dead")
     beat: timedelta = _setting("2s", _length, "time between two heartbeats")
     grace: timedelta = _setting("24h", _length, "how late a message may still go out after an outage")
-    poison_after: int = _setting(3, _whole(1, 100), "crashes of its node after which a task is set aside")
+    poison_after: int = _setting(4, _whole(1, 100), "deaths of its node after which a task is set aside")
     keep_history: timedelta = _setting("30d", _length, "how long the history of moves is kept")
     keep_done: timedelta = _setting("90d", _length, "how long finished messages are kept")
     max_body: int = _setting("256KiB", _size, "largest message")

@@ -382,7 +382,7 @@ class TestDeadNodes:
     async def test_a_poison_message_is_tried_alone_and_then_set_aside(
         self, store: Store, clock: ManualClock
     ) -> None:
-        """After three deaths with nobody else in hand; its neighbours are delivered (F31)."""
+        """After four deaths, the last ones with nobody else in hand; its neighbours are delivered (F31)."""
         world = await World(store, clock, on_unknown=OnUnknown.HOLD).open()
         ids = await self.claimed_by_a_dead_node(world, started=False, to=("poison", "ada", "bob"))
         await self.reap(world, seconds=12)

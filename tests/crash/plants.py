@@ -32,7 +32,7 @@ def done_before_send() -> None:
     send = Delivery.run
 
     async def later(self: Delivery, task: Task, content: Any) -> None:
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.2)
         await send(self, task, content)
 
     async def run(self: Delivery, task: Task, content: Any) -> Outcome:

@@ -12,7 +12,7 @@ import pytest
 from .books import PostgresDatabase, SqliteFile, settled_at
 from .conftest import Report
 from .ledger import Verdict
-from .rig import Options, Rig, drill, names, portions, scaled
+from .rig import Options, Rig, Sender, drill, names, portions, scaled
 
 pytestmark = pytest.mark.crash
 
@@ -82,14 +82,26 @@ class Resumed(NamedTuple):
     idle: bool
 
 
+async def feed(rig: Rig, victim: Sender) -> None:
+    """Have something due while it lives, so that its first claim finds some, however long it takes to start."""
+    number = 0
+    while victim.is_alive:
+        await rig.producer.produce(names(f"more-{number}", 50))
+        await asyncio.sleep(0.2)
+        number += 1
+
+
 async def bereaved(folder: Path, database: PostgresDatabase, on_unknown: str, point: str) -> Resumed:
     """Two nodes with the default lease share work; one dies at a crash point, holding some of it."""
     defaults = Options(on_unknown=on_unknown, lease=10, beat=2, deadline=10)
     async with drill(folder, database, defaults, {"delay": (0.2, 0.4)}) as rig:
         survivor = rig.spawn()
         await rig.working(survivor)
-        await rig.producer.produce(names("m", 500))
-        fault = await rig.died(rig.spawn(crash_at=point), point)
+        await rig.producer.produce(names("m", 300))
+        victim = rig.spawn(crash_at=point)
+        feeding = asyncio.create_task(feed(rig, victim))
+        fault = await rig.died(victim, point)
+        await feeding
         idle = await rig.idle(within=40)
         again = {copy.ref: copy.at for copy in rig.copies() if copy.pid == survivor.pid}
         settled = await settled_at(database)

@@ -8,6 +8,8 @@ import pytest
 
 from .ledger import Book, Copy, Did, Fault, Kind, Sometimes, Tried, Verdict, judge, sometimes
 
+pytestmark = pytest.mark.crash
+
 A, B = 11, 22  # two senders
 DEADLINE = 2.0
 DONE = Book("done", unknown=False)

@@ -39,7 +39,7 @@ class Worker:
         tunables: Tunables = Tunables(),
         lease: timedelta = timedelta(seconds=10),
         beat: timedelta = timedelta(seconds=2),
-        poison_after: int = 3,
+        poison_after: int = 4,
         retention: Retention = Retention(),
         contents: tuple[str, ...] = (),
         name: str | None = None,

@@ -42,7 +42,7 @@ class Reaper:
         lease: timedelta,
         emit: Emit,
         me: Callable[[], NodeId],
-        poison_after: int = 3,
+        poison_after: int = 4,
     ) -> None:
         self._store = store
         self._clock = clock
