@@ -301,7 +301,7 @@ class TestDeadNodes:
         self, world: World, *, started: bool, to: tuple[str, ...] = ("ada",)
     ) -> list[str]:
         """Messages in the hands of a node that then vanishes without a word."""
-        ids = [await world.send(person) for person in to]
+        ids = [await world.send(person, at=world.clock.now() - 9 + i) for i, person in enumerate(to)]
         dead = world.node()
         await dead.node.join()
         from tidings.store.port import Wish
