@@ -83,7 +83,7 @@ class Resumed(NamedTuple):
 
 
 async def feed(rig: Rig, victim: Sender) -> None:
-    """Have something due while it lives, so that its first claim finds some, however long it takes to start."""
+    """Have something due while it lives, so that its first claim finds it, however late it starts."""
     number = 0
     while victim.is_alive:
         await rig.producer.produce(names(f"more-{number}", 50))
