@@ -22,7 +22,18 @@ from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 from tidings.store.statements import statements
 
-HOT = ("claim_one", "settle_one", "settle_done_one", "start_one", "near", "heads", "promote", "demote")
+HOT = (
+    "claim_some",
+    "record_claims",
+    "settle_one",
+    "settle_done",
+    "record_done",
+    "start_one",
+    "near",
+    "heads",
+    "promote",
+    "demote",
+)
 
 
 def test_both_dialects_have_the_same_migrations() -> None:

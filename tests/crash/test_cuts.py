@@ -53,8 +53,8 @@ async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
     assert proxy.stdout is not None
     port = int(proxy.stdout.readline())
     through = postgres_database.worker_url.replace("@/", f"@127.0.0.1:{port}/").partition("?")[0]
-    options = Options(on_unknown=on_unknown, lease=1.5, beat=0.3, deadline=6)
-    async with drill(tmp_path / "drill", postgres_database, options, {"delay": (4.2, 4.5)}) as rig:
+    options = Options(on_unknown=on_unknown, lease=1.5, beat=0.3, deadline=7)
+    async with drill(tmp_path / "drill", postgres_database, options, {"delay": (4.7, 5)}) as rig:
         cut_off = rig.spawn(database=through)
         await rig.working(cut_off)
         await rig.producer.produce(names("m", 16))
@@ -63,7 +63,7 @@ async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
         await rig.working(other)
         begin = time.time()
         proxy.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(3.5)
+        await asyncio.sleep(4)
         rig.note(Fault(Kind.CUT, cut_off.pid, begin, time.time(), "black hole"))
         proxy.send_signal(signal.SIGCONT)
         idle = await rig.idle(within=40)

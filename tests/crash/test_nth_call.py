@@ -33,7 +33,7 @@ from .rig import IS_FULL
 pytestmark = pytest.mark.crash
 
 VERBS = frozenset({"read", "load", "write", "claim", "start", "next_due", "settle", "change"})
-STRIDE = 1 if IS_FULL else 4
+STRIDE = 1 if IS_FULL else 6
 POLICY = retry.parse("quick", {"backoff": "fixed", "initial": "20ms", "max_tries": 50})
 
 
@@ -110,7 +110,7 @@ async def run_with(store: Store, faulty: Faulty, database: Database, lane: Lane)
         lease=timedelta(seconds=30), beat=timedelta(milliseconds=50),
     )  # fmt: skip
     worker.start()
-    for _ in range(400):
+    for _ in range(1000):
         if (await database.rows("select count(*) from {0}tasks where state <> 'done'"))[0][0] == 0:
             break
         await asyncio.sleep(0.02)

@@ -37,7 +37,7 @@ async def test_a_worker_paused_beyond_its_lease_is_fenced_off(
             producing = asyncio.create_task(rig.producer.produce(refs))
             await rig.until_seen(before + chance.randint(1, len(refs) // 4))
             await asyncio.sleep(chance.uniform(0, 0.03))
-            await rig.pause(pair[i % 2], LEASE + 2)
+            await rig.pause(pair[i % 2], LEASE + 2.5)
             await producing
             await asyncio.sleep(1)
         await rig.producer.produce(parts[-1])
@@ -109,15 +109,15 @@ async def test_a_fenced_worker_begins_anew_while_its_old_sends_end(
     tmp_path: Path, postgres_database: PostgresDatabase
 ) -> None:
     """The new incarnation beats from the start, so nobody takes it for dead in its turn."""
-    slow = Options(lease=LEASE, beat=0.4, deadline=10)
-    async with drill(tmp_path / "drill", postgres_database, slow, {"delay": (9, 9.5)}) as rig:
+    slow = Options(lease=LEASE, beat=0.4, deadline=11)
+    async with drill(tmp_path / "drill", postgres_database, slow, {"delay": (9.5, 10)}) as rig:
         first = rig.spawn()
         await rig.working(first)
         await rig.producer.produce(names("m", 10))
         await rig.until_seen(10)
         second = rig.spawn()
         await rig.working(second)
-        await rig.pause(first, LEASE + 1.7)
+        await rig.pause(first, LEASE + 2.5)
         idle = await rig.idle(within=30)
         verdict = await rig.verdict()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .books import Database, PostgresDatabase, SqliteFile
+from .books import PostgresDatabase, SqliteFile
 from .ledger import Verdict
 from .rig import Options, Rig, drill, names, portions, until
 
@@ -31,24 +31,31 @@ async def killed(rig: Rig, plant: str, *, patience: float = 20) -> Verdict:
 
 
 async def test_a_worker_that_writes_done_before_it_sends_is_caught(
-    tmp_path: Path, database: Database
+    tmp_path: Path, sqlite_database: SqliteFile
 ) -> None:
     """Messages are lost."""
-    async with drill(tmp_path / "drill", database, Options(lease=1, beat=0.2)) as rig:
+    async with drill(tmp_path / "drill", sqlite_database, Options(lease=1, beat=0.2)) as rig:
         assert (await killed(rig, "done_before_send")).lost
 
 
-async def test_a_worker_that_sends_without_a_start_mark_is_caught(tmp_path: Path, database: Database) -> None:
+@pytest.mark.postgres
+async def test_a_worker_that_sends_without_a_start_mark_is_caught(
+    tmp_path: Path, postgres_database: PostgresDatabase
+) -> None:
     """On a channel that holds there are duplicates, and the engine knows nothing of them."""
-    async with drill(tmp_path / "drill", database, Options(on_unknown="hold", lease=1, beat=0.2)) as rig:
+    async with drill(
+        tmp_path / "drill", postgres_database, Options(on_unknown="hold", lease=1, beat=0.2)
+    ) as rig:
         verdict = await killed(rig, "no_start_mark")
 
     assert verdict.duplicates and verdict.unflagged
 
 
-async def test_a_worker_that_resends_in_silence_is_caught(tmp_path: Path, database: Database) -> None:
+async def test_a_worker_that_resends_in_silence_is_caught(
+    tmp_path: Path, sqlite_database: SqliteFile
+) -> None:
     """Each duplicate has its witness, but no flag."""
-    async with drill(tmp_path / "drill", database, Options(lease=1, beat=0.2)) as rig:
+    async with drill(tmp_path / "drill", sqlite_database, Options(lease=1, beat=0.2)) as rig:
         verdict = await killed(rig, "no_flag")
 
     assert verdict.unflagged and not verdict.unexplained

@@ -6,6 +6,7 @@ at all. Domain words on top of the kernel's: `done` is `sent`.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,19 @@ class Page(NamedTuple):
     next: str | None
 
 
+_Item = tuple[int, Draft | TidingsError]  # a line's number, and what it says or what is wrong with it
+
+
+class _Judged(NamedTuple):
+    """A chunk of a bulk call, validated and ready to be written."""
+
+    tasks: list[NewTask]
+    rows: list[tuple[Any, ...]]
+    lines: list[Line]
+    once: Once | None
+    now: int
+
+
 class Messages:
     """All that faces may do with messages."""
 
@@ -109,46 +123,50 @@ class Messages:
 
         With a key, a broken call can simply be repeated: chunks that were accepted are answered as before.
         """
-        chunk: list[tuple[int, Draft | TidingsError]] = []
-        async for item in drafts:
-            chunk.append(item)
-            if len(chunk) >= CHUNK:
-                yield await self._accept_chunk(chunk, key)
-                chunk = []
-        if chunk:
-            yield await self._accept_chunk(chunk, key)
+        writing: asyncio.Task[list[Line]] | None = None
+        try:
+            async for chunk in _chunks(drafts):
+                judged = await self._judge(chunk, key)  # while the chunk before is being written
+                if writing is not None:
+                    yield await writing
+                writing = asyncio.create_task(self._write(judged))
+            if writing is not None:
+                yield await writing
+        finally:
+            if writing is not None and not writing.done():  # broken off: what was begun is finished
+                await asyncio.wait([writing])
 
-    async def _accept_chunk(
-        self, chunk: Sequence[tuple[int, Draft | TidingsError]], key: str | None
-    ) -> list[Line]:
+    async def _judge(self, chunk: Sequence[_Item], key: str | None) -> _Judged:
+        """Validate a chunk; nothing is written. Gives way now and then, so that the writing goes on."""
         now = self._clock.now()
-        tasks: list[NewTask] = []
-        rows: list[tuple[Any, ...]] = []
-        lines: list[Line] = []
-        for number, draft in chunk:
+        judged = _Judged([], [], [], None, now)
+        for place, (number, draft) in enumerate(chunk):
+            if not place % 100:
+                await asyncio.sleep(0)
             try:
                 if isinstance(draft, TidingsError):
                     raise draft
                 task, row = self._prepare(draft, now)
             except TidingsError as error:
-                lines.append(Line(number, None, error))
+                judged.lines.append(Line(number, None, error))
             else:
-                tasks.append(task)
-                rows.append(row)
-                lines.append(Line(number, row[2]))
-        once = None
-        if key is not None:
-            answer = [line.id for line in lines]
-            once = self._once(
-                "messages.bulk", f"{key}#{chunk[0][0]}", [_said(d) for _, d in chunk], answer, now
-            )
-        if tasks:
-            done = await self._store.enqueue(tasks, Rows("messages", COLUMNS, rows), once=once)
-            if done.earlier is not None and once is not None:
-                ids = _same(done.earlier, once)
-                return [line._replace(id=id_) for line, id_ in zip(lines, ids, strict=True)]
-            await self._hint(tasks, now)
-        return lines
+                judged.tasks.append(task)
+                judged.rows.append(row)
+                judged.lines.append(Line(number, row[2]))
+        if key is None:
+            return judged
+        said, answer = [_said(draft) for _, draft in chunk], [line.id for line in judged.lines]
+        return judged._replace(once=self._once("messages.bulk", f"{key}#{chunk[0][0]}", said, answer, now))
+
+    async def _write(self, judged: _Judged) -> list[Line]:
+        if judged.tasks:
+            rows = Rows("messages", COLUMNS, judged.rows)
+            done = await self._store.enqueue(judged.tasks, rows, once=judged.once)
+            if done.earlier is not None and judged.once is not None:
+                ids = _same(done.earlier, judged.once)
+                return [line._replace(id=id_) for line, id_ in zip(judged.lines, ids, strict=True)]
+            await self._hint(judged.tasks, judged.now)
+        return judged.lines
 
     def _prepare(self, draft: Draft, now: int, id_: str | None = None) -> tuple[NewTask, tuple[Any, ...]]:
         """Validate one draft; nothing is written."""
@@ -350,6 +368,17 @@ def _content(draft: Draft) -> dict[str, Any]:
     if draft.data is not None:
         content["data"] = draft.data
     return content
+
+
+async def _chunks(drafts: AsyncIterator[_Item]) -> AsyncIterator[list[_Item]]:
+    chunk: list[_Item] = []
+    async for item in drafts:
+        chunk.append(item)
+        if len(chunk) >= CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
 
 
 def _encode(content: dict[str, Any]) -> str:

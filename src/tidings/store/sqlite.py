@@ -7,8 +7,8 @@ holds the file's work lock is the only one that claims; when it dies the lock is
 from __future__ import annotations
 
 import asyncio
-import json
 import os
+from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,7 @@ class SqliteStore:
         assert self._reader is not None
         with translated():
             rows: Sequence[Sequence[Any]] = self._reader.execute(
-                self._sql[name].sql, (json.dumps(ids),)
+                self._sql[name].sql, (_array(ids),)
             ).fetchall()
             return rows
 
@@ -252,11 +252,9 @@ class SqliteStore:
                 near = sorted((r for r in near if r[1] in taken), key=lambda r: (r[5], r[0], r[1]))
             late = [row for row in near if row[12] is not None and row[12] <= now]
             due = [row for row in near if row[12] is None or row[12] > now] if late else near
-            connection.executemany(self._sql["claim_one"].sql, [(node, now, row[1]) for row in due])
-            connection.executemany(
-                self._sql["record"].sql,
-                [(row[1], "pending", "processing", row[6] + 1, node, None, None, now) for row in due],
-            )
+            ids = [row[1] for row in due]
+            connection.execute(self._sql["claim_some"].sql, (node, now, _array(ids)))
+            connection.execute(self._sql["record_claims"].sql, (_array(ids),))
             tasks = [
                 Task(
                     r[1],
@@ -401,20 +399,15 @@ class SqliteStore:
         """The common case in two bulk calls; None when some move is not plain or some claim is lost."""
         if any(m.to is not State.DONE or m.detail is not None or m.unknown for m in moves):
             return None
-        before = connection.total_changes()
         connection.execute("savepoint plain")
-        connection.executemany(
-            self._sql["settle_done_one"].sql, [(now, m.id, node, m.claim_no) for m in moves]
-        )
-        if connection.total_changes() - before != len(moves):
+        fences = _array([move.id << 16 | move.claim_no & 0xFFFF for move in moves])
+        connection.execute(self._sql["settle_done"].sql, (now, fences, node))
+        if connection.changes() != len(moves):
             connection.execute("rollback to plain")
             connection.execute("release plain")
             return None
         connection.execute("release plain")
-        connection.executemany(
-            self._sql["record"].sql,
-            [(m.id, "processing", "done", m.tries, node, None, None, now) for m in moves],
-        )
+        connection.execute(self._sql["record_done"].sql, (node, now, _array([move.id for move in moves])))
         return [Settled.KEPT] * len(moves)
 
     def _settle_one(self, connection: apsw.Connection, node: NodeId, move: Transition, now: int) -> Settled:
@@ -467,6 +460,11 @@ class SqliteStore:
                         await asyncio.sleep(0)
             finally:
                 destination.close()
+
+
+def _array(numbers: Sequence[int]) -> Any:
+    """A list as SQLite takes it in one piece: an array in memory, alive as long as its statement."""
+    return apsw.carray(array("q", numbers or [-1]))  # an empty one has no address; no row has this id
 
 
 def _insert(rows: Rows) -> str:

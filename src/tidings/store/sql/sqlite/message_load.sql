@@ -1,3 +1,3 @@
--- The contents of claimed tasks. Own file: a list goes in as JSON.
+-- The contents of claimed tasks. Own file: a list goes in as an array in memory.
 select task, id, tenant, channel, recipient, content, accepted_at from messages
-where task in (select value from json_each(:ids))
+where task in (select value from carray(:ids))
