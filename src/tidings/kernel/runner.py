@@ -213,8 +213,9 @@ class Runner:
         return max(0, min(slots - self._in_flight, 2 * slots - self._in_flight - self._settler.unwritten))
 
     def _room_for_one_claim(self) -> int:
-        """At most half the slots, so that claiming one half overlaps with running the other."""
-        return min(self._room(), max(1, self._tunables.slots // 2)) if self._loops else self._room()
+        """Half the slots, so that claiming one half overlaps with running the other; on one file, all of them."""
+        halves = bool(self._loops) and not self._store.sole_worker
+        return min(self._room(), max(1, self._tunables.slots // 2)) if halves else self._room()
 
     def _room_of(self, queue: str, room: int) -> int:
         """How many of `room` the channel's own cap leaves."""
