@@ -213,7 +213,7 @@ class Runner:
         return max(0, min(slots - self._in_flight, 2 * slots - self._in_flight - self._settler.unwritten))
 
     def _room_for_one_claim(self) -> int:
-        """Half the slots, so that claiming one half overlaps with running the other; on one file, all of them."""
+        """Half the slots, so that claiming one half overlaps with running the other; on a file, all."""
         halves = bool(self._loops) and not self._store.sole_worker
         return min(self._room(), max(1, self._tunables.slots // 2)) if halves else self._room()
 
