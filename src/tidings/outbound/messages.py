@@ -125,11 +125,16 @@ class Messages:
         """
         writing: asyncio.Task[list[Line]] | None = None
         try:
-            async for chunk in _chunks(drafts):
-                judged = await self._judge(chunk, key)  # while the chunk before is being written
+            try:
+                async for chunk in _chunks(drafts):
+                    judged = await self._judge(chunk, key)  # while the chunk before is being written
+                    if writing is not None:
+                        yield await writing
+                    writing = asyncio.create_task(self._write(judged))
+            except Exception:  # the stream broke: what was accepted before is told all the same
                 if writing is not None:
                     yield await writing
-                writing = asyncio.create_task(self._write(judged))
+                raise
             if writing is not None:
                 yield await writing
         finally:
