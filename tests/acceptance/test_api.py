@@ -970,6 +970,23 @@ async def test_too_many_lines_end_the_call(sqlite_url: str) -> None:
         assert summary["summary"] == {"accepted": 1000, "refused": 0, "complete": False}
 
 
+async def test_large_lines_are_accepted_a_few_at_a_time(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 17: what one transaction takes, and so what is held in memory, is bounded by its size too."""
+    sizes, enqueue = [], home.app.store.enqueue
+
+    async def watching(tasks: Any, *args: Any, **kwargs: Any) -> Any:
+        sizes.append(len(tasks))
+        return await enqueue(tasks, *args, **kwargs)
+
+    monkeypatch.setattr(home.app.store, "enqueue", watching)
+    lines, summary = _answers(
+        await home.http.post("/v1/messages:bulk", content=_lines(100, text="x" * 200_000))
+    )
+
+    assert summary["accepted"] == len(lines) == 100
+    assert sizes == [21, 21, 21, 21, 16]  # 4 MB each
+
+
 async def test_too_many_lines_within_the_first_chunk_change_nothing(sqlite_url: str) -> None:
     """What fails before anything was accepted has a status of its own."""
     async with house(sqlite_url, max_bulk=10) as home:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -105,7 +104,7 @@ class World:
     async def send(self, to: str = "ada", text: str = "hello", **more: Any) -> str:
         """Accept one message."""
         draft = Draft(more.pop("channel", "main"), to, text)
-        return (await self.messages.accept(dataclasses.replace(draft, **more))).id
+        return (await self.messages.accept(draft._replace(**more))).id
 
     async def step(self, *, seconds: float = 0) -> Stepped:
         """Let time pass, beat, and run one step."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
@@ -24,9 +23,8 @@ class Message(NamedTuple):
         return str(self.content.get("text") or "")
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """What somebody wants sent, checked in shape but not yet accepted."""
+class Draft(NamedTuple):
+    """What somebody wants sent, checked in shape but not yet accepted. A tuple, for there are many."""
 
     channel: str
     to: str
@@ -38,5 +36,5 @@ class Draft:
     order_key: str | None = None
     expires_at: int | None = None
     max_tries: int | None = None
-    tenant: str = field(default="default")
+    tenant: str = "default"
     said: str | None = None  # the request as it came, by which a repeated call is known; None = these fields

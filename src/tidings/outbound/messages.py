@@ -27,7 +27,9 @@ from .channels.base import Channel
 
 KIND = "message"
 COLUMNS = ("accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content")
-CHUNK = 1000  # messages of one bulk transaction
+CHUNK_SIZE = 4 << 20  # characters of content that one bulk transaction takes, at the most
+AHEAD = 1  # chunks that are judged while one is written
+SLICE = 50  # messages that are judged without giving way
 WINDOW = 20_000  # tasks that one page of a list looks at, at the most
 FARTHEST = 10 * 366 * 86_400 * SECOND  # ten years ahead
 LONGEST_RECIPIENT = 512
@@ -66,17 +68,14 @@ class Page(NamedTuple):
     next: str | None
 
 
-_Item = tuple[int, Draft | TidingsError]  # a line's number, and what it says or what is wrong with it
-
-
 class _Judged(NamedTuple):
     """A chunk of a bulk call, validated and ready to be written."""
 
     tasks: list[NewTask]
     rows: list[tuple[Any, ...]]
     lines: list[Line]
-    once: Once | None
     now: int
+    once: Once | None = None
 
 
 class Messages:
@@ -89,7 +88,7 @@ class Messages:
         self._clock = clock
         self._channels = channels
         self._rules = rules
-        self._content_limit = rules.max_body
+        self._grace = micros(rules.grace)
 
     def knows(self, channel: str) -> bool:
         """Whether this process has that channel configured."""
@@ -123,45 +122,68 @@ class Messages:
 
         With a key, a broken call can simply be repeated: chunks that were accepted are answered as before.
         """
+        ahead: asyncio.Queue[_Judged | None] = asyncio.Queue(AHEAD)
+
+        async def judge() -> None:
+            try:
+                async for chunk in self._judge(drafts, key):
+                    await ahead.put(chunk)
+            finally:  # a stream that broke: what was judged before is accepted, and told
+                await ahead.put(None)
+
+        judging = asyncio.create_task(judge())
         writing: asyncio.Task[list[Line]] | None = None
         try:
-            try:
-                async for chunk in _chunks(drafts):
-                    judged = await self._judge(chunk, key)  # while the chunk before is being written
-                    if writing is not None:
-                        yield await writing
-                    writing = asyncio.create_task(self._write(judged))
-            except Exception:  # the stream broke: what was accepted before is told all the same
-                if writing is not None:
-                    yield await writing
-                raise
+            while (judged := await ahead.get()) is not None:
+                written = None if writing is None else await writing
+                writing = asyncio.create_task(self._write(judged))
+                if written is not None:
+                    yield written
             if writing is not None:
                 yield await writing
+            await judging
         finally:
+            judging.cancel()
+            await asyncio.wait([judging])
             if writing is not None and not writing.done():  # broken off: what was begun is finished
                 await asyncio.wait([writing])
 
-    async def _judge(self, chunk: Sequence[_Item], key: str | None) -> _Judged:
-        """Validate a chunk; nothing is written. Gives way now and then, so that the writing goes on."""
-        now = self._clock.now()
-        judged = _Judged([], [], [], None, now)
-        for place, (number, draft) in enumerate(chunk):
-            if not place % 100:
-                await asyncio.sleep(0)
+    async def _judge(
+        self, drafts: AsyncIterator[tuple[int, Draft | TidingsError]], key: str | None
+    ) -> AsyncIterator[_Judged]:
+        """Validate a stream, a chunk at a time; nothing is written. Gives way often, for one is written."""
+        chunk = _Judged([], [], [], self._clock.now())
+        said: list[object] = []
+        size = 0
+        async for number, draft in drafts:
             try:
                 if isinstance(draft, TidingsError):
                     raise draft
-                task, row = self._prepare(draft, now)
+                task, row = self._prepare(draft, chunk.now)
             except TidingsError as error:
-                judged.lines.append(Line(number, None, error))
+                chunk.lines.append(Line(number, None, error))
             else:
-                judged.tasks.append(task)
-                judged.rows.append(row)
-                judged.lines.append(Line(number, row[2]))
+                chunk.tasks.append(task)
+                chunk.rows.append(row)
+                chunk.lines.append(Line(number, row[2]))
+                size += len(row[6])
+            if key is not None:
+                said.append(_said(draft))
+            if not len(chunk.lines) % SLICE:
+                await asyncio.sleep(0)
+            if len(chunk.lines) >= self._store.bulk or size >= CHUNK_SIZE:
+                yield self._named(chunk, key, said)
+                chunk, said, size = _Judged([], [], [], self._clock.now()), [], 0
+        if chunk.lines:
+            yield self._named(chunk, key, said)
+
+    def _named(self, chunk: _Judged, key: str | None, said: list[object]) -> _Judged:
+        """A chunk with the key it is known by when the call is repeated."""
         if key is None:
-            return judged
-        said, answer = [_said(draft) for _, draft in chunk], [line.id for line in judged.lines]
-        return judged._replace(once=self._once("messages.bulk", f"{key}#{chunk[0][0]}", said, answer, now))
+            return chunk
+        answer = [line.id for line in chunk.lines]
+        place = f"{key}#{chunk.lines[0].number}"
+        return chunk._replace(once=self._once("messages.bulk", place, said, answer, chunk.now))
 
     async def _write(self, judged: _Judged) -> list[Line]:
         if judged.tasks:
@@ -185,12 +207,12 @@ class Messages:
             )
         content = _content(draft)
         encoded = _encode(content)
-        _check(draft, encoded, now, self._content_limit)
+        _check(draft, encoded, now, self._rules.max_body)
         channel.check(draft.to, content)
         due = now if draft.at is None else draft.at
         expires = draft.expires_at
         if expires is None:
-            expires = max(due, now) + micros(self._rules.grace)
+            expires = (due if due > now else now) + self._grace
         elif expires <= max(due, now):
             raise Invalid(
                 f"it would expire at {iso(expires)}, before it is due at {iso(max(due, now))}",
@@ -295,7 +317,7 @@ class Messages:
             self._store,
             row["task"],
             due_at=due,
-            expires_at=max(due, now) + micros(self._rules.grace),
+            expires_at=max(due, now) + self._grace,
             reason="retried by hand",
         )
         if answer is Answer.REFUSED:
@@ -373,17 +395,6 @@ def _content(draft: Draft) -> dict[str, Any]:
     if draft.data is not None:
         content["data"] = draft.data
     return content
-
-
-async def _chunks(drafts: AsyncIterator[_Item]) -> AsyncIterator[list[_Item]]:
-    chunk: list[_Item] = []
-    async for item in drafts:
-        chunk.append(item)
-        if len(chunk) >= CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
 
 
 def _encode(content: dict[str, Any]) -> str:

@@ -86,6 +86,7 @@ class Store(Protocol):
 
     dialect: str
     sole_worker: bool  # at most one process works on this database at a time
+    bulk: int  # new tasks that one transaction should take at the most
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Connect and check that the schema is the one this code knows; an empty one may be brought up."""

@@ -65,6 +65,7 @@ class PostgresStore:
 
     dialect = "postgres"
     sole_worker = False
+    bulk = 5000  # a commit costs as much as a thousand rows
 
     def __init__(
         self, url: str, *, now: Callable[[], int] | None = None, connections: int = 10, patience: float = 10.0
@@ -188,9 +189,7 @@ class PostgresStore:
                     return Enqueued((), earlier)
             if keys:
                 await self._hold(connection, keys)
-            taken = await connection.fetch(self._sql["take_ids"].sql, self._time(), len(tasks))
-            ids = [row[0] for row in taken]
-            at = taken[0][1] if taken else 0
+            ids, at = await connection.fetchrow(self._sql["take_ids"].sql, self._time(), len(tasks))
             await connection.copy_records_to_table(
                 "tasks",
                 columns=_TASK_COLUMNS,

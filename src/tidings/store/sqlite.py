@@ -31,6 +31,7 @@ class SqliteStore:
 
     dialect = "sqlite"
     sole_worker = True
+    bulk = 1000  # they are written on the loop's own thread: more would make what is due wait
 
     def __init__(
         self, path: Path, *, now: Callable[[], int], inline: bool = False, patience: float = 10.0
