@@ -35,6 +35,8 @@ from .figures import spread
 from .payload import content
 from .resident import resident_mb
 
+_WARM = 20  # polls before those that count
+
 
 async def drain_postgres(
     dsn: str, n: int, slots: int = 256, started_marks: bool = False, snapshot: bool = False
@@ -169,8 +171,11 @@ async def claim_latency(
         me = NodeId((await store.write([Step("node_join", {"name": "bench", "info": "{}"})]))[0][0]["id"])
         served = [*names, "paused"]
         wish = Wish({name: 100 for name in served}, 100, 12)
-        empty, due = [], []
-        for _ in range(polls):
+        empty: list[float] = []
+        due: list[float] = []
+        for poll in range(_WARM + polls):
+            if poll == _WARM:  # a process that has been up for a moment: statements planned, pages in memory
+                empty, due = [], []
             began = time.perf_counter()
             claimed = await store.claim(me, wish)
             empty.append((time.perf_counter() - began) * 1000)

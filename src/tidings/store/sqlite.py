@@ -11,7 +11,7 @@ import os
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 
@@ -308,15 +308,18 @@ class SqliteStore:
                 rooms[queue] = min(rooms[queue], paces[queue].allowance(now))
         return paces
 
+    def _heads(self, connection: apsw.Connection) -> list[tuple[str, int, int]]:
+        """Queue, priority and due time of the earliest of each."""
+        heads: Any = connection.execute(self._sql["heads"].sql).fetchall()
+        return cast("list[tuple[str, int, int]]", heads)
+
     def _near(self, connection: apsw.Connection, rooms: Mapping[str, int], room: int, now: int) -> list[Any]:
-        heads, near = self._sql["heads"].sql, self._sql["near"].sql
+        near = self._sql["near"].sql
         found: list[Any] = []
-        for queue, free in rooms.items():
-            after = -1
-            while free > 0 and (head := connection.execute(heads, (queue, after)).fetchone()) is not None:
-                after = head[0]
-                if head[1] <= now:
-                    found += connection.execute(near, (queue, after, now, min(free, room))).fetchall()
+        for queue, priority, due_at in self._heads(connection):
+            free = min(rooms.get(queue, 0), room)
+            if free > 0 and due_at <= now:
+                found += connection.execute(near, (queue, priority, now, free)).fetchall()
         return found
 
     def _reserve(
@@ -334,22 +337,18 @@ class SqliteStore:
     async def next_due(self, queues: Collection[str]) -> NextDue:
         """When something on these queues can next be claimed."""
         assert self._reader is not None
-        now, heads = self._now(), self._sql["heads"].sql
+        now = self._now()
         earliest: int | None = None
         with translated():
+            open_from: dict[str, int] = {}
             for row in self._rows(self._reader, self._sql["queue_list"], {}):
                 parked = row["parked_until"] or 0
-                if (
-                    row["name"] not in queues
-                    or row["paused"]
-                    or (row["opened_at"] is not None and parked <= now)
-                ):
-                    continue
-                paced = 0 if row["next_at"] is None else row["next_at"] - 250_000
-                after = -1
-                while (head := self._reader.execute(heads, (row["name"], after)).fetchone()) is not None:
-                    after = head[0]
-                    at = max(head[1], parked, paced)
+                if row["name"] in queues and not row["paused"] and (row["opened_at"] is None or parked > now):
+                    paced = 0 if row["next_at"] is None else row["next_at"] - 250_000
+                    open_from[row["name"]] = max(parked, paced)
+            for queue, _, due_at in self._heads(self._reader):
+                if queue in open_from:
+                    at = max(due_at, open_from[queue])
                     earliest = at if earliest is None else min(earliest, at)
         return NextDue(now, earliest)
 

@@ -1,16 +1,22 @@
 -- Claim up to :room due tasks for :node; rows that have expired come back unclaimed (claim_no -1).
 -- Own file: row locks (skip locked) and lateral range scans, one per queue and priority that has something due.
-with clock as materialized (
+with recursive clock as materialized (
   select coalesce(:now::bigint, tidings_now()) as now
-), heads as materialized (
-  select r.queue, p.priority, least(r.room, :room::int) as room
-  from unnest(:queues::text[], :rooms::int[]) r(queue, room) join queues q on q.name = r.queue
-  cross join clock cross join generate_series(0, 9) p(priority) cross join lateral (
-    select 1 from tasks
-    where queue = r.queue and priority = p.priority and state = 'pending' and head and due_at <= clock.now
-    order by due_at limit 1) t
+), each as (  -- a loose index scan: the earliest of each queue and priority that is there
+  select r.queue, t.priority, t.due_at, least(r.room, :room::int) as room
+  from clock cross join unnest(:queues::text[], :rooms::int[]) r(queue, room) join queues q on q.name = r.queue
+  cross join lateral (
+    select priority, due_at from tasks where queue = r.queue and state = 'pending' and head
+    order by priority, due_at limit 1) t
   where not q.paused and coalesce(q.parked_until, 0) <= clock.now
     and (q.opened_at is null or q.name = any(:probes::text[]))
+  union all
+  select e.queue, t.priority, t.due_at, e.room
+  from each e cross join lateral (
+    select priority, due_at from tasks where queue = e.queue and state = 'pending' and head and priority > e.priority
+    order by priority, due_at limit 1) t
+), heads as materialized (
+  select queue, priority, room from each cross join clock where due_at <= clock.now
 ), near as (
   select h.queue, h.priority, t.due_at, h.room, row_number() over (order by t.due_at) <= :fair::int as favoured
   from heads h cross join clock cross join lateral (

@@ -1,10 +1,17 @@
 -- When something on these queues can next be claimed; null when nothing waits. Also tells the time.
--- Own file: lateral probes.
-select coalesce(:now::bigint, tidings_now()) as now, min(greatest(t.due_at, coalesce(q.parked_until, 0),
-  coalesce(l.next_at - 250000, 0))) as next_at
-from unnest(:queues::text[]) r(queue) join queues q on q.name = r.queue and not q.paused
-  and (q.opened_at is null or q.parked_until > coalesce(:now::bigint, tidings_now()))
-left join limits l on l.queue = r.queue
-cross join generate_series(0, 9) p(priority) cross join lateral (
-  select due_at from tasks where queue = r.queue and priority = p.priority and state = 'pending' and head
-  order by due_at limit 1) t
+-- Own file: a loose index scan, one probe for each queue and each priority that is there.
+with recursive clock as materialized (
+  select coalesce(:now::bigint, tidings_now()) as now
+), heads as (
+  select q.name as queue, t.priority, t.due_at, greatest(q.parked_until, l.next_at - 250000) as not_before
+  from clock cross join queues q left join limits l on l.queue = q.name cross join lateral (
+    select priority, due_at from tasks where queue = q.name and state = 'pending' and head
+    order by priority, due_at limit 1) t
+  where q.name = any(:queues::text[]) and not q.paused and (q.opened_at is null or q.parked_until > clock.now)
+  union all
+  select h.queue, t.priority, t.due_at, h.not_before
+  from heads h cross join lateral (
+    select priority, due_at from tasks where queue = h.queue and state = 'pending' and head and priority > h.priority
+    order by priority, due_at limit 1) t
+)
+select clock.now, (select min(greatest(due_at, not_before)) from heads) as next_at from clock
