@@ -82,7 +82,7 @@ class Engine:
             self.store,
             self.clock,
             {CHANNEL: lane},
-            {KIND: Delivery(self.store, channels)},
+            {KIND: Delivery(self.store, channels, now=self.clock.now)},
             emit=fan_out(log_sink(form="json", level="info"), self._heard),
             tunables=Tunables(slots=slots),
         )

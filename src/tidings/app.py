@@ -67,7 +67,7 @@ def build(
         store,
         clock,
         lanes,
-        {messages.KIND: Delivery(store, channels)},
+        {messages.KIND: Delivery(store, channels, now=clock.now)},
         emit=emit,
         tunables=Tunables(slots=settings.slots, poll=settings.poll),
         lease=settings.lease,

@@ -87,7 +87,7 @@ class World:
             self.store,
             self.clock,
             self.lanes,
-            {KIND: Delivery(self.store, self.channels)},
+            {KIND: Delivery(self.store, self.channels, now=self.clock.now)},
             emit=self.events.append,
             tunables=Tunables(slots=slots),
             contents=("prune_message",),

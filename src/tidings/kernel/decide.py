@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..model.outcome import Defer, Done, Outcome, Reject, Retry, Unknown
+from ..model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
 from ..model.task import Category, OnUnknown, State, Task, Transition
 from ..model.time import SECOND, iso, micros
 from .lanes import Lane
@@ -71,6 +71,9 @@ def _decide(task: Task, outcome: Outcome, lane: Lane, now: int, chance: float) -
             return Decision(_failed(task, reason, category), f"failed:{category}")
         case Defer(until=until, why=why):
             return Decision(_back(task, until, detail=why), "deferred")
+        case Skip(why=why):
+            move = _back(task, task.due_at, detail=why)
+            return Decision(move._replace(to=State.CANCELLED, due_at=None, detail=why), "skipped")
         case Unknown(evidence=evidence):
             return _in_doubt(task, evidence, lane, now, chance)
 

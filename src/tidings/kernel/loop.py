@@ -8,18 +8,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 
 from ..model.errors import Temporary, told
 from ..observability.events import ClockDrift, Emit, NodeFenced, NodeJoined, StoreTrouble
 from ..store.port import Store
+from .actor import Actor
 from .clock import Clock, Drift, judge_drift
+from .handler import Handler
 from .lanes import Lane
 from .nodes import Node
 from .pruner import Pruner, Retention
 from .reaper import Reaper
-from .runner import Handler, Runner, Tunables
+from .runner import Runner, Tunables
 from .sweeper import Sweeper
 
 TAKE_OVER = 0.2  # seconds between two looks at the work lock
@@ -42,6 +44,7 @@ class Worker:
         poison_after: int = 4,
         retention: Retention = Retention(),
         contents: tuple[str, ...] = (),
+        actors: Sequence[Actor] = (),
         name: str | None = None,
     ) -> None:
         self._store = store
@@ -58,6 +61,7 @@ class Worker:
         )
         self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id, contents=contents)
         self.sweeper = Sweeper(store, clock, lanes, emit=emit, me=lambda: self.node.id)
+        self._actors = [(actor, asyncio.Event()) for actor in actors]
         self._loops: list[asyncio.Task[None]] = []
         self._life: asyncio.Task[None] | None = None
         self._retiring: set[asyncio.Task[None]] = set()
@@ -72,7 +76,13 @@ class Worker:
             self._handlers,
             emit=self._emit,
             tunables=self._tunables,
+            stir=self.stir,
         )
+
+    def stir(self) -> None:
+        """Something may have to be done at once: every actor looks."""
+        for _, stirred in self._actors:
+            stirred.set()
 
     def start(self) -> None:
         """Work as soon as this process may."""
@@ -114,7 +124,22 @@ class Worker:
             asyncio.create_task(self._every(1.0, self._reap_once, "reap")),
             asyncio.create_task(self._every(30.0, self.pruner.step, "prune")),
             asyncio.create_task(self._every(5.0, self.sweeper.step, "sweep")),
+            *(asyncio.create_task(self._act(actor, stirred)) for actor, stirred in self._actors),
         ]
+
+    async def _act(self, actor: Actor, stirred: asyncio.Event) -> None:
+        """Step after step; between two of them as long as the actor says, or until a hint."""
+        while True:
+            stirred.clear()
+            delay = 1.0
+            if self.node.is_trusted and self._store.may_work():
+                try:
+                    delay = await actor.step()
+                except Exception as error:  # an actor's step: the next one must come all the same
+                    self._emit(StoreTrouble(actor.name, told(error)))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await stirred.wait()
 
     async def _every(self, seconds: float, step: Callable[[], Awaitable[object]], where: str) -> None:
         while True:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ..model.errors import Temporary, told
 from ..model.outcome import Defer, Outcome, Retry, Unknown
@@ -27,6 +27,7 @@ from ..store.port import Store, Wish
 from .clock import Clock
 from .crashpoints import point
 from .decide import SUSPECT
+from .handler import Handler
 from .lanes import Lane
 from .nodes import Node
 from .queue import expire
@@ -36,16 +37,6 @@ from .standing import Standing
 
 _LARGEST_SETTLE = 1000
 _FAIR_SHARE = 8  # one slot in eight goes to the oldest due
-
-
-class Handler(Protocol):
-    """What a kind of task does. Knows nothing of queues, claims or retries."""
-
-    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Any]:
-        """The contents of these tasks, in one batch."""
-
-    async def run(self, task: Task, content: Any) -> Outcome:
-        """One attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +69,7 @@ class Runner:
         *,
         emit: Emit,
         tunables: Tunables = Tunables(),
+        stir: Callable[[], None] = lambda: None,  # called when a hint comes
     ) -> None:
         self._store = store
         self._clock = clock
@@ -86,9 +78,12 @@ class Runner:
         self._handlers = handlers
         self._emit = emit
         self._tunables = tunables
+        self._stir = stir
         self._limited = frozenset(lane.queue for lane in lanes.values() if lane.per_second is not None)
         self._standing = Standing(store, clock, lanes, emit=emit)
-        self._settler = Settler(store, clock, node, lanes, self._standing, emit=emit, settled=self._settled)
+        self._settler = Settler(
+            store, clock, node, lanes, self._standing, handlers, emit=emit, settled=self._settled
+        )
         self._busy: Counter[str] = Counter()  # attempts under way, by queue
         self._in_flight = 0
         self._slots = Slots(tunables.slots, self._attempt)
@@ -137,6 +132,7 @@ class Runner:
 
     def _hinted(self) -> None:
         """Somebody accepted something: all nodes hear it, so each waits a moment of its own."""
+        self._stir()
         if self._store.sole_worker:
             self.wake()
         else:

@@ -47,10 +47,17 @@ class Defer:
 
 
 @dataclass(frozen=True, slots=True)
+class Skip:
+    """Not to be done at all: the recipient opted out, or the channel only observes. Nothing was tried."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """Perhaps done, perhaps not: the request left and no answer came."""
 
     evidence: str
 
 
-Outcome = Done | Retry | Reject | Defer | Unknown
+Outcome = Done | Retry | Reject | Defer | Skip | Unknown

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from ..model.message import Message
-from ..model.outcome import Defer, Done, Outcome, Unknown
-from ..model.task import OnUnknown, Task, TaskId
+from ..model.outcome import Defer, Done, Outcome, Skip, Unknown
+from ..model.task import OnUnknown, Task, TaskId, Transition
 from ..model.time import micros
 from ..store.port import Step, Store
 from .channels.base import Channel
+from .objections import objection
 
 
 class Delivery:
     """The handler of kind `message`."""
 
-    def __init__(self, store: Store, channels: Mapping[str, Channel]) -> None:
+    def __init__(self, store: Store, channels: Mapping[str, Channel], *, now: Callable[[], int]) -> None:
         self._store = store
         self._channels = channels
+        self._now = now
+        self.listens = False
 
-    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Message]:
-        """The messages of these tasks."""
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Message | Skip | Defer]:
+        """The messages of these tasks, or why one is not to be sent."""
         tries = {task.id: task.tries for task in tasks}
         rows = await self._store.load("message_load", list(tries))
         return {
-            row[0]: Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], tries[row[0]])
+            row[0]: objection(row[4], *row[7:], now=self._now)
+            or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], tries[row[0]])
             for row in rows
         }
 
+    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
+        """Nothing is told to others yet."""
+        return ()
+
     async def run(self, task: Task, content: Any) -> Outcome:
         """One attempt; for `ask`, an attempt in doubt is looked up before anything is sent again."""
+        if isinstance(content, Skip | Defer):
+            return content
         message: Message = content
         channel = self._channels[task.queue]
         traits = channel.traits

@@ -7,7 +7,6 @@ at all. Domain words on top of the kernel's: `done` is `sent`.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,6 +23,7 @@ from ..model.task import NewTask
 from ..model.time import SECOND, iso, micros
 from ..store.port import Once, Row, Rows, Store
 from .channels.base import Channel
+from .repeats import LONGEST_KEY, once, same
 
 KIND = "message"
 COLUMNS = ("accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content")
@@ -33,7 +33,6 @@ SLICE = 50  # messages that are judged without giving way
 WINDOW = 20_000  # tasks that one page of a list looks at, at the most
 FARTHEST = 10 * 366 * 86_400 * SECOND  # ten years ahead
 LONGEST_RECIPIENT = 512
-LONGEST_KEY = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,7 @@ class Messages:
             rows = Rows("messages", COLUMNS, judged.rows)
             done = await self._store.enqueue(judged.tasks, rows, once=judged.once)
             if done.earlier is not None and judged.once is not None:
-                ids = _same(done.earlier, judged.once)
+                ids = same(done.earlier, judged.once)
                 return [line._replace(id=id_) for line, id_ in zip(judged.lines, ids, strict=True)]
             await self._hint(judged.tasks, judged.now)
         return judged.lines
@@ -227,15 +226,7 @@ class Messages:
     def _once(
         self, scope: str, key: str, body: object, answer: object, now: int, tenant: str = "default"
     ) -> Once:
-        if not _is_key(key):
-            raise Invalid(
-                "the idempotency key is empty or too long",
-                field="Idempotency-Key",
-                remedy=f"use 1 to {LONGEST_KEY} characters",
-            )
-        digest = hashlib.sha256(orjson.dumps(body, default=repr, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        kept = now + micros(self._rules.keep_keys)
-        return Once(f"{tenant}/{scope}", key, digest, orjson.dumps(answer).decode(), kept)
+        return once(scope, key, body, answer, tenant=tenant, until=now + micros(self._rules.keep_keys))
 
     async def _hint(self, tasks: Iterable[NewTask], now: int) -> None:
         """Only what is due within a second needs a hint; the rest is seen in time anyway."""
@@ -368,6 +359,11 @@ def _word(state: str | None) -> str:
     return _WORDS.get(str(state), str(state))
 
 
+def is_skipped(row: Row) -> bool:
+    """It ended without having been sent, and nobody asked for that: opted out, or only observed."""
+    return bool(row["state"] == "cancelled" and not row["cancel_asked"])
+
+
 def _kernel_state(state: str | None) -> str | None:
     if state is None:
         return None
@@ -382,10 +378,6 @@ def _too_late(what: str, state: str) -> str:
     if state == "sent":
         return "too late: it was sent"
     return f"it cannot be {what}: it is {state}"
-
-
-def _is_key(key: str) -> bool:
-    return 0 < len(key) <= LONGEST_KEY and key.isprintable()
 
 
 def _content(draft: Draft) -> dict[str, Any]:
@@ -450,18 +442,8 @@ def _said(draft: Draft | TidingsError) -> object:
 
 
 def _replay(earlier: Row, once: Once) -> Accepted:
-    id_, at = _same(earlier, once)
+    id_, at = same(earlier, once)
     return Accepted(id_, at, replayed=True)
-
-
-def _same(earlier: Row, once: Once) -> Any:
-    if earlier["digest"] != once.digest:
-        raise Invalid(
-            f"the key {once.key!r} was used before with another body",
-            field="Idempotency-Key",
-            remedy="repeat the first body unchanged, or use a new key",
-        )
-    return orjson.loads(earlier["answer"])
 
 
 def described(row: Row) -> Row:
@@ -469,7 +451,7 @@ def described(row: Row) -> Row:
     content = orjson.loads(row["content"])
     return {
         "id": row["id"],
-        "state": _word(row["state"]),
+        "state": "skipped" if is_skipped(row) else _word(row["state"]),
         "channel": row["channel"],
         "to": row["recipient"],
         "text": content.get("text") or "",

@@ -7,7 +7,7 @@ from ..store.port import Store
 from .messages import Messages
 from .why import Why, why
 
-_KERNEL_STATE = {"sent": State.DONE}
+_KERNEL_STATE = {"sent": State.DONE, "skipped": State.CANCELLED}
 
 
 async def why_of(store: Store, messages: Messages, id_: str, *, tenant: str = "default") -> Why:

@@ -49,7 +49,8 @@ def explain(row: Row, queue: Row | None, history: list[Row], *, now: int, ahead:
         case "failed":
             return _dead(row, last)
         case "cancelled":
-            return Why(f"cancelled at {iso(row['changed_at'])}: {last or 'by hand'}")
+            how = "cancelled" if row["cancel_asked"] else "skipped"
+            return Why(f"{how} at {iso(row['changed_at'])}: {last or 'by hand'}")
         case "expired":
             return Why(
                 f"expired at {iso(row['expires_at'])}: {last or 'its time ran out before it could start'}"

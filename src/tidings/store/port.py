@@ -117,7 +117,10 @@ class Store(Protocol):
         once: Once | None = None,
         also: Sequence[Step] = (),
     ) -> Enqueued:
-        """Make tasks durable, together with the domain's rows."""
+        """Make tasks durable, together with the domain's rows. No tasks: a creation of the domain's."""
+
+    async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
+        """Write the domain's rows under task ids of their own; the tasks are made of them later."""
 
     async def claim(self, node: NodeId, wish: Wish) -> Claimed:
         """Take due tasks for a node: priority first, then earliest due."""

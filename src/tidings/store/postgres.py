@@ -189,7 +189,7 @@ class PostgresStore:
                     return Enqueued((), earlier)
             if keys:
                 await self._hold(connection, keys)
-            ids, at = await connection.fetchrow(self._sql["take_ids"].sql, self._time(), len(tasks))
+            ids, at = await self._take_ids(connection, len(tasks))
             await connection.copy_records_to_table(
                 "tasks",
                 columns=_TASK_COLUMNS,
@@ -213,17 +213,32 @@ class PostgresStore:
                 ],
             )
             if rows is not None:
-                await connection.copy_records_to_table(
-                    rows.table,
-                    columns=("task", *rows.columns),
-                    schema_name=self.schema,
-                    records=[(id_, *values) for id_, values in zip(ids, rows.values, strict=True)],
-                )
+                await self._copy(connection, rows, ids)
             await self._pass_turn(connection, keys, demote=True)
             await self._run_all(connection, also)
             if once is not None:
                 await self._run(connection, Step("key_keep", once._asdict()))
             return Enqueued(ids)
+
+    async def _take_ids(self, connection: asyncpg.Connection, n: int) -> tuple[list[TaskId], int]:
+        row = await connection.fetchrow(self._sql["take_ids"].sql, self._time(), n)
+        return row["ids"] or [], row["now"]
+
+    async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
+        """COPY the domain's rows under ids of their own; their tasks come later."""
+        async with self._connection() as connection, connection.transaction():
+            ids, _ = await self._take_ids(connection, len(rows.values))
+            await self._copy(connection, rows, ids)
+            await self._run_all(connection, also)
+            return ids
+
+    async def _copy(self, connection: asyncpg.Connection, rows: Rows, ids: Sequence[TaskId]) -> None:
+        await connection.copy_records_to_table(
+            rows.table,
+            columns=("task", *rows.columns),
+            schema_name=self.schema,
+            records=[(id_, *values) for id_, values in zip(ids, rows.values, strict=True)],
+        )
 
     async def _used(self, connection: asyncpg.Connection, once: Once) -> Row | None:
         """What this key was answered before; a twin still under way is refused at once."""

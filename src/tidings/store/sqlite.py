@@ -199,10 +199,7 @@ class SqliteStore:
                 earlier = self._rows(connection, self._sql["key_find"], used)
                 if earlier:
                     return Enqueued((), earlier[0])
-            now = self._now()
-            last: Any = connection.execute(self._sql["last_id"].sql).fetchone()
-            first = 1 if last is None else int(last[0]) + 1
-            ids = [TaskId(id_) for id_ in range(first, first + len(tasks))]
+            now, ids = self._now(), self._next_ids(connection, len(tasks))
             connection.executemany(
                 self._sql["enqueue_one"].sql,
                 [
@@ -235,6 +232,27 @@ class SqliteStore:
             return Enqueued(ids)
 
         answer: Enqueued = await self._run(work)
+        return answer
+
+    def _next_ids(self, connection: apsw.Connection, n: int) -> list[TaskId]:
+        last: Any = connection.execute(self._sql["last_id"].sql).fetchone()
+        first = 1 if last is None else int(last[0]) + 1
+        return [TaskId(id_) for id_ in range(first, first + n)]
+
+    async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
+        """Insert the domain's rows under ids of their own; their tasks come later."""
+
+        def work(connection: apsw.Connection) -> Sequence[TaskId]:
+            ids = self._next_ids(connection, len(rows.values))
+            if ids:
+                connection.execute(self._sql["keep_ids"].sql, (ids[-1],))
+                connection.executemany(
+                    _insert(rows), [(id_, *values) for id_, values in zip(ids, rows.values, strict=True)]
+                )
+            self._run_all(connection, also)
+            return ids
+
+        answer: Sequence[TaskId] = await self._run(work)
         return answer
 
     async def claim(self, node: NodeId, wish: Wish) -> Claimed:

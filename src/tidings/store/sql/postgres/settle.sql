@@ -13,10 +13,14 @@ with given as (
   from given g
   where t.id = g.id and t.claim_no = g.claim_no
     and t.state is not distinct from 'processing' and t.node is not distinct from :node  -- found by id, never by node
-  returning t.id, t.state, t.tries, g.category, g.detail, t.changed_at
+  returning t.id, t.state, t.tries, g.category, g.detail, t.changed_at, t.lot, t.unknown, t.cancel_asked
 ), told as (
   insert into history (task, origin, state, try, node, category, detail, at)
   select id, 'processing', state, tries, :node, category, detail, changed_at from kept
+), counted as (
+  insert into lot_counts (lot, what, n)
+  select lot, tidings_counted(state, unknown, cancel_asked), count(*) from kept
+  where lot is not null and state <> 'pending' group by 1, 2
 ), tallied as (
   insert into tallies (at, queue, what, n, ms)
   select coalesce(:now::bigint, tidings_now()) / 60000000 * 60000000, c.queue, c.what, c.n, c.ms

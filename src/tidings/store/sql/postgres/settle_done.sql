@@ -4,10 +4,12 @@ with kept as (
   from unnest(:ids::bigint[], :claims::int[]) g(id, claim_no)
   where t.id = g.id and t.claim_no = g.claim_no
     and t.state is not distinct from 'processing' and t.node is not distinct from :node  -- found by id, never by node
-  returning t.id, t.tries, t.changed_at
+  returning t.id, t.tries, t.changed_at, t.lot
 ), told as (
   insert into history (task, origin, state, try, node, at)
   select id, 'processing', 'done', tries, :node, changed_at from kept
+), counted as (
+  insert into lot_counts (lot, what, n) select lot, 'done', count(*) from kept where lot is not null group by lot
 ), tallied as (
   insert into tallies (at, queue, what, n, ms)
   select coalesce(:now::bigint, tidings_now()) / 60000000 * 60000000, c.queue, c.what, c.n, c.ms

@@ -1,3 +1,7 @@
--- The contents of claimed tasks. Own file: a list goes in as an array in memory.
-select task, id, tenant, channel, recipient, content, accepted_at from messages
-where task in (select value from carray(:ids))
+-- The contents of claimed tasks, and what may keep them from being sent. Own file: a list goes in as an array in memory.
+select m.task, m.id, m.tenant, m.channel, m.recipient, case when m.content = '' then b.content else m.content end,
+  m.accepted_at, b.state, q.mode, q.share,
+  (select s.reason from suppressions s
+   where s.tenant = m.tenant and s.address = m.recipient and s.channel in (m.channel, '') limit 1)
+from messages m left join broadcasts b on b.lot = m.lot left join queues q on q.name = m.channel
+where m.task in (select value from carray(:ids))

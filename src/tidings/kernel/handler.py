@@ -1,0 +1,28 @@
+"""Handlers: what a kind of task does. The kernel knows no more of a domain than this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from ..model.outcome import Outcome
+from ..model.task import Task, TaskId, Transition
+from ..store.port import Step
+
+
+class Handler(Protocol):
+    """Knows nothing of queues, claims or retries."""
+
+    listens: bool  # whether `effects` has anything to say just now; asked for every batch
+
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Any]:
+        """The contents of these tasks, in one batch."""
+
+    async def run(self, task: Task, content: Any) -> Outcome:
+        """One attempt."""
+
+    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
+        """What the domain writes down with these moves: run after them, in their transaction.
+
+        A claim may have been lost meanwhile: a statement looks for itself whether its task has moved.
+        """
