@@ -7,6 +7,7 @@ import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
+from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,9 +17,11 @@ from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
+from tidings.outbound.channels import registry
 from tidings.outbound.channels.base import Channel
 from tidings.outbound.channels.console import line
-from tidings.outbound.channels.registry import COMMON, KINDS, build
+from tidings.outbound.channels.options import COMMON
+from tidings.outbound.channels.registry import KINDS, build
 from tidings.outbound.channels.webhook import WebhookChannel, WebhookSettings
 from tidings.outbound.http import SHOWN, HttpClient, MaybeSent
 from tidings.outbound.signature import parse_secret, verify
@@ -507,6 +510,23 @@ async def test_every_kind_can_be_built_without_options_and_says_what_it_does_in_
     assert isinstance(await channel.lookup(message("x")), Unknown)
     await channel.close()
     await channel.close()
+
+
+def test_another_package_brings_a_kind_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One entry point is enough; what it brings is checked and configured like our own."""
+    brought = EntryPoint("pigeon", "tidings.outbound.channels.noop:KIND", registry.GROUP)
+    wrong = EntryPoint("owl", "tidings.outbound.channels.noop:NoopChannel", registry.GROUP)
+    broken = EntryPoint("dodo", "no_such_package:KIND", registry.GROUP)
+    known = EntryPoints([brought, wrong, broken])
+    monkeypatch.setattr(registry, "entry_points", known.select)
+
+    assert build("post", "pigeon", {"per_second": 2}).traits.per_second == 2
+    with pytest.raises(Misconfigured, match="no such option"):
+        build("post", "pigeon", {"wings": 2})
+    with pytest.raises(Misconfigured, match="is no Kind"):
+        build("post", "owl", {})
+    with pytest.raises(Misconfigured, match="cannot be loaded"):
+        build("post", "dodo", {})
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -30,7 +30,7 @@ from tidings.model.errors import TidingsError
 from tidings.model.message import Draft
 from tidings.model.outcome import Outcome
 from tidings.observability import events, log
-from tidings.outbound.channels import registry
+from tidings.outbound.channels import options, registry
 from tidings.outbound.drafts import FIELDS
 from tidings.outbound.health import Status
 from tidings.sandbox import create_sandbox
@@ -80,7 +80,7 @@ def test_every_option_of_a_channel_has_its_entry() -> None:
     """Those that all have, and those of each kind under its own heading."""
     parts = sections(page("reference/settings.md"))
 
-    assert {"kind", *registry.COMMON} == set(named(parts["Options of every channel"], "option"))
+    assert {"kind", *options.COMMON} == set(named(parts["Options of every channel"], "option"))
     for name, kind in registry.KINDS.items():
         assert name in parts, f"the kind {name} has no heading"
         assert set(kind.options) == set(named(parts[name], "option")), name

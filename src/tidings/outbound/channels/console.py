@@ -14,6 +14,7 @@ from ...model.outcome import Done, Outcome, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import iso
 from .base import Traits
+from .options import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +76,6 @@ def line(message: Message, at: int) -> str:
 
 def _escaped(text: str) -> str:
     return text if text.isprintable() else repr(text)[1:-1]
+
+
+KIND = Kind(ConsoleSettings, lambda settings, now: ConsoleChannel(settings, now=now), {})

@@ -11,6 +11,7 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Unknown
 from ...model.task import OnUnknown
 from .base import Traits
+from .options import Kind, length
 
 _DONE = Done()
 
@@ -61,3 +62,6 @@ class NoopChannel:
 
     async def close(self) -> None:
         """Nothing to let go of."""
+
+
+KIND = Kind(NoopSettings, lambda settings, now: NoopChannel(settings), {"delay": length})

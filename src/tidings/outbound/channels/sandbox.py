@@ -17,10 +17,11 @@ from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ..addresses import Rules, check_url
+from ..addresses import Forbidden, Rules, check_url
 from ..http import Answer, HttpClient, MaybeSent, NotSent
 from ..retry_after import retry_after
 from .base import Traits
+from .options import Kind, text
 
 PATH = "/sandbox/messages"
 ANY_HOST = Rules(allow_private=True, allow_http=True)
@@ -131,3 +132,16 @@ def _receipt(body: bytes) -> str | None:
         return None
     receipt = answer.get("receipt") if isinstance(answer, dict) else None
     return receipt if isinstance(receipt, str) else None
+
+
+def _judge(settings: SandboxSettings) -> None:
+    """The sandbox may be anywhere, but its URL must be one."""
+    try:
+        check_url(settings.url, ANY_HOST)
+    except Forbidden as error:
+        raise ValueError(
+            "url", str(error), "Use the sandbox's address, such as http://127.0.0.1:8025"
+        ) from error
+
+
+KIND = Kind(SandboxSettings, lambda settings, now: SandboxChannel(settings, now=now), {"url": text}, _judge)

@@ -26,6 +26,7 @@ from ..http import Answer, HttpClient, MaybeSent, NotSent, resolve
 from ..retry_after import retry_after
 from ..signature import headers, parse_secret
 from .base import Traits
+from .options import Kind, ports, secrets, size, text, yes_or_no
 
 DEFAULT = "default"  # the recipient that stands for the configured URL
 
@@ -172,3 +173,28 @@ def outcome_of(answer: Answer, *, now: int, hide: tuple[str, ...] = ()) -> Outco
     if 300 <= status < 400:
         return Reject(Category.PERMANENT, f"HTTP {status}: a redirect is never followed")
     return Reject(Category.PERMANENT, reason)  # 410 Gone among them: the receiver wants no more
+
+
+def _judge(settings: WebhookSettings) -> None:
+    """A URL of the configuration must pass the guard too."""
+    try:
+        if settings.url is not None:
+            check_url(settings.url, settings.rules)
+    except Forbidden as error:
+        remedy = "Use a public https URL; for development there are allow_http and allow_private"
+        raise ValueError("url", str(error), remedy) from error
+
+
+KIND = Kind(
+    WebhookSettings,
+    lambda settings, now: WebhookChannel(settings, now=now),
+    {
+        "url": text,
+        "secrets": secrets,
+        "allow_private": yes_or_no,
+        "allow_http": yes_or_no,
+        "ports": ports,
+        "max_answer": size,
+    },
+    _judge,
+)
