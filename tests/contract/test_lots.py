@@ -11,6 +11,7 @@ from tidings.kernel import queue as people
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.lanes import Lane
 from tidings.kernel.loop import Worker
+from tidings.model.errors import Refused
 from tidings.model.outcome import Skip
 from tidings.model.task import NewTask, NodeId, State, Task, Transition
 from tidings.model.time import SECOND
@@ -182,3 +183,35 @@ async def test_actors_step_and_are_stirred(store: Store, clock: ManualClock) -> 
         actor.ran.clear()
         worker.stir()
     await worker.stop()
+
+
+async def test_a_frozen_message_can_be_looked_at_and_says_what_it_waits_for(
+    store: Store, clock: ManualClock
+) -> None:
+    """Before it has a task it stands as its broadcast stands, and moves only with it."""
+    world = await World(store, clock).open()
+    await run(
+        store,
+        "insert into broadcasts (lot, id, tenant, name, channel, state, reason, starts, content, options,"
+        " accepted_at, changed_at) values (7, 'b1', 'default', 'n', 'main', 'paused', 'lunch', 'manual',"
+        """ '{"text": "hi"}', '{}', 1, 1) returning lot""",
+    )
+    columns = (
+        "accepted_at",
+        "scheduled_at",
+        "id",
+        "tenant",
+        "channel",
+        "recipient",
+        "content",
+        "lot",
+        "part",
+    )
+    await store.keep(Rows("messages", columns, [(1, 1, "m1", "default", "main", "ada", "", 7, 0)]))
+
+    shown = await world.show("m1")
+
+    assert (shown["state"], shown["text"]) == ("pending", "hi")
+    assert "lunch" in (await world.why("m1")).answer
+    with pytest.raises(Refused, match="b1"):
+        await world.messages.cancel("m1")

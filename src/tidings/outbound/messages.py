@@ -194,6 +194,10 @@ class Messages:
             await self._hint(judged.tasks, judged.now)
         return judged.lines
 
+    async def prepare(self, draft: Draft, now: int) -> tuple[NewTask, tuple[Any, ...]]:
+        """A message, validated and ready for a transaction of somebody else's; nothing is written."""
+        return self._prepare(draft, now)
+
     def _prepare(self, draft: Draft, now: int, id_: str | None = None) -> tuple[NewTask, tuple[Any, ...]]:
         """Validate one draft; nothing is written."""
         channel = self._channels.get(draft.channel)
@@ -281,16 +285,28 @@ class Messages:
         return Page([described(row) for row in rows], str(floor["floor"]) if more else None)
 
     async def _find(self, id_: str, tenant: str) -> Row:
-        rows = await self._store.read("message_find", id=id_, tenant=tenant)
+        rows = await self._store.read("message_find", id=id_, tenant=tenant) or await self._store.read(
+            "message_frozen", id=id_, tenant=tenant
+        )
         if not rows:
             raise NotFound(f"there is no message {id_}", remedy="look it up with: tidings messages list")
         return rows[0]
+
+    async def _taken(self, id_: str, tenant: str) -> Row:
+        """A message that stands for itself: one that still waits in its broadcast moves with that only."""
+        row = await self._find(id_, tenant)
+        if row.get("broadcast_state") is not None:
+            raise Refused(
+                f"it still waits in its broadcast {row['broadcast']}",
+                remedy="pause or cancel the broadcast, or keep the recipient out: tidings suppressions add",
+            )
+        return row
 
     # -- what a person may do
 
     async def cancel(self, id_: str, *, tenant: str = "default", reason: str = "cancelled by hand") -> Row:
         """Cancel what waits; ask what is at work, and say so."""
-        row = await self._find(id_, tenant)
+        row = await self._taken(id_, tenant)
         answer, state = await people.cancel(self._store, row["task"], reason=reason)
         if answer is Answer.REFUSED:
             raise Refused(_too_late("cancelled", _word(state)), remedy=_SEE.format(id_))
@@ -320,7 +336,7 @@ class Messages:
 
     async def reschedule(self, id_: str, at: int, *, tenant: str = "default") -> Row:
         """Another time for what has not begun."""
-        row = await self._find(id_, tenant)
+        row = await self._taken(id_, tenant)
         now = self._clock.now()
         if at > now + FARTHEST:
             raise Invalid(

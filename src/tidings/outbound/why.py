@@ -39,6 +39,8 @@ async def why(store: Store, row: Row, history: list[Row], *, is_configured: bool
 
 def explain(row: Row, queue: Row | None, history: list[Row], *, now: int, ahead: int, nodes: int) -> Why:
     """The reason, from values alone."""
+    if row.get("broadcast_state") is not None:
+        return _frozen(row)
     last = next((entry["detail"] for entry in reversed(history) if entry["detail"]), None)
     match row["state"]:
         case "done":
@@ -56,6 +58,22 @@ def explain(row: Row, queue: Row | None, history: list[Row], *, now: int, ahead:
                 f"expired at {iso(row['expires_at'])}: {last or 'its time ran out before it could start'}"
             )
     return _waiting(row, queue, last, now=now, ahead=ahead, nodes=nodes)
+
+
+def _frozen(row: Row) -> Why:
+    """A message that its broadcast has not taken up yet."""
+    broadcast, because = row["broadcast"], f" ({row['broadcast_reason']})" if row["broadcast_reason"] else ""
+    match row["broadcast_state"]:
+        case "loading":
+            return Why(f"waits until the recipients of its broadcast {broadcast} are complete")
+        case "new" if row["due_at"] is not None:
+            return Why(f"waits for the start of its broadcast {broadcast}", row["due_at"])
+        case "pending":
+            return Why(f"waits for its turn in its broadcast {broadcast}")
+        case "paused" | "failed" as state:
+            remedy = f"mend the cause, then: tidings broadcasts resume {broadcast}"
+            return Why(f"its broadcast {broadcast} is {state}{because}", remedy=remedy)
+    return Why(f"its broadcast {broadcast} was {row['broadcast_state']}{because}")
 
 
 def _at_work(row: Row) -> Why:
