@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .config import ChannelSettings, Settings
+from .kernel.actor import Actor
+from .kernel.breaker import BreakerRule
 from .kernel.clock import Clock, SystemClock
 from .kernel.lanes import Lane
 from .kernel.loop import Worker
@@ -14,11 +16,15 @@ from .kernel.pruner import Retention
 from .kernel.runner import Tunables
 from .model.errors import Misconfigured
 from .observability.events import Emit, silence
-from .outbound import messages
+from .outbound import messages, telling
 from .outbound.channels.base import Channel
+from .outbound.channels.events import EventsChannel, EventsSettings
 from .outbound.channels.registry import build as build_channel
 from .outbound.delivery import Delivery
+from .outbound.listeners import Listeners
 from .outbound.messages import Messages
+from .outbound.messenger import Messenger
+from .outbound.templates import Templates
 from .store.port import Store
 from .store.sqlite import SqliteStore
 
@@ -34,6 +40,7 @@ class App:
     lanes: Mapping[str, Lane]
     messages: Messages
     worker: Worker
+    actors: Sequence[Actor]
 
     async def open(self, *, upgrade: bool = False) -> None:
         """Open the store and make the channels known to it."""
@@ -61,13 +68,19 @@ def build(
         name: build_channel(name, channel.kind, _options(channel, settings), now=clock.now)
         for name, channel in settings.channels.items()
     }
+    listeners = Listeners(store)
+    channels[telling.CHANNEL] = _events(settings, listeners, clock)
     lanes = {name: _lane(name, channel, settings) for name, channel in channels.items()}
+    lanes[telling.CHANNEL] = _events_lane(lanes[telling.CHANNEL], settings)
     rules = messages.Rules(grace=settings.grace, max_body=settings.max_body)
+    templates = Templates(store, clock, zone=settings.zone, max_body=settings.max_body)
+    accepting = Messages(store, clock, channels, rules, templates)
+    actors: list[Actor] = [Messenger(store, clock, listeners)]
     worker = Worker(
         store,
         clock,
         lanes,
-        {messages.KIND: Delivery(store, channels, now=clock.now)},
+        {messages.KIND: Delivery(store, channels, now=clock.now, listeners=listeners)},
         emit=emit,
         tunables=Tunables(slots=settings.slots, poll=settings.poll),
         lease=settings.lease,
@@ -75,8 +88,9 @@ def build(
         poison_after=settings.poison_after,
         retention=Retention(history=settings.keep_history, ended=settings.keep_done),
         contents=("prune_message",),
+        actors=actors,
     )
-    return App(settings, clock, store, channels, lanes, Messages(store, clock, channels, rules), worker)
+    return App(settings, clock, store, channels, lanes, accepting, worker, actors)
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
@@ -98,6 +112,22 @@ def _options(channel: ChannelSettings, settings: Settings) -> Mapping[str, Any]:
     if channel.kind != "sandbox" or not settings.sandbox_port:
         return channel.options
     return {"url": f"http://127.0.0.1:{settings.sandbox_port}", **channel.options}
+
+
+def _events(settings: Settings, listeners: Listeners, clock: Clock) -> Channel:
+    """The built-in channel of events out."""
+    if telling.CHANNEL in settings.channels:
+        raise Misconfigured(
+            f"the channel name {telling.CHANNEL!r} is the engine's own",
+            remedy="give your channel another name",
+        )
+    chosen = EventsSettings(private=settings.events_private, secrets=settings.events_secrets)
+    return EventsChannel(chosen, listeners, now=clock.now)
+
+
+def _events_lane(lane: Lane, settings: Settings) -> Lane:
+    """Receivers have breakers of their own, and slow ones must leave slots to messages."""
+    return replace(lane, breaker=BreakerRule(threshold=1 << 30), cap=max(1, settings.slots // 4))
 
 
 def _lane(name: str, channel: Channel, settings: Settings) -> Lane:

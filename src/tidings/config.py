@@ -26,6 +26,7 @@ from zoneinfo import ZoneInfo
 from .kernel import retry
 from .model import durations
 from .model.errors import Misconfigured
+from .outbound.signature import parse_secret
 
 DEFAULT_FILE = "tidings.toml"
 PREFIX = "TIDINGS_"
@@ -166,6 +167,21 @@ def _keys(raw: object) -> tuple[str, ...]:
     return tuple(raw)
 
 
+def _signing(raw: object) -> tuple[str, ...]:
+    if not isinstance(raw, list | tuple) or not all(_is_signing(secret) for secret in raw):
+        raise _Bad(
+            "is not a list of signing secrets", 'Make one with: echo "whsec_$(openssl rand -base64 32)"'
+        )
+    return tuple(raw)
+
+
+def _is_signing(secret: object) -> bool:
+    try:
+        return isinstance(secret, str) and bool(parse_secret(secret))
+    except ValueError:
+        return False
+
+
 def _setting(default: object, parse: Callable[[Any], Any], about: str) -> Any:
     """One setting: its default, written as a user would, how it is read, and what it is for."""
     value = parse(default) if default is not None else None
@@ -213,6 +229,12 @@ class Settings:
     log_level: str = _setting("info", _choice("debug", "info", "warning", "error"), "least level to log")
     sandbox: bool = _setting(True, _flag, "run the pretend phone when a channel points at it")
     sandbox_port: int = _setting(8025, _whole(0, 65_535), "port of the pretend phone")
+    events_private: bool = _setting(
+        False, _flag, "let events go to private addresses and over http, for development"
+    )
+    events_secrets: tuple[str, ...] = _setting(
+        (), _signing, "sign events to a URL that is no subscription, such as a broadcast's webhook"
+    )
     channels: Mapping[str, ChannelSettings] = field(
         default_factory=lambda: {name: ChannelSettings(kind) for name, kind in DEFAULT_CHANNELS.items()}
     )
@@ -357,7 +379,7 @@ class _Reader:
         return settings
 
     def _parse(self, name: str, raw: object, origin: str) -> Any:
-        if name == "api_keys" and isinstance(raw, str):
+        if name in ("api_keys", "events_secrets") and isinstance(raw, str):
             raw = [key.strip() for key in raw.split(",") if key.strip()]
         try:
             return _SIMPLE[name](self._resolve(raw, name, origin, secret=_is_secret(name)))

@@ -108,7 +108,9 @@ async def _waiting(app: App, queue: str) -> Waiting | None:
     """What is due on one channel, by the index that claims use."""
     count, since = 0, 0
     for priority in range(10):
-        due = await app.store.read("overdue", queue=queue, priority=priority, from_due=0, limit=COUNTED)
+        due = await app.store.read(
+            "overdue", queue=queue, priority=priority, from_due=0, after=0, limit=COUNTED
+        )
         if due:
             count, since = count + len(due), min(since or due[0]["due_at"], due[0]["due_at"])
     return Waiting(count, since) if count else None

@@ -10,7 +10,7 @@ from ..outbound.desk import open_desk
 from . import errors
 from .gate import Gate
 from .keys import Keys
-from .routes import bulk, channels, dead, health, log, messages, session
+from .routes import bulk, channels, dead, health, log, messages, session, subscriptions
 
 
 def create_api(app: App) -> FastAPI:
@@ -37,6 +37,7 @@ def create_api(app: App) -> FastAPI:
         dead.routes(desk),
         channels.routes(desk),
         log.routes(desk),
+        subscriptions.routes(desk),
         health.routes(desk),
         session.routes(keys),
     ):

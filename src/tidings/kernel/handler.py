@@ -13,7 +13,9 @@ from ..store.port import Step
 class Handler(Protocol):
     """Knows nothing of queues, claims or retries."""
 
-    listens: bool  # whether `effects` has anything to say just now; asked for every batch
+    @property
+    def listens(self) -> bool:
+        """Whether `effects` has anything to say just now; asked for every batch."""
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Any]:
         """The contents of these tasks, in one batch."""
@@ -26,3 +28,12 @@ class Handler(Protocol):
 
         A claim may have been lost meanwhile: a statement looks for itself whether its task has moved.
         """
+
+
+def effects(handlers: Mapping[str, Handler], moves: Sequence[tuple[Task, Transition]]) -> list[Step]:
+    """What the domains write down with these moves."""
+    steps: list[Step] = []
+    for kind, handler in handlers.items():
+        if handler.listens and (own := [move for move in moves if move[0].kind == kind]):
+            steps += handler.effects(own)
+    return steps

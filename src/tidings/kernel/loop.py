@@ -57,7 +57,14 @@ class Worker:
         self.node = Node(store, clock, lease=lease, name=name)
         self.runner = self._new_runner()
         self.reaper = Reaper(
-            store, clock, lanes, lease=lease, emit=emit, me=lambda: self.node.id, poison_after=poison_after
+            store,
+            clock,
+            lanes,
+            handlers=handlers,
+            lease=lease,
+            emit=emit,
+            me=lambda: self.node.id,
+            poison_after=poison_after,
         )
         self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id, contents=contents)
         self.sweeper = Sweeper(store, clock, lanes, emit=emit, me=lambda: self.node.id)

@@ -15,6 +15,7 @@ from ..observability.events import Emit, NodeLost, TasksReaped
 from ..store.port import OrderKey, Row, Step, Store, Tally
 from .clock import Clock
 from .decide import Decision, died
+from .handler import Handler, effects
 from .lanes import Lane
 from .nodes import Sighting, silent
 
@@ -39,6 +40,7 @@ class Reaper:
         clock: Clock,
         lanes: Mapping[str, Lane],
         *,
+        handlers: Mapping[str, Handler],
         lease: timedelta,
         emit: Emit,
         me: Callable[[], NodeId],
@@ -47,6 +49,7 @@ class Reaper:
         self._store = store
         self._clock = clock
         self._lanes = lanes
+        self._handlers = handlers
         self._lease = lease
         self._emit = emit
         self._me = me
@@ -103,7 +106,7 @@ class Reaper:
         return total
 
     def _judge(self, row: Row, alone: bool, now: int) -> Decision:
-        task = Task(*(row[name] for name in Task._fields[:14]))
+        task = _task(row)
         return died(
             task,
             self._lanes.get(task.queue),
@@ -119,7 +122,18 @@ class Reaper:
                 (row["queue"], row["order_key"]) for row in rows if row["order_key"] is not None
             }
             tally = [Tally(row["queue"], d.what, 1, 0) for row, d in zip(rows, decisions, strict=True)]
-            await self._store.settle(node, [d.move for d in decisions], keys=keys, tally=_summed(tally))
+            moves = [(_task(row), d.move) for row, d in zip(rows, decisions, strict=True)]
+            await self._store.settle(
+                node,
+                [d.move for d in decisions],
+                keys=keys,
+                tally=_summed(tally),
+                also=effects(self._handlers, moves),
+            )
+
+
+def _task(row: Row) -> Task:
+    return Task(*(row[name] for name in Task._fields[:14]))
 
 
 def _had_begun(row: Row) -> bool:

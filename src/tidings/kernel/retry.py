@@ -181,6 +181,16 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
                 "broadcast",
                 Rule(6, Backoff.TABLE, cap=timedelta(hours=15), table=_minutes(5, 15, 60, 300, 900)),
             ),
+            # What Standard Webhooks advises: soon, then ever longer, over a day in all.
+            Policy(
+                "events",
+                Rule(
+                    8,
+                    Backoff.TABLE,
+                    jitter=0.10,
+                    table=(timedelta(seconds=5), *_minutes(5, 30, 120, 300, 600, 600)),
+                ),
+            ),
             # C3's other kinds are categories already: rate_limit is throttling, temporary_failure is
             # temporary, the fatal ones are permanent, and what nobody could classify is system.
             Policy(

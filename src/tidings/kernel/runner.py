@@ -27,7 +27,7 @@ from ..store.port import Store, Wish
 from .clock import Clock
 from .crashpoints import point
 from .decide import SUSPECT
-from .handler import Handler
+from .handler import Handler, effects
 from .lanes import Lane
 from .nodes import Node
 from .queue import expire
@@ -402,7 +402,8 @@ class Runner:
             for i, t in enumerate(tasks)
         ]
         if moves:
-            await self._store.settle(self._node.id, moves)
+            own = effects(self._handlers, list(zip(tasks, moves, strict=True)))
+            await self._store.settle(self._node.id, moves, also=own)
 
     async def _give_back_strangers(self) -> None:
         """After a claim whose answer was lost: what we hold without knowing it goes back."""

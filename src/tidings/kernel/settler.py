@@ -19,7 +19,7 @@ from ..store.port import OrderKey, Step, Store, Tally
 from .clock import Clock
 from .crashpoints import point
 from .decide import Decision, Park, decide
-from .handler import Handler
+from .handler import Handler, effects
 from .lanes import Lane
 from .nodes import Node
 from .queue import late_result
@@ -117,7 +117,7 @@ class Settler:
             return 0
         decisions = self._decide(batch)
         also = _effects(decisions) + self._breaker_steps(batch)
-        own = self._domains(batch, decisions)
+        own = effects(self._handlers, [(r.task, d.move) for r, d in zip(batch, decisions, strict=True)])
         keys: set[OrderKey] = {
             (r.task.queue, r.task.order_key) for r in batch if r.task.order_key is not None
         }
@@ -141,19 +141,6 @@ class Settler:
     def _decide(self, batch: list[Result]) -> list[Decision]:
         now, lanes, chance = self._clock.now(), self._lanes, self._clock.chance
         return [decide(r.task, r.outcome, lanes[r.task.queue], now=now, chance=chance) for r in batch]
-
-    def _domains(self, batch: list[Result], decisions: list[Decision]) -> list[Step]:
-        """What the domains write down with these moves."""
-        steps: list[Step] = []
-        for kind, handler in self._handlers.items():
-            if handler.listens:
-                moves = [
-                    (result.task, decision.move)
-                    for result, decision in zip(batch, decisions, strict=True)
-                    if result.task.kind == kind
-                ]
-                steps += handler.effects(moves) if moves else ()
-        return steps
 
     def _breaker_steps(self, batch: list[Result]) -> list[Step]:
         if not self._node.is_trusted:

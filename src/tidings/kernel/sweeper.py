@@ -59,15 +59,20 @@ class Sweeper:
         return gone
 
     async def _sweep(self, queue: str, priority: int, now: int) -> int:
-        gone, from_due = 0, 0
+        """Walk what is due; again from the start where an order key passed its turn to another late one."""
+        gone, from_due, after, is_passed_on = 0, 0, 0, False
         for _ in range(_MOST):
             page = await self._store.read(
-                "overdue", queue=queue, priority=priority, from_due=from_due, limit=_PAGE
+                "overdue", queue=queue, priority=priority, from_due=from_due, after=after, limit=_PAGE
             )
             late = [row for row in page if row["expires_at"] is not None and row["expires_at"] <= now]
             if late:
                 gone += await expire(self._store, late, self._me())
-            if len(page) < _PAGE or page[-1]["due_at"] == from_due:
+                is_passed_on = is_passed_on or any(row["order_key"] is not None for row in late)
+            if len(page) == _PAGE:
+                from_due, after = page[-1]["due_at"], page[-1]["id"]
+            elif is_passed_on:
+                from_due, after, is_passed_on = 0, 0, False
+            else:
                 break
-            from_due = page[-1]["due_at"]
         return gone

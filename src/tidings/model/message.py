@@ -37,4 +37,7 @@ class Draft(NamedTuple):
     expires_at: int | None = None
     max_tries: int | None = None
     tenant: str = "default"
+    template: str | None = None  # by name or id; rendered when the draft is accepted
+    template_version: int | None = None  # None = the newest
+    variables: Mapping[str, Any] | None = None
     said: str | None = None  # the request as it came, by which a repeated call is known; None = these fields

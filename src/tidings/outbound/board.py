@@ -10,6 +10,7 @@ from ..kernel.lanes import Lane
 from ..model.errors import Invalid, NotFound
 from ..model.time import SECOND, iso
 from ..store.port import Row, Step, Store
+from . import telling
 from .channels.base import Channel
 
 LONGEST_REASON = 200
@@ -34,7 +35,7 @@ class ChannelBoard:
         for row in await self.all():
             if row["name"] == name:
                 return row
-        known = ", ".join(sorted(self._channels)) or "none"
+        known = ", ".join(sorted(self._channels.keys() - {telling.CHANNEL})) or "none"
         raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
 
     async def pause(self, name: str, *, reason: str = "paused by hand") -> Row:

@@ -9,21 +9,37 @@ import orjson
 
 from ..model.message import Message
 from ..model.outcome import Defer, Done, Outcome, Skip, Unknown
-from ..model.task import OnUnknown, Task, TaskId, Transition
+from ..model.task import OnUnknown, State, Task, TaskId, Transition
 from ..model.time import micros
 from ..store.port import Step, Store
+from . import telling
 from .channels.base import Channel
+from .listeners import Listeners
 from .objections import objection
+
+_ENDS: Mapping[State, tuple[str, ...]] = {  # what a move out of `processing` may be told as
+    State.DONE: ("message.sent",),
+    State.FAILED: ("message.failed", "message.held"),
+    State.CANCELLED: ("message.cancelled", "message.skipped"),
+    State.PENDING: ("message.cancelled",),  # if a person had asked for it meanwhile
+}
 
 
 class Delivery:
     """The handler of kind `message`."""
 
-    def __init__(self, store: Store, channels: Mapping[str, Channel], *, now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        channels: Mapping[str, Channel],
+        *,
+        now: Callable[[], int],
+        listeners: Listeners | None = None,
+    ) -> None:
         self._store = store
         self._channels = channels
         self._now = now
-        self.listens = False
+        self._listeners = listeners
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Message | Skip | Defer]:
         """The messages of these tasks, or why one is not to be sent."""
@@ -35,9 +51,20 @@ class Delivery:
             for row in rows
         }
 
+    @property
+    def listens(self) -> bool:
+        """Whether anybody is to be told of what becomes of messages."""
+        return self._listeners is not None and self._listeners.are_there
+
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """Nothing is told to others yet."""
-        return ()
+        """The events of these moves, in one statement, where somebody wants them."""
+        assert self._listeners is not None
+        told = [
+            {"id": move.id, "claim_no": move.claim_no, "state": move.to, "detail": move.detail}
+            for task, move in moves
+            if task.queue != telling.CHANNEL and self._listeners.are_told(task.tenant, _ENDS[move.to])
+        ]
+        return [Step("outbox_moves", {"moves": orjson.dumps(told).decode()})] if told else ()
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """One attempt; for `ask`, an attempt in doubt is looked up before anything is sent again."""

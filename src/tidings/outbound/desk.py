@@ -9,6 +9,8 @@ from datetime import timedelta
 from ..kernel.clock import Clock
 from ..kernel.lanes import Lane
 from ..store.port import Store
+from . import telling
+from .addresses import Rules
 from .board import ChannelBoard
 from .channels.base import Channel
 from .dead import DeadLetters
@@ -17,6 +19,7 @@ from .messages import Messages
 from .overview import Overview
 from .sent import SentLog
 from .story import why_of
+from .subscriptions import Subscriptions
 from .why import Why
 
 
@@ -32,6 +35,7 @@ class Desk:
     channels: ChannelBoard
     overview: Overview
     sent: SentLog
+    subscriptions: Subscriptions
 
     async def why(self, id_: str) -> Why:
         """What one message waits for, or what became of it."""
@@ -59,4 +63,6 @@ def open_desk(
     """Put the parts together."""
     board = ChannelBoard(store, channels, lanes)
     dead = DeadLetters(store, grace=grace)
-    return Desk(store, clock, lease, messages, dead, board, Overview(store), SentLog(store))
+    callable_at: Rules = getattr(channels.get(telling.CHANNEL), "rules", Rules())
+    subscriptions = Subscriptions(store, clock, callable_at)
+    return Desk(store, clock, lease, messages, dead, board, Overview(store), SentLog(store), subscriptions)

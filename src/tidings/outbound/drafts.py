@@ -12,9 +12,9 @@ from ..model.errors import Invalid
 from ..model.message import Draft
 from ..model.time import micros
 from .fields import Field, check
+from .nesting import check_depth
 from .times import parse_in, parse_when
 
-DEEPEST = 50  # objects within objects
 _REMEMBERED = 1000
 
 WHEN: Mapping[str, Field] = {
@@ -27,6 +27,9 @@ FIELDS: Mapping[str, Field] = {
     "text": Field("string", "the words", "Hello"),
     "subject": Field("string", "a headline, for channels that have one"),
     "data": Field("object", "anything else that the channel understands"),
+    "template": Field("string", "name or id of a template, instead of text, subject and data", "welcome"),
+    "template_version": Field("integer", "which version of it; without it the newest", 1),
+    "variables": Field("object", "values for the gaps of the template", {"name": "Ada"}),
     **WHEN,
     "priority": Field("integer", "0 (first) to 9 (last)", 5),
     "order_key": Field("string", "messages of one key are sent one after the other", "customer-7"),
@@ -48,8 +51,10 @@ class Reading:
         """A draft; `keep` keeps the request's own words with it, so that a repeated call can be told."""
         given = check(body, FIELDS)
         data = given.get("data")
-        if data is not None and _depth(data) > DEEPEST:
-            raise Invalid("data is nested too deeply", field="data", remedy=f"use at most {DEEPEST} levels")
+        if data is not None:
+            check_depth(data)
+        if "template" in given or "variables" in given or "template_version" in given:
+            _check_template(given)
         at = self.when(given)
         return Draft(
             channel=given["channel"],
@@ -62,6 +67,9 @@ class Reading:
             order_key=given.get("order_key"),
             expires_at=self._expiry(given, self.now if at is None else max(at, self.now)),
             max_tries=given.get("max_tries"),
+            template=given.get("template"),
+            template_version=given.get("template_version"),
+            variables=given.get("variables"),
             said=orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode() if keep else None,
         )
 
@@ -100,16 +108,14 @@ class Reading:
         return known
 
 
-def _depth(value: object) -> int:
-    """How many levels there are, as far as it matters; no recursion, for callers choose the depth."""
-    level: list[object] = [value]
-    for depth in range(DEEPEST + 2):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        if not level:
-            return depth
-    return DEEPEST + 1
+def _check_template(given: Mapping[str, Any]) -> None:
+    """A template brings the whole content; what belongs to one means nothing without it."""
+    if given.get("template") is None:
+        for name in ("variables", "template_version"):
+            if given.get(name) is not None:
+                raise Invalid(f"{name} is given without a template", field=name, remedy="name the template")
+        return
+    for name in ("text", "subject", "data"):
+        if given.get(name) is not None:
+            raise Invalid(f"both `template` and `{name}` are given", field=name, remedy="give one of them")
+    check_depth(given.get("variables"), "variables")

@@ -11,8 +11,14 @@ from typing import Any, NamedTuple
 
 from ..model.errors import Invalid
 
-_TYPES: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "object": dict}
-_NAMES = {"string": "a text", "integer": "a whole number", "boolean": "true or false", "object": "an object"}
+_TYPES: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "object": dict, "array": list}
+_NAMES = {
+    "string": "a text",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "object": "an object",
+    "array": "a list",
+}
 
 
 class Field(NamedTuple):

@@ -17,6 +17,7 @@ from ..model import durations
 from ..model.task import Category
 from ..model.time import MINUTE, micros
 from ..store.port import Row, Store
+from . import telling
 
 LOOKED_AT = 15 * MINUTE
 LEAST = 10  # attempts below which a share says nothing
@@ -49,8 +50,10 @@ async def health(store: Store, clock: Clock, *, lease: timedelta) -> Health:
     """Ask the database and judge."""
     now: int = (await store.read("now"))[0]["now"]
     nodes = await store.read("node_list")
+    sums = await store.read("tally_sums", since=now - LOOKED_AT)
+    counted = [row for row in sums if row["queue"] != telling.CHANNEL]  # not what others do with our events
     alive = sum(node["state"] == "live" and now - node["seen_at"] <= 2 * micros(lease) for node in nodes)
-    return judge(await store.read("tally_sums", since=now - LOOKED_AT), alive=alive, drift=clock.drift())
+    return judge(counted, alive=alive, drift=clock.drift())
 
 
 def judge(tallies: Sequence[Row], *, alive: int, drift: timedelta) -> Health:

@@ -1,4 +1,4 @@
-"""One narrow port over the HTTP client: POST, and say whether the request may have left.
+"""One narrow port over the HTTP client: ask once, and say whether the request may have left.
 
     NotSent      nothing left this machine: no connection, no name, a local refusal
     MaybeSent    the request left, or may have; no answer came
@@ -96,7 +96,23 @@ class HttpClient:
         pinned: str | None,
         max_answer: int,
     ) -> Answer:
-        """POST once and give the answer, whatever its status; raises NotSent or MaybeSent.
+        """POST once and give the answer, whatever its status; raises NotSent or MaybeSent."""
+        return await self.request(
+            "POST", url, headers=headers, body=body, deadline=deadline, pinned=pinned, max_answer=max_answer
+        )
+
+    async def request(
+        self,
+        method: str,
+        url: Url,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        deadline: timedelta,
+        pinned: str | None,
+        max_answer: int,
+    ) -> Answer:
+        """Any method, as `post` does it.
 
         `pinned` None leaves the look-up to the system: only for hosts that are addresses, or URLs of our own
         configuration.
@@ -112,10 +128,9 @@ class HttpClient:
         else:
             self._clients.move_to_end(key)
         try:
+            asked = client.request(method, url).headers(headers)
             request = (
-                client.post(url)
-                .headers(headers)
-                .body_bytes(body)
+                (asked if body is None else asked.body_bytes(body))
                 .timeout(deadline)
                 .streamed_read_buffer_limit(0)  # the head alone: the status must not wait for the body
                 .build_streamed()

@@ -22,8 +22,10 @@ from ..model.message import Draft
 from ..model.task import NewTask
 from ..model.time import SECOND, iso, micros
 from ..store.port import Once, Row, Rows, Store
+from . import telling
 from .channels.base import Channel
 from .repeats import LONGEST_KEY, once, same
+from .templates import Templates
 
 KIND = "message"
 COLUMNS = ("accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content")
@@ -81,13 +83,19 @@ class Messages:
     """All that faces may do with messages."""
 
     def __init__(
-        self, store: Store, clock: Clock, channels: Mapping[str, Channel], rules: Rules = Rules()
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[str, Channel],
+        rules: Rules = Rules(),
+        templates: Templates | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._channels = channels
         self._rules = rules
         self._grace = micros(rules.grace)
+        self.templates = templates or Templates(store, clock, max_body=rules.max_body)
 
     def knows(self, channel: str) -> bool:
         """Whether this process has that channel configured."""
@@ -106,6 +114,8 @@ class Messages:
             earlier = await self._store.read("key_find", scope=once.scope, key=key)
             if earlier:  # before anything is judged: what was right then may be too late now
                 return _replay(earlier[0], once)
+        if draft.template is not None:
+            draft = await self.templates.filling().fill(draft)
         task, row = self._prepare(draft, now, id_)
         accepted = Accepted(id_, task.due_at)
         done = await self._store.enqueue([task], Rows("messages", COLUMNS, [row]), once=once)
@@ -152,13 +162,15 @@ class Messages:
     ) -> AsyncIterator[_Judged]:
         """Validate a stream, a chunk at a time; nothing is written. Gives way often, for one is written."""
         chunk = _Judged([], [], [], self._clock.now())
+        filling = self.templates.filling()
         said: list[object] = []
         size = 0
         async for number, draft in drafts:
             try:
                 if isinstance(draft, TidingsError):
                     raise draft
-                task, row = self._prepare(draft, chunk.now)
+                ready = draft if draft.template is None else await filling.fill(draft)
+                task, row = self._prepare(ready, chunk.now)
             except TidingsError as error:
                 chunk.lines.append(Line(number, None, error))
             else:
@@ -196,13 +208,15 @@ class Messages:
 
     async def prepare(self, draft: Draft, now: int) -> tuple[NewTask, tuple[Any, ...]]:
         """A message, validated and ready for a transaction of somebody else's; nothing is written."""
+        if draft.template is not None:
+            draft = await self.templates.filling().fill(draft)
         return self._prepare(draft, now)
 
     def _prepare(self, draft: Draft, now: int, id_: str | None = None) -> tuple[NewTask, tuple[Any, ...]]:
         """Validate one draft; nothing is written."""
         channel = self._channels.get(draft.channel)
         if channel is None:
-            known = ", ".join(sorted(self._channels)) or "none"
+            known = ", ".join(sorted(self._channels.keys() - {telling.CHANNEL})) or "none"
             raise Invalid(
                 f"there is no channel {draft.channel!r}",
                 field="channel",

@@ -103,6 +103,7 @@ def describe(rule: Rule, now: float) -> dict[str, object]:
         "times": rule.times,
         "recipient": rule.recipient,
         "channel": rule.channel,
+        "code": rule.code or None,
     }
 
 

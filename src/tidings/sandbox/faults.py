@@ -26,12 +26,13 @@ class Kind(StrEnum):
     LOST = "lost"  # delivered, then the connection is cut: the sender cannot know
     CUT = "cut"  # not delivered, and the connection is cut: looks the same to the sender
     SLOW = "slow"  # delivered, answered late
+    REFUSED = "error"  # the provider's own error, by its code; not delivered
     INVALID = "400"  # the request itself was wrong; never set by a fault
 
 
 DELIVERS = frozenset({Kind.OK, Kind.LOST, Kind.SLOW})
 CUTS = frozenset({Kind.LOST, Kind.CUT})
-ON_COMMAND = (Kind.ERROR, Kind.THROTTLED, Kind.GONE, Kind.LOST, Kind.CUT, Kind.SLOW)
+ON_COMMAND = (Kind.ERROR, Kind.THROTTLED, Kind.GONE, Kind.LOST, Kind.CUT, Kind.SLOW, Kind.REFUSED)
 
 # Recipient word -> what happens; also shown on the page, so it is written for people.
 WORDS: Mapping[str, str] = {
@@ -43,6 +44,7 @@ WORDS: Mapping[str, str] = {
     "down": "always answers 500",
     "cut": "cuts the line before taking it",
     "gone": "404, there is no such recipient",
+    "error-21610": "the provider's own error of that code or name",
 }
 
 DEFAULT_SECONDS: Mapping[Kind, float] = {Kind.THROTTLED: 5.0, Kind.SLOW: 2.0}
@@ -50,15 +52,23 @@ MAX_RULES = 100
 MAX_SLOW = 600.0
 MAX_WAIT = 86_400.0
 
-_WORD = re.compile(r"(?:^|\+)(?:(flaky|throttle|slow|lost)-(\d{1,5})|(down|lost|gone|cut))$", re.ASCII)
+_WORD = re.compile(
+    r"(?:^|[+@])(?:(flaky|throttle|slow|lost)[-_](\d{1,5})|(down|lost|gone|cut)|(error)[-_](\w{1,64}))$",
+    re.ASCII,
+)
+_CODE = re.compile(r"\w{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing done to one request; `seconds` is the delay when slow, the Retry-After when throttled."""
+    """One thing done to one request; `seconds` is the delay when slow, the Retry-After when throttled.
+
+    `code` is the provider's own code or name of the error, when it is to refuse with that.
+    """
 
     kind: Kind
     seconds: float = 0.0
+    code: str = ""
 
 
 NONE = Fault(Kind.OK)
@@ -86,6 +96,7 @@ class Rule:
     times: int | None = None  # how many more requests; None = any number
     recipient: str | None = None
     channel: str | None = None
+    code: str = ""
 
 
 Rules = tuple[Rule, ...]
@@ -98,7 +109,7 @@ def decide(call: Call, rules: Rules, *, now: float, draw: Callable[[], float]) -
         return by_name, None
     for rule in rules:
         if _applies(rule, call, now) and (rule.rate >= 1 or draw() < rule.rate):
-            return Fault(rule.kind, rule.seconds), rule
+            return Fault(rule.kind, rule.seconds, rule.code), rule
     return NONE, None
 
 
@@ -108,7 +119,7 @@ def scripted(call: Call) -> Fault | None:
     if match is None:
         return None
     number = int(match[2] or 0)
-    match match[1] or match[3]:
+    match match[1] or match[3] or match[4]:
         case "flaky":
             return Fault(Kind.ERROR) if call.attempt < number else NONE
         case "throttle":
@@ -122,6 +133,8 @@ def scripted(call: Call) -> Fault | None:
             return Fault(Kind.ERROR)
         case "cut":
             return Fault(Kind.CUT)
+        case "error":
+            return Fault(Kind.REFUSED, code=match[5])
         case _:
             return Fault(Kind.GONE)
 
@@ -165,11 +178,12 @@ def parse_rule(body: object, *, id: int, now: float) -> Rule:
     """A command as a rule; raises `Invalid` with a sentence that says what would be right."""
     if not isinstance(body, dict):
         raise Invalid("A fault is a JSON object", remedy='For example {"kind": "500", "for_seconds": 30}')
-    unknown = sorted(set(body) - {"kind", "seconds", "rate", "for_seconds", "times", "recipient", "channel"})
+    known = ("kind", "seconds", "rate", "for_seconds", "times", "recipient", "channel", "code")
+    unknown = sorted(set(body) - set(known))
     if unknown:
         raise Invalid(
             f"A fault has no field {unknown[0]!r}",
-            remedy="Use kind, seconds, rate, for_seconds, times, recipient, channel",
+            remedy=f"Use {', '.join(known)}",
             field=str(unknown[0]),
         )
     kind = _kind(body.get("kind"))
@@ -188,6 +202,7 @@ def parse_rule(body: object, *, id: int, now: float) -> Rule:
         times=None if times is None else int(times),
         recipient=_name(body, "recipient"),
         channel=_name(body, "channel"),
+        code=_code(body) if kind is Kind.REFUSED else "",
     )
 
 
@@ -201,6 +216,17 @@ def _kind(value: object) -> Kind:
             f"There is no fault {value!r}", remedy=f"Use one of {', '.join(ON_COMMAND)}", field="kind"
         )
     return kind
+
+
+def _code(body: Mapping[str, object]) -> str:
+    code = str(body.get("code") or "")
+    if not _CODE.fullmatch(code):
+        raise Invalid(
+            "code must be the provider's own code or name of an error",
+            remedy='For example {"kind": "error", "code": "21610"}',
+            field="code",
+        )
+    return code
 
 
 def _number(body: Mapping[str, object], field: str, *, above: float, most: float) -> float | None:

@@ -46,6 +46,7 @@ class Entry(NamedTuple):
     text: str = ""
     subject: str = ""
     data: str = ""
+    code: str = ""  # the provider's own error that was answered, when one was asked for
 
     @property
     def delivered(self) -> bool:
@@ -75,6 +76,7 @@ class Entry(NamedTuple):
             "subject": self.subject,
             "text": self.text,
             "data": self.data,
+            **({"code": self.code} if self.code else {}),
         }
 
 
@@ -179,6 +181,7 @@ def _parse(line: bytes) -> Entry | None:
             text=str(fields["text"]),
             subject=str(fields["subject"]),
             data=str(fields["data"]),
+            code=str(fields.get("code", "")),
         )
     except (KeyError, TypeError, ValueError):
         return None  # torn by a full disk, or not ours: never a reason not to start

@@ -81,6 +81,7 @@ class World:
             text=arrival.text[:MAX_TEXT],
             subject=arrival.subject[:MAX_TEXT],
             data=orjson.dumps(arrival.data).decode()[:MAX_DATA] if arrival.data else "",
+            code=fault.code,
         )
         self.ledger.append(entry)
         self._remember(entry, now)

@@ -21,6 +21,11 @@ class Step(NamedTuple):
     name: str
     params: Mapping[str, Any]
     only_if: int | None = None  # run only if that step, by its place, gave back rows
+    needed: bool = False  # if it gives back no rows, nothing of its transaction is written (Outrun)
+
+
+class Outrun(Exception):
+    """A needed step gave back no rows: somebody else was faster, and nothing was written."""
 
 
 class Rows(NamedTuple):
@@ -120,7 +125,10 @@ class Store(Protocol):
         """Make tasks durable, together with the domain's rows. No tasks: a creation of the domain's."""
 
     async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
-        """Write the domain's rows under task ids of their own; the tasks are made of them later."""
+        """Write the domain's rows under task ids of their own; the tasks are made of them later.
+
+        `also` comes first here, so that a needed step can hold a row against others who would write.
+        """
 
     async def claim(self, node: NodeId, wish: Wish) -> Claimed:
         """Take due tasks for a node: priority first, then earliest due."""

@@ -19,7 +19,7 @@ from ..model.errors import InProgress, StoreFull, StoreUnavailable, WrongStore
 from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
 from . import migrations
 from .pacing import Pace
-from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Row, Rows, Step, Tally, Wish
+from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows, Step, Tally, Wish
 from .statements import statements
 
 _CHANNEL = "tidings_wake"
@@ -145,7 +145,7 @@ class PostgresStore:
     async def write(self, steps: Sequence[Step]) -> list[list[Row]]:
         """Run statements in one transaction."""
         async with self._connection() as connection:
-            if len(steps) == 1:
+            if len(steps) == 1 and not steps[0].needed:
                 return [await self._run(connection, steps[0])]
             async with connection.transaction():
                 return await self._run_all(connection, steps)
@@ -163,6 +163,8 @@ class PostgresStore:
         for step in steps:
             wanted = step.only_if is None or done[step.only_if]
             done.append(await self._run(connection, step) if wanted else [])
+            if step.needed and not done[-1]:
+                raise Outrun(step.name)
         return done
 
     async def _run(self, connection: asyncpg.Connection, step: Step) -> list[Row]:
@@ -227,9 +229,9 @@ class PostgresStore:
     async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
         """COPY the domain's rows under ids of their own; their tasks come later."""
         async with self._connection() as connection, connection.transaction():
+            await self._run_all(connection, also)
             ids, _ = await self._take_ids(connection, len(rows.values))
             await self._copy(connection, rows, ids)
-            await self._run_all(connection, also)
             return ids
 
     async def _copy(self, connection: asyncpg.Connection, rows: Rows, ids: Sequence[TaskId]) -> None:

@@ -22,7 +22,7 @@ from .choice import Candidate, choose
 from .files import FileLock, WakeSocket, refuse_remote
 from .groups import GroupWriter, translated
 from .pacing import Pace
-from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Row, Rows, Step, Tally, Wish
+from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows, Step, Tally, Wish
 from .statements import Statement, statements
 
 
@@ -165,6 +165,8 @@ class SqliteStore:
         for step in steps:
             wanted = step.only_if is None or done[step.only_if]
             done.append(self._rows(connection, self._sql[step.name], step.params) if wanted else [])
+            if step.needed and not done[-1]:
+                raise Outrun(step.name)
         return done
 
     def _rows(
@@ -243,13 +245,13 @@ class SqliteStore:
         """Insert the domain's rows under ids of their own; their tasks come later."""
 
         def work(connection: apsw.Connection) -> Sequence[TaskId]:
+            self._run_all(connection, also)
             ids = self._next_ids(connection, len(rows.values))
             if ids:
                 connection.execute(self._sql["keep_ids"].sql, (ids[-1],))
                 connection.executemany(
                     _insert(rows), [(id_, *values) for id_, values in zip(ids, rows.values, strict=True)]
                 )
-            self._run_all(connection, also)
             return ids
 
         answer: Sequence[TaskId] = await self._run(work)
@@ -313,7 +315,9 @@ class SqliteStore:
         assert self._reader is not None
         now = self._now()
         with translated():
-            return any(due_at <= now and queue in wish.rooms for queue, _, due_at in self._heads(self._reader))
+            return any(
+                due_at <= now and queue in wish.rooms for queue, _, due_at in self._heads(self._reader)
+            )
 
     def _open_rooms(self, connection: apsw.Connection, wish: Wish, now: int) -> dict[str, int]:
         rooms: dict[str, int] = {}

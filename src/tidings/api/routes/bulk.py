@@ -19,8 +19,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ...model.errors import TidingsError, TooLarge
+from ...model.errors import TidingsError
 from ...model.message import Draft
+from ...outbound import uploads
 from ...outbound.desk import Desk
 from ...outbound.drafts import FIELDS, Reading
 from ...outbound.messages import Line
@@ -50,7 +51,7 @@ def routes(desk: Desk, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
         if announced.isdigit() and int(announced) > MOST_BYTES:
             raise too_large(MOST_BYTES)
         reading = Reading(now=desk.clock.now(), zone=zone)
-        lines = _lines(request.stream(), largest, most)
+        lines = uploads.lines(request.stream(), largest=largest, most_lines=most, most_bytes=MOST_BYTES)
         drafts = _drafts(lines, reading, keep=key is not None)
         exchange = _Exchange(id_of(request))
         exchange.start(desk.messages.accept_many(drafts, key=key))
@@ -144,41 +145,3 @@ async def _drafts(
             yield number, reading.draft(parse(line), keep=keep)
         except TidingsError as error:
             yield number, error
-
-
-async def _lines(
-    pieces: AsyncIterator[bytes], largest: int, most: int
-) -> AsyncIterator[tuple[int, bytes | TidingsError]]:
-    """Numbered lines out of pieces of any size. One that is too long is told and never held in memory."""
-    number, taken, rest, is_skipping = 0, 0, b"", False
-    async for piece in pieces:
-        taken += len(piece)
-        if taken > MOST_BYTES:
-            raise too_large(MOST_BYTES)
-        *whole, rest = (rest + piece).split(b"\n")
-        for line in whole:
-            if is_skipping:
-                is_skipping = False  # this is the end of the one that was too long
-                continue
-            number += 1
-            if number > most:
-                raise TooLarge(
-                    f"there are more than {most:,} lines", remedy="split the call, or raise max_bulk"
-                )
-            if len(line) > largest:
-                yield number, _too_long(largest)
-            elif not line.isspace() and line:
-                yield number, line
-        if is_skipping:
-            rest = b""
-        elif len(rest) > largest:
-            number, rest, is_skipping = number + 1, b"", True
-            yield number, _too_long(largest)
-    if rest.strip() and not is_skipping:
-        yield number + 1, rest
-
-
-def _too_long(largest: int) -> TooLarge:
-    return TooLarge(
-        f"the line has more than {largest:,} bytes", remedy="shorten it; see the setting max_body"
-    )

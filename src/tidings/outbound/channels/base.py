@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from ...model.message import Message
-from ...model.outcome import Outcome
+from ...model.outcome import Outcome, Skip
 from ...model.task import OnUnknown
 
 
@@ -45,3 +45,18 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Let go of connections."""
+
+
+@runtime_checkable
+class Probed(Protocol):
+    """What a channel may fill besides: `tidings channels test` asks it."""
+
+    async def probe(self) -> Outcome:
+        """Try the account without sending anything. Done says in its receipt who we are over there."""
+
+
+async def probe(channel: Channel) -> Outcome:
+    """Whether a channel would work, as far as that can be told; Skip where it cannot."""
+    if isinstance(channel, Probed):
+        return await channel.probe()
+    return Skip("this kind cannot be tested without sending")

@@ -6,6 +6,7 @@ them is what it is for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import orjson
@@ -102,6 +103,10 @@ def _sender(scope: Scope) -> int | None:
 def _answer(entry: Entry, arrival: Arrival) -> Response:
     if entry.did is Kind.INVALID:
         return JSON({"error": {"code": "invalid", "message": arrival.problem}}, status_code=400)
+    if entry.did is Kind.REFUSED:
+        status = int(entry.code) if re.fullmatch("[45][0-9][0-9]", entry.code) else 400
+        body = {"code": entry.code, "message": "The phone was told to answer with this"}
+        return JSON({"error": body}, status_code=status)
     if entry.did not in _ERRORS:
         return JSON({"receipt": f"{CHANNEL}-{entry.n}"})
     status, message = _ERRORS[entry.did]

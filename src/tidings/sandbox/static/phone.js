@@ -141,7 +141,7 @@ function timed(fault) {
 
 function words(fault) {
   const what = {
-    500: "500", 429: `429, wait ${fault.seconds} s`, 404: "404", slow: `slow by ${fault.seconds} s`,
+    500: "500", 429: `429, wait ${fault.seconds} s`, 404: "404", error: `error ${fault.code}`, slow: `slow by ${fault.seconds} s`,
     lost: "answers lost", cut: "line cut",
   }[fault.kind];
   const rate = fault.rate < 1 ? ` for ${Math.round(fault.rate * 1000) / 10} %` : "";

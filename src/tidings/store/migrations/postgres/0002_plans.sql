@@ -81,6 +81,11 @@ create table broadcasts (
   digest           text not null default '',
   taken            bigint not null default 0,
   gate             bigint,
+  paced_to         bigint,
+  paused_for       bigint not null default 0,
+  retry_in         bigint,
+  retry_to         bigint,
+  retry_held       boolean not null default false,
   version          integer not null default 0,
   unique (schedule, occurrence)
 );
@@ -95,6 +100,7 @@ create table broadcast_parts (
   part      smallint not null,
   zone      text,
   total     bigint not null default 0,
+  taken     bigint not null default 0,
   taken_to  bigint not null default 0,
   starts_at bigint,
   primary key (lot, part)
@@ -138,6 +144,8 @@ create table occurrences (
   detail   text,
   primary key (schedule, at)
 );
+-- Which schedule a message came from.
+create index occurrences_made on occurrences (made) where made is not null;
 
 create table contacts (
   id         text collate "C" primary key,
@@ -158,7 +166,8 @@ create table contact_addresses (
   contact text collate "C" not null,
   primary key (tenant, channel, address)
 );
-create index contact_addresses_contact on contact_addresses (contact);
+-- A contact has one address on a channel.
+create unique index contact_addresses_contact on contact_addresses (contact, channel);
 
 -- A list has members; a saved filter finds them anew each time.
 create table lists (
@@ -214,8 +223,13 @@ create table subscriptions (
   secret     text not null,
   active     boolean not null default true,
   created_at bigint not null,
-  changed_at bigint not null
+  changed_at bigint not null,
+  old_secret text,
+  old_until  bigint,
+  failing_since bigint,
+  problem    text
 );
+create index subscriptions_newest on subscriptions (tenant, id);
 create table outbox (
   id      bigint generated always as identity primary key,
   at      bigint not null,
@@ -224,7 +238,26 @@ create table outbox (
   subject text not null,
   body    text not null,
   target  text
-);
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+
+-- The rare moves (by a person, a rule, late news) are told here; settle tells of its own in one go.
+create function tidings_tell() returns trigger language plpgsql as $$
+declare
+  told text := 'message.' || case new.state when 'done' then 'sent' when 'pending' then 'retried'
+    else tidings_counted(new.state, new.unknown, new.cancel_asked) end;
+begin
+  if exists (select 1 from subscriptions s where s.tenant = new.tenant and s.active and (s.events like '%"*"%'
+      or s.events like '%"message.*"%' or s.events like '%"' || told || '"%')) then
+    insert into outbox (at, tenant, type, subject, body)
+    select new.changed_at, new.tenant, told, m.id, json_build_object('tries', new.tries)::text
+    from messages m where m.task = new.id;
+  end if;
+  return null;
+end $$;
+create trigger tasks_tell after update of state on tasks for each row
+  when (old.state <> 'processing' and new.state <> 'processing' and old.state <> new.state
+        and new.kind = 'message' and new.queue <> 'events')
+  execute function tidings_tell();
 
 -- Roll-out: how much of a channel's traffic really goes out, and what would have.
 alter table queues
@@ -240,7 +273,20 @@ create table shadows (
   ref       text
 );
 create unique index shadows_ref on shadows (channel, side, ref) where ref is not null;
-create index shadows_at on shadows (channel, at);
+create index shadows_at on shadows (at);
+create index shadows_recipient on shadows (channel, recipient, at, id);
+-- What was switched, so that each step has a way back.
+create table rollouts (
+  id           bigint generated always as identity primary key,
+  channel      text collate "C" not null,
+  at           bigint not null,
+  mode         text not null,
+  share        smallint not null,
+  mode_before  text not null,
+  share_before smallint not null,
+  reason       text
+);
+create index rollouts_channel on rollouts (channel, id);
 
 -- What was taken over from another system's table, so that a repeat takes nothing twice and a run can be undone.
 create table imports (
@@ -259,4 +305,4 @@ create table import_rows (
   message text not null,
   primary key (source, key)
 );
-create index import_rows_import on import_rows (import);
+create index import_rows_import on import_rows (import, key);

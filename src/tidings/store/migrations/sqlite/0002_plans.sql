@@ -70,6 +70,11 @@ create table broadcasts (
   digest           text not null default '',
   taken            integer not null default 0,
   gate             integer,
+  paced_to         integer,
+  paused_for       integer not null default 0,
+  retry_in         integer,
+  retry_to         integer,
+  retry_held       integer not null default 0,
   version          integer not null default 0,
   unique (schedule, occurrence)
 ) strict;
@@ -84,6 +89,7 @@ create table broadcast_parts (
   part      integer not null,
   zone      text,
   total     integer not null default 0,
+  taken     integer not null default 0,
   taken_to  integer not null default 0,
   starts_at integer,
   primary key (lot, part)
@@ -127,6 +133,8 @@ create table occurrences (
   detail   text,
   primary key (schedule, at)
 ) strict;
+-- Which schedule a message came from.
+create index occurrences_made on occurrences (made) where made is not null;
 
 create table contacts (
   id         text primary key,
@@ -147,7 +155,8 @@ create table contact_addresses (
   contact text not null,
   primary key (tenant, channel, address)
 ) strict;
-create index contact_addresses_contact on contact_addresses (contact);
+-- A contact has one address on a channel.
+create unique index contact_addresses_contact on contact_addresses (contact, channel);
 
 -- A list has members; a saved filter finds them anew each time.
 create table lists (
@@ -203,8 +212,13 @@ create table subscriptions (
   secret     text not null,
   active     integer not null default true,
   created_at integer not null,
-  changed_at integer not null
+  changed_at integer not null,
+  old_secret text,
+  old_until  integer,
+  failing_since integer,
+  problem    text
 ) strict;
+create index subscriptions_newest on subscriptions (tenant, id);
 create table outbox (
   id      integer primary key autoincrement,
   at      integer not null,
@@ -214,6 +228,19 @@ create table outbox (
   body    text not null,
   target  text
 ) strict;
+
+-- The rare moves (by a person, a rule, late news) are told here; settle tells of its own in one go.
+create trigger tasks_tell after update of state on tasks
+when old.state <> 'processing' and new.state <> 'processing' and old.state <> new.state
+  and new.kind = 'message' and new.queue <> 'events' begin
+  insert into outbox (at, tenant, type, subject, body)
+  select new.changed_at, new.tenant, w.told, m.id, json_object('tries', new.tries)
+  from (select 'message.' || case when new.state = 'done' then 'sent' when new.state = 'pending' then 'retried'
+    when new.state = 'failed' and new.unknown then 'held' when new.state = 'cancelled' and not new.cancel_asked then 'skipped'
+    else new.state end as told) w cross join messages m
+  where m.task = new.id and exists (select 1 from subscriptions s where s.tenant = new.tenant and s.active
+    and (s.events like '%"*"%' or s.events like '%"message.*"%' or s.events like '%"' || w.told || '"%'));
+end;
 
 -- Roll-out: how much of a channel's traffic really goes out, and what would have.
 alter table queues add column mode text not null default 'live' check (mode in ('live', 'observe', 'shadow'));
@@ -228,7 +255,20 @@ create table shadows (
   ref       text
 ) strict;
 create unique index shadows_ref on shadows (channel, side, ref) where ref is not null;
-create index shadows_at on shadows (channel, at);
+create index shadows_at on shadows (at);
+create index shadows_recipient on shadows (channel, recipient, at, id);
+-- What was switched, so that each step has a way back.
+create table rollouts (
+  id           integer primary key autoincrement,
+  channel      text not null,
+  at           integer not null,
+  mode         text not null,
+  share        integer not null,
+  mode_before  text not null,
+  share_before integer not null,
+  reason       text
+) strict;
+create index rollouts_channel on rollouts (channel, id);
 
 -- What was taken over from another system's table, so that a repeat takes nothing twice and a run can be undone.
 create table imports (
@@ -247,4 +287,4 @@ create table import_rows (
   message text not null,
   primary key (source, key)
 ) strict;
-create index import_rows_import on import_rows (import);
+create index import_rows_import on import_rows (import, key);

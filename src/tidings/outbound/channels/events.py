@@ -1,0 +1,198 @@
+"""The built-in channel `events`: what happened, as signed webhooks to whoever subscribed (Standard Webhooks).
+
+The recipient of such a message is a subscription, by its id: address and secret are looked up when it is
+sent, so neither is ever part of a message, a log or a page, and a new secret counts at once. A URL of its own
+(a broadcast's webhook) is signed with the secrets of the configuration.
+
+One bad receiver must not hold up the others: this channel's breaker never opens; instead each receiver
+has one of its own, in this process, and waiting for it spends no try.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import orjson
+
+from ...kernel.breaker import BreakerRule
+from ...model.errors import Invalid
+from ...model.message import Message
+from ...model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
+from ...model.task import Category, OnUnknown
+from ...model.time import SECOND, micros
+from ..addresses import Forbidden, Guard, Resolve, Rules, Unresolved
+from ..http import Answer, HttpClient, MaybeSent, NotSent, resolve
+from ..listeners import Listener, Listeners
+from ..retry_after import retry_after
+from ..signature import Key, headers, parse_secret
+from .base import Traits
+
+POLICY = "events"
+_GONE = 410
+_MOST = 10_000  # receivers whose failures are remembered
+_MAX_ANSWER = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class EventsSettings:
+    """How events go out. `private` lets them go to private addresses and over http."""
+
+    private: bool = False
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    deadline: timedelta = timedelta(seconds=15)
+
+    @property
+    def rules(self) -> Rules:
+        """What may be called."""
+        return Rules(allow_private=self.private, allow_http=self.private)
+
+
+class _Receiver(NamedTuple):
+    """Where one event goes, and what signs it."""
+
+    name: str
+    url: str
+    keys: Sequence[Key]
+    secrets: tuple[str, ...]
+    listener: Listener | None
+
+
+class _Doubt(NamedTuple):
+    """Failures in a row of one receiver, and until when it is left alone."""
+
+    failures: int
+    until: int
+
+
+class EventsChannel:
+    """Sends events. `now` gives the wall clock as an instant."""
+
+    kind: ClassVar[str] = "events"
+
+    def __init__(
+        self,
+        settings: EventsSettings,
+        listeners: Listeners,
+        *,
+        now: Callable[[], int],
+        look_up: Resolve | None = None,
+        breaker: BreakerRule = BreakerRule(),
+    ) -> None:
+        self.traits = Traits(
+            on_unknown=OnUnknown.RESEND,
+            why_on_unknown="the receiver removes duplicates by webhook-id",
+            deadline=settings.deadline,
+            policy=POLICY,
+        )
+        self.rules = settings.rules
+        self._settings = settings
+        self._keys = tuple(map(parse_secret, settings.secrets))
+        self._listeners = listeners
+        self._now = now
+        self._breaker = breaker
+        self._doubts: dict[str, _Doubt] = {}
+        third = settings.deadline / 3
+        self._guard = Guard(self.rules, look_up or partial(resolve, within=third))
+        self._http = HttpClient(connect_within=third)
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Nobody but the engine sends here."""
+        raise Invalid(
+            "the channel 'events' is the engine's own",
+            field="channel",
+            remedy="subscribe to events instead: tidings subscriptions add",
+        )
+
+    async def send(self, message: Message) -> Outcome:
+        """Sign and POST once."""
+        receiver = await self._receiver(message.recipient)
+        if receiver is None:
+            return Skip("its subscription is switched off or removed")
+        doubt = self._doubts.get(receiver.name)
+        if doubt is not None and doubt.failures >= self._breaker.threshold:
+            if self._now() < doubt.until:
+                return Defer(
+                    doubt.until, "its receiver failed several times in a row and is left alone a while"
+                )
+            self._doubt(receiver.name, doubt.failures)  # this one is the probe; the others wait for it
+        outcome = await self._attempt(receiver, message)
+        await self._learn(receiver, outcome)
+        return outcome
+
+    async def _receiver(self, recipient: str) -> _Receiver | None:
+        if "://" in recipient:
+            return _Receiver(recipient, recipient, self._keys, self._settings.secrets, None)
+        found = await self._listeners.find(recipient)
+        return None if found is None else _Receiver(found.id, found.url, found.keys, found.secrets, found)
+
+    async def _attempt(self, receiver: _Receiver, message: Message) -> Outcome:
+        try:
+            answer = await self._post(receiver, message)
+        except Forbidden as error:  # a name may lead to a wrong address for a while
+            return Retry(Category.TEMPORARY, f"not called: {error}")
+        except (Unresolved, NotSent) as error:
+            return Retry(Category.TEMPORARY, f"not sent: {error}")
+        except MaybeSent as error:
+            return Unknown(f"no answer after the request left: {error}")
+        return outcome_of(answer, now=self._now(), hide=receiver.secrets)
+
+    async def _post(self, receiver: _Receiver, message: Message) -> Answer:
+        body, deadline = orjson.dumps(message.content["data"]), self._settings.deadline
+        admitted = self._guard.known(receiver.url)
+        if admitted is None:
+            began = time.monotonic()
+            admitted = await self._guard.admit(receiver.url)
+            deadline -= timedelta(seconds=time.monotonic() - began)
+        named = headers(receiver.keys, message.id, self._now() // SECOND, body)
+        return await self._http.post(
+            admitted.target.url,
+            headers={**named, "content-type": "application/json"},
+            body=body,
+            deadline=deadline,
+            pinned=admitted.pin(message.attempt),
+            max_answer=_MAX_ANSWER,
+        )
+
+    async def _learn(self, receiver: _Receiver, outcome: Outcome) -> None:
+        """What this attempt says about its receiver."""
+        if isinstance(outcome, Done):
+            self._doubts.pop(receiver.name, None)
+            if receiver.listener is not None:
+                await self._listeners.succeeded(receiver.listener)
+            return
+        before = self._doubts.get(receiver.name)
+        self._doubt(receiver.name, (before.failures if before else 0) + 1)
+        if receiver.listener is not None:
+            said = outcome.evidence if isinstance(outcome, Unknown) else getattr(outcome, "reason", "")
+            gone = isinstance(outcome, Reject)  # it said so
+            await self._listeners.failed(receiver.listener, said, now=self._now(), gone=gone)
+
+    def _doubt(self, name: str, failures: int) -> None:
+        if len(self._doubts) >= _MOST:
+            self._doubts.clear()
+        self._doubts[name] = _Doubt(failures, self._now() + micros(self._breaker.cooldown))
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Nobody can be asked."""
+        return Unknown("a webhook's receiver cannot be asked what it got")
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._http.close()
+
+
+def outcome_of(answer: Answer, *, now: int, hide: tuple[str, ...] = ()) -> Outcome:
+    """2xx: taken. 410: no more of these. Anything else is tried again, for a receiver may be mended."""
+    if 200 <= answer.status < 300:
+        return Done(receipt=str(answer.status))
+    shown = answer.shown(hide=hide)
+    reason = f"HTTP {answer.status}: {shown}" if shown else f"HTTP {answer.status}"
+    if answer.status == _GONE:
+        return Reject(Category.PERMANENT, reason)
+    category = Category.THROTTLING if answer.status == 429 else Category.TEMPORARY
+    return Retry(category, reason, after=retry_after(answer.header("retry-after"), now=now))

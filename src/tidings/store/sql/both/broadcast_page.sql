@@ -1,0 +1,4 @@
+-- Broadcasts, newest first.
+select * from broadcasts
+where tenant = :tenant and id < :before and (cast(:state as text) is null or state = :state)
+order by id desc limit :limit

@@ -1,0 +1,2 @@
+-- One broadcast by its lot.
+select * from broadcasts where lot = :lot

@@ -1,0 +1,4 @@
+-- Addresses that contacts have no more. Own file: a list goes in as JSON, which each database reads in its own way.
+delete from contact_addresses a
+using json_to_recordset(cast(:addresses as json)) as r(contact text, channel text)
+where a.contact = r.contact and a.channel = r.channel and a.tenant = :tenant
