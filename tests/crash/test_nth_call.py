@@ -21,8 +21,8 @@ from tidings.kernel.loop import Worker
 from tidings.kernel.runner import Tunables
 from tidings.model.errors import StoreUnavailable
 from tidings.model.outcome import Done, Outcome, Retry
-from tidings.model.task import Category, NewTask, OnUnknown, Task, TaskId
-from tidings.store.port import Store
+from tidings.model.task import Category, NewTask, OnUnknown, Task, TaskId, Transition
+from tidings.store.port import Step, Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
@@ -66,6 +66,8 @@ class Faulty:
 class Counting:
     """A handler that counts attempts; every fifth task must be tried twice."""
 
+    listens = False
+
     def __init__(self) -> None:
         self.attempts: Counter[TaskId] = Counter()
 
@@ -73,6 +75,10 @@ class Counting:
         """Nothing to load, but it takes a moment, in which the next claim is already made."""
         await asyncio.sleep(0.01)
         return {task.id: None for task in tasks}
+
+    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
+        """Nothing to add."""
+        return ()
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """One attempt."""

@@ -23,6 +23,7 @@ TONES = {
     "held": "warn",
     "cancelled": "still",
     "expired": "still",
+    "skipped": "still",
 }
 IN_DOUBT = {"resend": "is sent again", "ask": "is looked up", "hold": "is held for you"}
 TILES = (
