@@ -15,15 +15,24 @@ from .kernel.loop import Worker
 from .kernel.pruner import Retention
 from .kernel.runner import Tunables
 from .model.errors import Misconfigured
+from .model.time import micros
 from .observability.events import Emit, silence
 from .outbound import messages, telling
+from .outbound.addresses import Rules
+from .outbound.audience import Audience
 from .outbound.channels.base import Channel
 from .outbound.channels.events import EventsChannel, EventsSettings
 from .outbound.channels.registry import build as build_channel
+from .outbound.contacts import Contacts
 from .outbound.delivery import Delivery
+from .outbound.freezing import Freezer
 from .outbound.listeners import Listeners
+from .outbound.making import Maker, MessageMaker
 from .outbound.messages import Messages
 from .outbound.messenger import Messenger
+from .outbound.pump import Pump
+from .outbound.rollout import ShadowPruner
+from .outbound.scheduler import Scheduler
 from .outbound.templates import Templates
 from .store.port import Store
 from .store.sqlite import SqliteStore
@@ -41,6 +50,7 @@ class App:
     messages: Messages
     worker: Worker
     actors: Sequence[Actor]
+    freezer: Freezer
 
     async def open(self, *, upgrade: bool = False) -> None:
         """Open the store and make the channels known to it."""
@@ -75,7 +85,14 @@ def build(
     rules = messages.Rules(grace=settings.grace, max_body=settings.max_body)
     templates = Templates(store, clock, zone=settings.zone, max_body=settings.max_body)
     accepting = Messages(store, clock, channels, rules, templates)
-    actors: list[Actor] = [Messenger(store, clock, listeners)]
+    freezer = _freezer(store, clock, channels, templates, rules, settings)
+    makers: Mapping[str, Maker] = {"message": MessageMaker(accepting), "broadcast": freezer}
+    actors: list[Actor] = [
+        Messenger(store, clock, listeners),
+        ShadowPruner(store, clock, settings.keep_history),
+        Scheduler(store, clock, makers, listeners=listeners, keep=settings.keep_history),
+        Pump(store, clock, freezer, grace=micros(settings.grace), emit=emit),
+    ]
     worker = Worker(
         store,
         clock,
@@ -90,7 +107,7 @@ def build(
         contents=("prune_message",),
         actors=actors,
     )
-    return App(settings, clock, store, channels, lanes, accepting, worker, actors)
+    return App(settings, clock, store, channels, lanes, accepting, worker, actors, freezer)
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
@@ -112,6 +129,29 @@ def _options(channel: ChannelSettings, settings: Settings) -> Mapping[str, Any]:
     if channel.kind != "sandbox" or not settings.sandbox_port:
         return channel.options
     return {"url": f"http://127.0.0.1:{settings.sandbox_port}", **channel.options}
+
+
+def _freezer(
+    store: Store,
+    clock: Clock,
+    channels: Mapping[str, Channel],
+    templates: Templates,
+    rules: messages.Rules,
+    settings: Settings,
+) -> Freezer:
+    """Who makes broadcasts; webhooks of theirs may lead where events may go."""
+    contacts = Contacts(store, clock, [name for name in channels if name != telling.CHANNEL])
+    webhooks = getattr(channels[telling.CHANNEL], "rules", Rules())
+    return Freezer(
+        store,
+        clock,
+        channels,
+        templates,
+        Audience(store, clock, contacts),
+        rules=rules,
+        zone=settings.zone,
+        webhooks=webhooks,
+    )
 
 
 def _events(settings: Settings, listeners: Listeners, clock: Clock) -> Channel:

@@ -875,6 +875,10 @@ async def test_the_reference_names_every_route_and_field(home: House) -> None:
         *(f"/v1/channels/{{name}}/{verb}" for verb in ("pause", "resume")),
         "/v1/nodes",
         "/v1/log",
+        "/v1/templates",
+        "/v1/templates:preview",
+        "/v1/templates/{name}",
+        *(f"/v1/templates/{{name}}/{verb}" for verb in ("versions", "preview", "retire", "restore")),
         *("/health", "/health/live", "/health/ready"),
     }
     accept = document["paths"]["/v1/messages"]["post"]

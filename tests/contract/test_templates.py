@@ -11,8 +11,9 @@ import pytest
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, NotFound, Refused, TidingsError
 from tidings.model.message import Draft
+from tidings.outbound.contacts import Contacts
 from tidings.outbound.templates import Templates
-from tidings.store.port import Step, Store
+from tidings.store.port import Store
 
 from .world import World
 
@@ -213,9 +214,16 @@ async def test_a_bulk_call_renders_each_line_and_reports_the_bad_one(world: Worl
 
 async def test_a_template_knows_the_contact_behind_the_address(store: Store, world: World) -> None:
     """Name, language and zone of whoever has that address on that channel; nobody else's."""
-    now = world.clock.now()
-    contact = {"name": "Bea", "zone": "Asia/Kathmandu", "language": "de", "tags": '["vip"]'}
-    await keep_contact(store, contact | {"attributes": '{"city": "Pokhara"}', "now": now})
+    await Contacts(store, world.clock, world.channels).create(
+        {
+            "name": "Bea",
+            "addresses": {"main": "bea"},
+            "zone": "Asia/Kathmandu",
+            "language": "de",
+            "tags": ["vip"],
+            "attributes": {"city": "Pokhara"},
+        }
+    )
     await world.messages.templates.create(
         {
             "name": "visit",
@@ -231,13 +239,6 @@ async def test_a_template_knows_the_contact_behind_the_address(store: Store, wor
     assert (await world.show(id_))["text"] == "Bea in Pokhara: Samstag, 16. Januar 2027 01:45!"
     with pytest.raises(Invalid, match="'name' is not known"):
         await world.send(to="stranger", text="", template="visit", variables=values)
-
-
-async def keep_contact(store: Store, contact: dict[str, Any]) -> None:
-    """A contact with the address `bea` on the channel `main`, as the contacts' own module writes it."""
-    from tidings.outbound.contacts import Contacts  # noqa: F401
-
-    raise NotImplementedError(Step, contact)
 
 
 async def test_a_preview_says_what_would_be_sent(templates: Templates) -> None:

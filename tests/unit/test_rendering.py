@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidings.model.errors import CallerError, Invalid, TooLarge
-from tidings.outbound.rendering import LARGEST_OUTPUT, LARGEST_SOURCE, Compiled, compile_content
-from tidings.outbound.variables import LARGEST, declare
+from tidings.outbound.rendering import LARGEST_SOURCE, Compiled, compile_content
+from tidings.outbound.variables import LARGEST, LARGEST_TEXT, declare
 
 VARIABLES = {
     "name": "text",
@@ -360,7 +360,7 @@ def test_a_bomb_does_not_go_off(text: str) -> None:
         assert error.problem and error.remedy
         assert len(str(error)) < 1000
     else:
-        assert len(made) <= LARGEST_OUTPUT
+        assert len(made) <= LARGEST_TEXT
     assert time.thread_time() - began < QUICK
     assert threading.active_count() == threads
 

@@ -10,7 +10,21 @@ from ..outbound.desk import open_desk
 from . import errors
 from .gate import Gate
 from .keys import Keys
-from .routes import bulk, channels, dead, health, log, messages, session, subscriptions
+from .routes import (
+    bulk,
+    channels,
+    contacts,
+    dead,
+    health,
+    lists,
+    log,
+    messages,
+    rollout,
+    session,
+    subscriptions,
+    suppressions,
+    templates,
+)
 
 
 def create_api(app: App) -> FastAPI:
@@ -24,6 +38,7 @@ def create_api(app: App) -> FastAPI:
         app.lanes,
         grace=settings.grace,
         lease=settings.lease,
+        freezer=app.freezer,
     )
     keys = Keys(settings.api_keys, app.clock)
     largest = 3 * settings.max_body + 16_384  # as escaped JSON a text may be three times as long
@@ -38,13 +53,18 @@ def create_api(app: App) -> FastAPI:
         channels.routes(desk),
         log.routes(desk),
         subscriptions.routes(desk),
+        templates.routes(desk),
+        contacts.routes(desk, largest=largest, most=settings.max_bulk),
+        lists.routes(desk),
+        suppressions.routes(desk, largest=largest, most=settings.max_bulk),
         health.routes(desk),
+        rollout.routes(desk, settings.zone, largest=largest, most=settings.max_bulk),
         session.routes(keys),
     ):
         api.include_router(router)
     errors.install(api)
     api.add_middleware(
         Gate, keys=keys, host=settings.host, new_id=app.clock.new_id, largest=largest,
-        unlimited=frozenset({bulk.PATH}),
+        unlimited=frozenset({bulk.PATH, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT}),
     )  # fmt: skip
     return api

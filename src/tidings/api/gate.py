@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
@@ -53,7 +53,7 @@ class Gate:
         self._host = host.lower()
         self._new_id = new_id
         self._largest = largest
-        self._unlimited = unlimited  # routes that watch the size by themselves
+        self._unlimited = _any_of(unlimited)  # routes that watch the size by themselves
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -93,7 +93,7 @@ class Gate:
         if not path.startswith(OPEN) and not self._keys.admit(headers):
             await self._turn_away(scope, headers)(scope, receive, send)
             return
-        if path not in self._unlimited:
+        if not self._unlimited.fullmatch(path):
             self._check_length(headers)
             receive = self._counted(receive)
         await self._app(scope, receive, send)
@@ -136,6 +136,11 @@ class Gate:
             return message
 
         return counted
+
+
+def _any_of(templates: Iterable[str]) -> re.Pattern[str]:
+    """One pattern for paths, in which {name} stands for one part."""
+    return re.compile("|".join(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)) for path in templates))
 
 
 def too_large(largest: int) -> TooLarge:

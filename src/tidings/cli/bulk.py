@@ -6,27 +6,20 @@ A bad line is told and skipped. With a key, a call that broke off can simply be 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
 from ..model.errors import CallerError, Invalid, TidingsError, TooLarge
 from ..outbound.drafts import Reading
-from . import engine, output
-from .failures import sentence
+from . import engine, files, output
 
 if TYPE_CHECKING:
     from ..config import Settings
     from ..model.message import Draft
-    from ..outbound.messages import Line
 
-_MOST_TOLD = 20  # bad lines that are spelt out
 _REMEDY = 'write one object a line: {"to": "ada", "text": "hello"}'
-
-Show = Callable[[int], None]
 
 
 async def send_file(
@@ -34,15 +27,15 @@ async def send_file(
 ) -> int:
     """Accept every line; the exit code says whether all of them were good."""
     accepted = refused = 0
-    with _opened(name) as file:
+    with files.opened(name) as file:
         async with engine.opened(chosen) as (app, desk):
             reading = Reading(now=app.clock.now(), zone=chosen.zone)
-            with _progress(file, is_shown=not as_json) as show:
+            with files.progress(file, is_shown=not as_json) as show:
                 drafts = _drafts(file, reading, usual, show, most=chosen.max_bulk)
                 try:
                     async for lines in desk.messages.accept_many(drafts, key=key):
-                        bad = [line for line in lines if line.error is not None]
-                        _tell(bad, room=_MOST_TOLD - refused)
+                        bad = [(line.number, line.error) for line in lines if line.error is not None]
+                        files.tell(bad, word="line", room=files.MOST_TOLD - refused)
                         accepted, refused = accepted + len(lines) - len(bad), refused + len(bad)
                 except BaseException:  # a signal, too: whoever broke it off must know what stands
                     print(f"broken off: {accepted:,} were accepted before that", file=sys.stderr)
@@ -60,7 +53,7 @@ async def send_file(
 
 
 async def _drafts(
-    file: BinaryIO, reading: Reading, usual: Mapping[str, Any], show: Show, *, most: int
+    file: BinaryIO, reading: Reading, usual: Mapping[str, Any], show: files.Show, *, most: int
 ) -> AsyncIterator[tuple[int, Draft | TidingsError]]:
     read = 0
     for number, line in enumerate(file, 1):
@@ -88,38 +81,3 @@ def _draft(line: bytes, reading: Reading, usual: Mapping[str, Any]) -> Draft | T
         return reading.draft(rest | fields, keep=True)
     except TidingsError as error:
         return error
-
-
-def _tell(bad: list[Line], *, room: int) -> None:
-    for line in bad[: max(0, room)]:
-        if line.error is not None:
-            print(f"line {line.number}: {sentence(line.error)}", file=sys.stderr)
-    if 0 <= room < len(bad):
-        print("further bad lines are only counted", file=sys.stderr)
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    if name == "-":
-        yield sys.stdin.buffer
-        return
-    try:
-        file = Path(name).open("rb")  # noqa: SIM115  (closed below)
-    except OSError as error:
-        problem = f"{name} cannot be read ({error.strerror})"
-        raise Invalid(problem, remedy="check the path", field="file") from None
-    with file:
-        yield file
-
-
-@contextmanager
-def _progress(file: BinaryIO, *, is_shown: bool) -> Iterator[Show]:
-    """A bar by bytes, where a person looks and the size is known."""
-    if not (is_shown and output.on_terminal() and file.seekable()):
-        yield lambda _: None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-    with Progress(BarColumn(), DownloadColumn(), TimeRemainingColumn(), transient=True) as bar:
-        task = bar.add_task("", total=Path(file.name).stat().st_size)
-        yield lambda read: bar.update(task, completed=read)

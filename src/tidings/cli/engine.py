@@ -49,6 +49,7 @@ async def opened(chosen: Settings) -> AsyncIterator[tuple[App, Desk]]:
                 app.lanes,
                 grace=chosen.grace,
                 lease=chosen.lease,
+                freezer=app.freezer,
             ),
         )
     finally:

@@ -7,8 +7,10 @@ from typing import Any
 from typer.core import TyperGroup
 
 SECTIONS = {
-    "Send": ("serve", "send"),
+    "Send": ("serve", "send", "templates"),
+    "People": ("contacts", "lists", "suppressions"),
     "Look": ("messages", "log", "dead", "channels", "nodes"),
+    "Connect": ("subscriptions", "rollout"),
     "Look after": ("doctor", "db", "config", "sandbox", "version"),
 }
 

@@ -7,7 +7,25 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import channels, config, db, dead, doctor, log, messages, nodes, sandbox, send, serve
+from . import (
+    channels,
+    config,
+    contacts,
+    db,
+    dead,
+    doctor,
+    lists,
+    log,
+    messages,
+    nodes,
+    rollout,
+    sandbox,
+    send,
+    serve,
+    subscriptions,
+    suppressions,
+    templates,
+)
 from .help import Sections, examples
 
 program = typer.Typer(
@@ -39,11 +57,17 @@ def _root(
 
 program.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 program.command("send", epilog=send.EXAMPLES)(send.send)
+program.add_typer(templates.group, name="templates")
 program.add_typer(messages.group, name="messages")
 program.command("log", epilog=log.EXAMPLES)(log.log)
 program.add_typer(dead.group, name="dead")
+program.add_typer(contacts.group, name="contacts")
+program.add_typer(lists.group, name="lists")
+program.add_typer(suppressions.group, name="suppressions")
 program.add_typer(channels.group, name="channels")
 program.add_typer(nodes.group, name="nodes")
+program.add_typer(subscriptions.group, name="subscriptions")
+program.add_typer(rollout.group, name="rollout")
 program.command("doctor")(doctor.doctor)
 program.add_typer(db.group, name="db")
 program.command("config")(config.config)

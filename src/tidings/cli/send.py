@@ -10,6 +10,7 @@ import typer
 from . import engine, output
 from .help import examples
 from .options import AsJson, ConfigFile, Database
+from .templates import values
 
 if TYPE_CHECKING:
     from ..app import App
@@ -20,6 +21,7 @@ EXAMPLES = examples(
     'tidings send -c phone --to ada --text "hello" --in 10s',
     'tidings send -c phone --to ada --text "good morning" --at "tomorrow 9am"',
     "echo done | tidings send -c phone --to ada --text - --wait",
+    "tidings send -c phone --to ada --template welcome --var name=Ada",
     "tidings send --file messages.ndjson --channel phone",
 )
 
@@ -38,6 +40,16 @@ def send(
         str | None, typer.Option(metavar="TEXT", help="A heading, where the channel has one.")
     ] = None,
     data: Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object to go with it.")] = None,
+    template: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A template, instead of a text of its own.")
+    ] = None,
+    template_version: Annotated[
+        int | None, typer.Option(metavar="N", help="Which version of it; the newest unless given.")
+    ] = None,
+    var: Annotated[
+        list[str] | None,
+        typer.Option("--var", metavar="NAME=VALUE", help="A value for a gap of the template; repeat it."),
+    ] = None,
     at: Annotated[
         str | None, typer.Option(metavar="WHEN", help="ISO 8601 with its zone, or words: 'tomorrow 9am'.")
     ] = None,
@@ -75,6 +87,7 @@ def send(
         "channel": channel, "to": to, "text": sys.stdin.read().rstrip("\n") if text == "-" else text,
         "subject": subject, "data": _parsed(data), "at": at, "in": in_, "priority": priority,
         "order_key": order_key, "expires_in": expires_in, "max_tries": max_tries,
+        "template": template, "template_version": template_version, "variables": values(var) or None,
     }  # fmt: skip
     fields = {name: value for name, value in given.items() if value is not None}
     chosen = engine.settings(config, database)

@@ -43,6 +43,7 @@ def add_pages(api: FastAPI, app: App) -> Pages:
         app.lanes,
         grace=settings.grace,
         lease=settings.lease,
+        freezer=app.freezer,
     )
     frame = Frame(_environment(app), live, app.clock, zone=settings.zone, phone_port=_phone_port(app))
     views.add_routes(api, desk, frame)

@@ -58,6 +58,7 @@ class Options:
     webhook: str | None = None
     skip_bad: bool = False  # bad rows are left out and reported; otherwise one refuses them all
     variables: Mapping[str, Any] | None = None  # the same for everybody
+    since: tuple[int, int] = (0, 0)  # sent and errors when it was last resumed: what came before is forgiven
     source: Mapping[str, Any] | None = None  # where the pump finds the recipients by itself
 
     @property
@@ -75,6 +76,7 @@ def options_of(text: str) -> Options:
     kept = json.loads(text)
     if kept.get("quiet") is not None:
         kept["quiet"] = Quiet(*kept["quiet"])
+    kept["since"] = tuple(kept.get("since", (0, 0)))
     return Options(**kept)
 
 

@@ -127,6 +127,16 @@ class Pruned(Event):
     history: int
 
 
+@dataclass(frozen=True, slots=True)
+class BroadcastMoved(Event):
+    """A rule has started, stopped or ended a broadcast."""
+
+    broadcast: str
+    tenant: str
+    state: str
+    reason: str | None
+
+
 Emit = Callable[[Event], None]
 
 

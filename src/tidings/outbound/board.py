@@ -68,6 +68,8 @@ class ChannelBoard:
             "park_reason": row["park_reason"] if parked else None,
             "breaker": _breaker(row, lane, now),
             "failures_in_a_row": row["failures"],
+            "mode": row["mode"],
+            "share": row["share"],
             "on_unknown": row["on_unknown"],
             "why_on_unknown": traits.why_on_unknown if traits is not None else None,
             "per_second": SECOND / row["interval"] if row["interval"] else None,

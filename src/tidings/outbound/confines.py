@@ -15,10 +15,9 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from .grammar import EACH, JOINED, LOOP_FIELDS, TESTS, WITHIN
-from .variables import LARGEST_NUMBER
+from .variables import LARGEST_NUMBER, LARGEST_TEXT
 from .wording import counted, dated, timed
 
-LARGEST_TEXT = 256 * 1024
 MOST_WORK = 100_000  # parts of a template that loops run through; 64 characters of a text count as one
 MOST_DIGITS = 9
 RUN = " run"  # a name that no template can spell: who is written to, and what may still be done
@@ -62,11 +61,11 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """A field of an object or an item of a list."""
-        if isinstance(obj, dict) and isinstance(argument, str) and argument in obj:
+        if isinstance(obj, dict | Mapping) and isinstance(argument, str) and argument in obj:
             return obj[argument]
         if type(obj) is LoopContext and argument in LOOP_FIELDS:
             return getattr(obj, argument)
-        if isinstance(obj, list) and type(argument) is int and -len(obj) <= argument < len(obj):
+        if isinstance(obj, list | tuple) and type(argument) is int and -len(obj) <= argument < len(obj):
             return obj[argument]
         return self.undefined(f"{str(argument)[:60]!r} is not known of this recipient or item")
 

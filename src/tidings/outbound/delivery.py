@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import orjson
 
 from ..model.message import Message
-from ..model.outcome import Defer, Done, Outcome, Skip, Unknown
-from ..model.task import OnUnknown, State, Task, TaskId, Transition
+from ..model.outcome import Defer, Done, Outcome, Retry, Skip, Unknown
+from ..model.task import Category, OnUnknown, State, Task, TaskId, Transition
 from ..model.time import micros
 from ..store.port import Step, Store
 from . import telling
 from .channels.base import Channel
 from .listeners import Listeners
-from .objections import objection
+from .objections import SHADOWED, objection
+from .shadows import digest
 
 _ENDS: Mapping[State, tuple[str, ...]] = {  # what a move out of `processing` may be told as
     State.DONE: ("message.sent",),
@@ -45,11 +48,19 @@ class Delivery:
         """The messages of these tasks, or why one is not to be sent."""
         tries = {task.id: task.tries for task in tasks}
         rows = await self._store.load("message_load", list(tries))
-        return {
-            row[0]: objection(row[4], *row[7:], now=self._now)
-            or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], tries[row[0]])
+        loaded = {
+            row[0]: objection(row[4], *row[7:11], now=self._now)
+            or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], tries[row[0]], row[11])
             for row in rows
         }
+        if SHADOWED in loaded.values():
+            await self._note([row for row in rows if loaded[row[0]] is SHADOWED])
+        return loaded
+
+    async def _note(self, rows: Sequence[Sequence[Any]]) -> None:
+        """What would have been sent, before it ends as skipped; a second time changes nothing."""
+        noted = [{"task": row[0], "digest": digest(orjson.loads(row[5]))} for row in rows]
+        await self._store.write([Step("shadow_ours", {"rows": orjson.dumps(noted).decode()})])
 
     @property
     def listens(self) -> bool:
@@ -82,7 +93,8 @@ class Delivery:
             too_early = await self._too_early(gap)
             if too_early is not None:
                 return too_early
-        return await channel.send(message)
+        outcome = await channel.send(message)
+        return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
 
     async def _too_early(self, gap: dict[str, Any]) -> Defer | None:
         """Reserve this recipient's next start, or say when it is."""
@@ -91,3 +103,12 @@ class Delivery:
         rows = await self._store.read("pace_find", queue=gap["queue"], key=gap["key"])
         until = rows[0]["next_at"] if rows else 0
         return Defer(until, "this recipient gets one message at a time on this channel")
+
+
+def _retried_in(outcome: Outcome, length: int) -> Outcome:
+    """The sender's own wait between two tries (B6), unless the other side or its limits say otherwise."""
+    if not isinstance(outcome, Retry) or outcome.category is Category.THROTTLING:
+        return outcome
+    if outcome.after is not None or outcome.whole_channel:
+        return outcome
+    return replace(outcome, after=timedelta(microseconds=length))

@@ -11,15 +11,24 @@ from ..kernel.lanes import Lane
 from ..store.port import Store
 from . import telling
 from .addresses import Rules
+from .audience import Audience
 from .board import ChannelBoard
+from .broadcasts import Broadcasts
 from .channels.base import Channel
+from .contacts import Contacts
 from .dead import DeadLetters
+from .freezing import Freezer
 from .health import Health, health
+from .making import MessageMaker
 from .messages import Messages
 from .overview import Overview
+from .rollout import RollOut
+from .schedules import Schedules
 from .sent import SentLog
 from .story import why_of
 from .subscriptions import Subscriptions
+from .suppressions import Suppressions
+from .templates import Templates
 from .why import Why
 
 
@@ -36,6 +45,18 @@ class Desk:
     overview: Overview
     sent: SentLog
     subscriptions: Subscriptions
+    contacts: Contacts
+    audience: Audience
+    suppressions: Suppressions
+    schedules: Schedules
+    rollout: RollOut
+    broadcasts: Broadcasts
+    freezer: Freezer
+
+    @property
+    def templates(self) -> Templates:
+        """Those that messages are made of."""
+        return self.messages.templates
 
     async def why(self, id_: str) -> Why:
         """What one message waits for, or what became of it."""
@@ -59,10 +80,20 @@ def open_desk(
     *,
     grace: timedelta,
     lease: timedelta,
+    freezer: Freezer | None = None,
 ) -> Desk:
     """Put the parts together."""
     board = ChannelBoard(store, channels, lanes)
     dead = DeadLetters(store, grace=grace)
     callable_at: Rules = getattr(channels.get(telling.CHANNEL), "rules", Rules())
     subscriptions = Subscriptions(store, clock, callable_at)
-    return Desk(store, clock, lease, messages, dead, board, Overview(store), SentLog(store), subscriptions)
+    reachable = [name for name in channels if name != telling.CHANNEL]
+    contacts = Contacts(store, clock, reachable)
+    audience = Audience(store, clock, contacts)
+    freezer = freezer or Freezer(store, clock, channels, messages.templates, audience, webhooks=callable_at)
+    return Desk(
+        store, clock, lease, messages, dead, board, Overview(store), SentLog(store), subscriptions, contacts,
+        audience, Suppressions(store, clock, reachable),
+        schedules=Schedules(store, clock, {"message": MessageMaker(messages)}),
+        rollout=RollOut(store, clock), broadcasts=Broadcasts(store, clock), freezer=freezer,
+    )  # fmt: skip

@@ -53,10 +53,8 @@ class Reading:
         data = given.get("data")
         if data is not None:
             check_depth(data)
-        if "template" in given or "variables" in given or "template_version" in given:
-            _check_template(given)
         at = self.when(given)
-        return Draft(
+        draft = Draft(
             channel=given["channel"],
             to=given["to"],
             text=given.get("text") or "",
@@ -67,11 +65,11 @@ class Reading:
             order_key=given.get("order_key"),
             expires_at=self._expiry(given, self.now if at is None else max(at, self.now)),
             max_tries=given.get("max_tries"),
-            template=given.get("template"),
-            template_version=given.get("template_version"),
-            variables=given.get("variables"),
             said=orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode() if keep else None,
         )
+        if "template" in given or "variables" in given or "template_version" in given:
+            return _of_template(draft, given)
+        return draft
 
     def when(self, given: Mapping[str, Any]) -> int | None:
         """The instant that `at` or `in` names; None when neither is given."""
@@ -108,14 +106,19 @@ class Reading:
         return known
 
 
-def _check_template(given: Mapping[str, Any]) -> None:
+def _of_template(draft: Draft, given: Mapping[str, Any]) -> Draft:
     """A template brings the whole content; what belongs to one means nothing without it."""
     if given.get("template") is None:
         for name in ("variables", "template_version"):
             if given.get(name) is not None:
                 raise Invalid(f"{name} is given without a template", field=name, remedy="name the template")
-        return
+        return draft
     for name in ("text", "subject", "data"):
         if given.get(name) is not None:
             raise Invalid(f"both `template` and `{name}` are given", field=name, remedy="give one of them")
     check_depth(given.get("variables"), "variables")
+    return draft._replace(
+        template=given["template"],
+        template_version=given.get("template_version"),
+        variables=given.get("variables"),
+    )

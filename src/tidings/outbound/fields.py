@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 from ..model.errors import Invalid
 
-_TYPES: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "object": dict, "array": list}
+_TYPES: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "object": dict, "array": list, "number": float}
 _NAMES = {
     "string": "a text",
     "integer": "a whole number",
     "boolean": "true or false",
     "object": "an object",
     "array": "a list",
+    "number": "a number",
 }
 
 
@@ -39,6 +40,8 @@ def check(body: object, known: Mapping[str, Field]) -> dict[str, Any]:
         if field is None:
             raise Invalid(f"unknown field {name[:60]!r}", field=name[:60], remedy=hint(name, known))
         if value is not None and type(value) is not _TYPES[field.type]:
+            if field.type == "number" and type(value) is int:
+                continue
             example = f"for example {field.example!r}" if field.example is not None else "see the reference"
             raise Invalid(f"{name} is not {_NAMES[field.type]}", field=name, remedy=example.replace("'", '"'))
     for name, field in known.items():

@@ -13,10 +13,9 @@ from difflib import get_close_matches
 from jinja2 import nodes
 
 from ..model.errors import Invalid
-from .variables import LARGEST_NUMBER, RESERVED, is_name
+from .variables import CONTACT_FIELDS, LARGEST_NUMBER, RESERVED, is_name
 
 EACH, JOINED, WITHIN = "for each", "joined with ~", "within"  # steps that no author can spell as a filter
-CONTACT_FIELDS = ("name", "zone", "language", "tags", "attributes")
 LOOP_FIELDS = ("index", "index0", "first", "last", "length")
 TESTS = ("defined", "undefined")
 MOST_NODES = 2000

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 
 from ..model.outcome import Defer, Skip
-from ..model.time import MINUTE
+from ..model.time import SECOND
+
+_PAUSED = 5 * SECOND  # by then its pump has set it aside
+OBSERVED = Skip("the channel only observes: nothing is sent")
+SHADOWED = Skip("the channel is a shadow: noted for a comparison, not sent")
 
 
 def objection(
@@ -21,7 +26,20 @@ def objection(
     if suppressed is not None:
         return Skip(f"the recipient does not want it: {suppressed}")
     if broadcast == "paused":
-        return Defer(now() + MINUTE, "its broadcast is paused")
+        return Defer(now() + _PAUSED, "its broadcast is paused")
     if broadcast in ("cancelled", "expired"):
         return Skip(f"its broadcast was {broadcast}")
+    if mode == "observe":
+        return OBSERVED
+    if mode == "shadow":
+        return SHADOWED
+    if share is not None and share < 100 and bucket(recipient) >= share:
+        return Skip(
+            f"only {share} % of the recipients are served on this channel, and this one is not among them"
+        )
     return None
+
+
+def bucket(recipient: str) -> int:
+    """A number from 0 to 99 that stays the same for a recipient: whoever is among 10 % is among 50 % too."""
+    return int.from_bytes(hashlib.sha256(recipient.encode()).digest()[:8]) % 100

@@ -1,4 +1,4 @@
-"""Planning: which occurrences of a schedule are to be made now, which were missed, and when the next one is. Pure.
+"""Planning: which occurrences of a schedule are to be made now, which were missed, and which is next. Pure.
 
 An occurrence is late when its instant is over by more than a minute (a tick takes milliseconds, so somebody
 was away). `latest` makes the newest one that is due, `all` each of them, both within the grace; `skip` makes
@@ -43,7 +43,7 @@ class Line(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What to do now. `next_at` is the next instant, if there is one; `last_at` the last that was dealt with."""
+    """What to do now. `last_at` is the last instant that was dealt with; `next_at` the next, if any."""
 
     make: list[int]
     lines: list[Line]
@@ -63,7 +63,7 @@ def plan(standing: Standing, now: int) -> Plan:
 
 
 def expiry(standing: Standing, at: int, now: int) -> int | None:
-    """How late the message of an occurrence may go out; None for one on time, which has the usual grace (E6)."""
+    """Until when the message of a late occurrence may go out (E6); None for one on time."""
     return at + standing.grace if now - at > ON_TIME else None
 
 
@@ -86,7 +86,7 @@ def _chosen(standing: Standing, now: int) -> list[int]:
 
 
 def _newest(standing: Standing, now: int, after: int) -> list[int]:
-    """The newest due one, looked for in ever wider windows: there may be a second's worth of them in a day."""
+    """The newest due one, looked for in ever wider windows: there may be one for each second of a day."""
     window = MINUTE
     while True:
         low = max(after, now - window)

@@ -1,13 +1,14 @@
 """Recurrence: from a rule to its instants. Pure: values in, values out, the time among them (A8).
 
-Two kinds of rule. **Wall-clock rules** (daily, weekly, monthly, yearly, RRULE, cron with hours) name times on a
-wall; each is settled in the schedule's zone, once: in a gap the first valid time, of a time that comes twice
-the first. **Elapsed rules** (intervals, cron for every hour) count on through a change of the clocks.
+Two kinds of rule. **Wall-clock rules** (daily, weekly, monthly, yearly, RRULE, cron with hours) name times on
+a wall; each is settled in the schedule's zone, once: in a gap the first valid time, of a time that comes
+twice the first. **Elapsed rules** (intervals, cron for every hour) count on through a change of the clocks.
 """
 
 from __future__ import annotations
 
 import calendar
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -22,7 +23,7 @@ from cronsim import CronSim
 from ..model import durations
 from ..model.time import SECOND, Instant, instant, micros, moment
 from . import rrules
-from .zones import settle, wall
+from .zones import readings, repeated, settle, wall
 
 LEAST = SECOND  # no interval is shorter
 LATEST = instant(datetime.fromisoformat("2400-01-01T00:00:00+00:00"))  # nobody plans further
@@ -74,15 +75,21 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class EveryHour:
-    """A cron rule that names every hour: whenever the wall clock shows a matching time, in both of two hours."""
+    """A cron rule for every hour: whenever the wall clock matches, in both hours where one comes twice."""
 
-    expression: str  # with seconds
+    times: Times
     zone: ZoneInfo
 
     def after(self, at: int) -> Iterator[Firing]:
-        """Instants whose wall-clock reading matches."""
-        for found in CronSim(self.expression, moment(at).astimezone(self.zone)):
-            yield Firing(instant(found))
+        """Instants whose wall-clock reading matches; second readings wait for their turn in `again`."""
+        again: deque[Instant] = deque()
+        for there in self.times(wall(at, self.zone) - repeated(wall(at, self.zone), self.zone)):
+            shown = readings(there, self.zone)
+            while again and shown and again[0] < shown[0]:
+                yield Firing(again.popleft())
+            again.extend(instant for instant in shown[1:] if instant > at)
+            if shown and shown[0] > at:
+                yield Firing(shown[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +185,8 @@ def _interval(rule: Mapping[str, Any], _zone: ZoneInfo) -> Rule:
 def _cron(rule: Mapping[str, Any], zone: ZoneInfo) -> Rule:
     expression = ALIASES.get(rule["cron"], rule["cron"])
     probe = CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001  (a wall clock's)
-    if len(probe.hours) == 24:
-        whole = expression if len(expression.split()) == 6 else f"0 {expression}"
-        return EveryHour(whole, zone)
-    return WallClock(lambda there: iter(CronSim(expression, there)), zone)
+    kind = EveryHour if len(probe.hours) == 24 else WallClock
+    return kind(lambda there: iter(CronSim(expression, there)), zone)
 
 
 def _rrule(rule: Mapping[str, Any], zone: ZoneInfo) -> Rule:
@@ -226,7 +231,7 @@ def _of_week(rule: Mapping[str, Any]) -> Callable[[date], bool]:
 
 
 def _of_month(rule: Mapping[str, Any]) -> Callable[[date], bool]:
-    """Days by number, `last`, or a weekday's place; a number beyond the month's end as `short_months` says."""
+    """Days by number, `last`, or a weekday's place; `short_months` says what a day beyond the end becomes."""
     numbers = {on for on in rule["on"] if isinstance(on, int)}
     places = {_place(on) for on in rule["on"] if isinstance(on, str) and on != "last"}
     has_last = "last" in rule["on"]

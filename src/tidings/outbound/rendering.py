@@ -16,12 +16,11 @@ import orjson
 from jinja2 import Template, TemplateSyntaxError, UndefinedError
 
 from ..model.errors import Invalid, TooLarge
-from .confines import ENVIRONMENT, FILTERS, LARGEST_TEXT, RUN, Exhausted, Run
+from .confines import ENVIRONMENT, FILTERS, RUN, Exhausted, Run
 from .grammar import Grammar
-from .variables import Declared
+from .variables import LARGEST_TEXT, Declared
 
 LARGEST_SOURCE = 64 * 1024
-LARGEST_OUTPUT = LARGEST_TEXT
 PARTS = ("text", "subject", "data")
 
 
@@ -44,7 +43,7 @@ class Compiled:
         contact: Mapping[str, Any] | None = None,
         recipient: str = "",
         zone: tzinfo = UTC,
-        largest: int = LARGEST_OUTPUT,
+        largest: int = LARGEST_TEXT,
         strict: bool = True,
     ) -> dict[str, Any]:
         """The content for one recipient; `zone` is used when the contact has none of its own.
@@ -108,7 +107,7 @@ class _Writer:
 
 def compile_content(content: Mapping[str, Any], declared: Declared) -> Compiled:
     """Check and compile `text`, `subject` and the strings of `data`; anything wrong is told with its line."""
-    size = len(orjson.dumps(content))
+    size = _size(content)
     if size > LARGEST_SOURCE:
         raise TooLarge(
             f"the template has {size:,} bytes",
@@ -118,6 +117,17 @@ def compile_content(content: Mapping[str, Any], declared: Declared) -> Compiled:
     grammar = Grammar(declared.variables, FILTERS)
     parts = {name: _compiled(content[name], name, grammar) for name in PARTS if content.get(name) is not None}
     return Compiled(parts, declared, uses_contact=grammar.uses_contact)
+
+
+def _size(content: Mapping[str, Any]) -> int:
+    try:
+        return len(orjson.dumps(content))
+    except (TypeError, ValueError) as error:
+        raise Invalid(
+            f"the template cannot be written as JSON ({error})",
+            field="text",
+            remedy="use plain JSON values and valid text",
+        ) from None
 
 
 def _compiled(part: Any, place: str, grammar: Grammar) -> Any:

@@ -1,7 +1,7 @@
-"""RRULE (RFC 5545) on a wall clock: read strictly, and asked from any time on without counting from the start.
+"""RRULE (RFC 5545) on a wall clock: read strictly, and asked from any time on, not only from its start.
 
-Our own engine, compared with dateutil in the tests: dateutil counts from DTSTART each time, looks for a rule that
-never fires until the year 9999, and takes `BYDAY=MO,1FR` for Mondays that are also first Fridays.
+Our own engine, compared with dateutil in the tests: dateutil counts from DTSTART each time, looks for a rule
+that never fires until the year 9999, and takes `BYDAY=MO,1FR` for Mondays that are also first Fridays.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Parts(NamedTuple):
 
     freq: str
     interval: int
-    count: int | None
+    most: int | None  # COUNT
     until: datetime | None  # aware if it was given in UTC
     week_start: int
     by: Mapping[str, tuple[Any, ...]]  # BYDAY: (place or None, weekday)
@@ -83,9 +83,9 @@ def times(parts: Parts, begin: datetime, zone: ZoneInfo) -> Callable[[datetime],
     until = parts.until
     if until is not None and until.tzinfo is not None:
         until = until.astimezone(zone).replace(tzinfo=None)
-    if parts.count is not None:
-        counted = list(islice(_from(engine, begin), parts.count))
-        until = counted[-1] if len(counted) == parts.count else until
+    if parts.most is not None:
+        counted = list(islice(_from(engine, begin), parts.most))
+        until = counted[-1] if len(counted) == parts.most else until
 
     def after(there: datetime) -> Iterator[datetime]:
         for found in engine(there) if there >= begin else _from(engine, begin):
@@ -129,7 +129,9 @@ def _by(name: str, value: str) -> tuple[Any, ...]:
     if name == "BYDAY":
         return tuple(sorted({_day(word) for word in value.split(",")}, key=str))
     low, high = _RANGES[name]
-    return tuple(sorted({_number(word, name, low, high, signed=name in _SIGNED) for word in value.split(",")}))
+    return tuple(
+        sorted({_number(word, name, low, high, signed=name in _SIGNED) for word in value.split(",")})
+    )
 
 
 def _day(word: str) -> tuple[int | None, int]:

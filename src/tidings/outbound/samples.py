@@ -10,7 +10,7 @@ import orjson
 from ..model.errors import Invalid, NotFound
 from ..store.port import Store
 from .fields import hint
-from .grammar import CONTACT_FIELDS
+from .variables import CONTACT_FIELDS
 from .zones import read_zone
 
 SAMPLE_CONTACT: Mapping[str, Any] = {

@@ -10,7 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, timedelta, tzinfo
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -18,13 +18,15 @@ from ..kernel.clock import Clock
 from ..model.errors import Invalid, NotFound, Refused
 from ..model.message import Draft
 from ..model.time import iso, micros
-from ..store.port import Once, Row, Step, Store
+from ..store.port import Once, Outrun, Row, Step, Store
 from .fields import Field, check
 from .nesting import check_depth
-from .rendering import LARGEST_OUTPUT, Compiled, compile_content
 from .repeats import Created, create, find, once
 from .samples import contact_of, sample
-from .variables import declare
+from .variables import LARGEST_TEXT, Declared, declare
+
+if TYPE_CHECKING:
+    from .rendering import Compiled
 
 CONTENT: Mapping[str, Field] = {
     "text": Field("string", "the words, with gaps such as {{ name }}", "Hello {{ name }}"),
@@ -83,13 +85,13 @@ class Templates:
         clock: Clock,
         *,
         zone: tzinfo = UTC,
-        max_body: int = LARGEST_OUTPUT,
+        max_body: int = LARGEST_TEXT,
         keep_keys: timedelta = timedelta(hours=24),
     ) -> None:
         self._store = store
         self._clock = clock
         self._zone = zone
-        self._largest = min(max_body, LARGEST_OUTPUT)
+        self._largest = min(max_body, LARGEST_TEXT)
         self._keep_keys = micros(keep_keys)
         self._compiled: OrderedDict[tuple[str, int], Compiled] = OrderedDict()
 
@@ -98,7 +100,7 @@ class Templates:
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> Created:
         """A new template; its first version is 1. The same `key` and body give the first answer (B4)."""
         id_, at = self._clock.new_id(), self._clock.now()
-        repeat = self._once("templates", key, body, [id_, at], tenant, at)
+        repeat = self._once("templates", key, body, id_, tenant, at)
         done = await find(self._store, repeat)
         if done is None:
             given = check(body, FIELDS)
@@ -107,14 +109,14 @@ class Templates:
             if await self._store.read("template_find", place=name, tenant=tenant):
                 raise _taken(name)
             steps = [
-                Step("template_add", {"id": id_, "tenant": tenant, "name": name, "at": at}),
-                Step("template_version_add", _saved(id_, at, content, variables), only_if=0),
+                Step("template_add", {"id": id_, "tenant": tenant, "name": name, "at": at}, needed=True),
+                Step("template_version_add", _saved(id_, at, content, variables)),
             ]
-            done = await create(self._store, steps, [id_, at], repeat)
-        made, _ = done.answer
-        if not await self._store.read("template_find", place=made, tenant=tenant):
-            raise _taken(check(body, FIELDS)["name"])  # somebody else was quicker
-        return Created(await self.show(made, version=1, tenant=tenant), done.replayed)
+            try:
+                done = await create(self._store, steps, id_, repeat)
+            except Outrun:
+                raise _taken(name) from None
+        return Created(await self.show(done.answer, version=1, tenant=tenant), done.replayed)
 
     async def revise(
         self, name: str, body: object, *, key: str | None = None, tenant: str = "default"
@@ -129,14 +131,15 @@ class Templates:
         if done is None:
             _refuse_retired(found)
             steps = [
-                Step("template_advance", {"id": found["id"], "at": at}),
-                Step("template_version_add", saved, only_if=0),
+                Step("template_advance", {"id": found["id"], "at": at}, needed=True),
+                Step("template_version_add", saved),
             ]
-            done = await create(self._store, steps, at, repeat)
+            try:
+                done = await create(self._store, steps, at, repeat)
+            except Outrun:
+                raise Refused(f"{name!r} was retired meanwhile", remedy=_BACK.format(name)) from None
         made = {"template": found["id"], "content": content, "variables": variables, "at": done.answer}
         rows = await self._store.read("template_version_made", **made)
-        if not rows:
-            raise Refused(f"the template {name!r} was retired meanwhile", remedy=_BACK.format(name))
         return Created(await self.show(name, version=rows[0]["version"], tenant=tenant), done.replayed)
 
     async def retire(self, name: str, *, tenant: str = "default") -> Row:
@@ -171,6 +174,8 @@ class Templates:
     ) -> Page:
         """Templates by name."""
         _check_limit(limit)
+        if after is not None and not _NAME.fullmatch(after):
+            raise _no_place(after)
         rows = await self._store.read(
             "template_page", tenant=tenant, after=after or "", gone=int(retired), limit=limit
         )
@@ -189,7 +194,8 @@ class Templates:
         return Page(items, str(rows[-1]["version"]) if len(rows) == limit else None)
 
     async def _find(self, name: str, tenant: str) -> Row:
-        rows = await self._store.read("template_find", place=name, tenant=tenant)
+        is_possible = _NAME.fullmatch(name) is not None
+        rows = await self._store.read("template_find", place=name, tenant=tenant) if is_possible else []
         if not rows:
             raise NotFound(
                 f"there is no template {name[:100]!r}", field="template", remedy="see: tidings templates list"
@@ -221,7 +227,7 @@ class Templates:
         known = self._compiled.get((found["id"], wanted))
         if known is None:
             row = await self._version(found, wanted)
-            known = compile_content(orjson.loads(row["content"]), declare(orjson.loads(row["variables"])))
+            known = _compile(orjson.loads(row["content"]), declare(orjson.loads(row["variables"])))
             self._compiled[found["id"], wanted] = known
             if len(self._compiled) > REMEMBERED:
                 self._compiled.popitem(last=False)
@@ -244,7 +250,7 @@ class Templates:
         """The same for a template that is not saved."""
         given = check(body, TRIAL)
         content, variables = _judged(check(given["template"], CONTENT))
-        compiled = compile_content(orjson.loads(content), declare(orjson.loads(variables)))
+        compiled = _compile(orjson.loads(content), declare(orjson.loads(variables)))
         return {"version": None, **await self._tried(compiled, given, tenant)}
 
     async def _tried(self, compiled: Compiled, given: Mapping[str, Any], tenant: str) -> Row:
@@ -298,6 +304,13 @@ class Filling:
 _BACK = "bring it back with: tidings templates restore {}"
 
 
+def _compile(content: Mapping[str, Any], declared: Declared) -> Compiled:
+    """Loads the template engine only here, for most processes never see a template."""
+    from .rendering import compile_content
+
+    return compile_content(content, declared)
+
+
 def _judged(given: Mapping[str, Any]) -> tuple[str, str]:
     """Content and declarations as they are stored, if the one can be rendered with the other."""
     content = {name: given.get(name) for name in ("text", "subject", "data")}
@@ -305,7 +318,7 @@ def _judged(given: Mapping[str, Any]) -> tuple[str, str]:
         raise Invalid("the template is empty", field="text", remedy="give a text, or data")
     check_depth(content["data"])
     declared = declare(given.get("variables"))
-    compile_content(content, declared)
+    _compile(content, declared)
     return orjson.dumps(content).decode(), orjson.dumps(declared.as_json()).decode()
 
 
@@ -349,10 +362,14 @@ def _place(after: str | None) -> int:
     if after is None:
         return (1 << 31) - 1
     if not after.isascii() or not after.isdigit() or len(after) > 9:
-        raise Invalid(
-            f"{after!r} is not a place in a list", field="after", remedy="use the `next` of the page before"
-        )
+        raise _no_place(after)
     return int(after)
+
+
+def _no_place(after: str) -> Invalid:
+    return Invalid(
+        f"{after[:100]!r} is not a place in a list", field="after", remedy="use the `next` of the page before"
+    )
 
 
 def _listed(row: Row) -> Row:

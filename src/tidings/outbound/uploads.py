@@ -11,6 +11,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from tempfile import SpooledTemporaryFile
 from typing import Any, Literal
 
 import orjson
@@ -34,6 +35,7 @@ _FORMS: dict[str, Form] = {
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
 }
+_PIECE = 1 << 16
 _DELIMITERS = (b",", b";", b"\t")
 _BOM = b"\xef\xbb\xbf"
 _QUOTED = re.compile(rb'"[^"]*"?')
@@ -124,6 +126,31 @@ async def _split(
             yield whole
     if held and not is_skipping:
         yield [bytes(held).removeprefix(_BOM) if is_first else bytes(held)]
+
+
+class Replay:
+    """A stream that can be read twice: what comes is put aside, in a file without a name if it is long."""
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self._pieces = pieces
+        self._file = SpooledTemporaryFile(max_size=1 << 20)  # noqa: SIM115  (closed with this)
+        self._is_over = False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The bytes; the second time they come out of the file."""
+        if not self._is_over:
+            async for piece in self._pieces:
+                self._file.write(piece)
+                yield piece
+            self._is_over = True
+            return
+        self._file.seek(0)
+        while piece := self._file.read(_PIECE):
+            yield piece
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
 
 
 # -- NDJSON

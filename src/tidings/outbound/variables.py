@@ -21,8 +21,10 @@ RESERVED = frozenset(
     {"contact", "recipient", "loop", "self", "super", "caller", "varargs", "kwargs", "true", "false", "none"}
     | {"True", "False", "None", "and", "or", "not", "if", "elif", "else", "for", "in", "is"}
 )
+CONTACT_FIELDS = ("name", "zone", "language", "tags", "attributes")
 MOST = 100
 LARGEST = 64 * 1024  # characters of all values together
+LARGEST_TEXT = 256 * 1024  # that a rendering makes
 LARGEST_NUMBER = 10**15
 MOST_ITEMS = 1000
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)

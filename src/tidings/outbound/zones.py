@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from ..model.errors import Invalid
 from ..model.time import SECOND, Instant, moment
 
-_EPOCH = datetime(1970, 1, 1)  # a wall clock's, without a zone
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (a wall clock's)
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -38,8 +38,7 @@ def read_zone(name: str, *, field: str = "zone") -> ZoneInfo:
 
 def settle(there: datetime, zone: ZoneInfo) -> Settled:
     """The instant at which a clock on the wall of that zone shows this time."""
-    first = there.replace(tzinfo=zone, fold=0).utcoffset() or timedelta()
-    second = there.replace(tzinfo=zone, fold=1).utcoffset() or timedelta()
+    first, second = _offsets(there, zone)
     at = _instant(there, first)
     if first == second:
         return Settled(at)
@@ -53,6 +52,26 @@ def settle(there: datetime, zone: ZoneInfo) -> Settled:
 def wall(at: int, zone: ZoneInfo) -> datetime:
     """What a clock in that zone shows at an instant; without its zone."""
     return moment(at).astimezone(zone).replace(tzinfo=None, fold=0)
+
+
+def readings(there: datetime, zone: ZoneInfo) -> list[Instant]:
+    """All instants at which the clock shows this time: one, two in an overlap, none in a gap."""
+    first, second = _offsets(there, zone)
+    if first < second:
+        return []
+    return [_instant(there, first)] if first == second else [_instant(there, first), _instant(there, second)]
+
+
+def repeated(there: datetime, zone: ZoneInfo) -> timedelta:
+    """How much of the clock comes twice around this time."""
+    first, second = _offsets(there, zone)
+    return max(timedelta(), first - second)
+
+
+def _offsets(there: datetime, zone: ZoneInfo) -> tuple[timedelta, timedelta]:
+    """Of the first and of the second reading; the second is larger in a gap."""
+    first, second = (there.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+    return first or timedelta(), second or timedelta()
 
 
 def _instant(there: datetime, offset: timedelta) -> Instant:

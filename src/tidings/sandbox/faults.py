@@ -1,8 +1,9 @@
 """Faults: what a pretend provider does with a request. Pure decisions, no I/O, no clock of its own.
 
-A fault comes from the recipient's name (`flaky-3`, or `ada+flaky-3`), which works with no preparation at
-all, or from a rule set by command, for everyone or for one recipient, always or at a rate, for a while or
-for a number of times. The name is asked first, then the rules, newest first; one request meets one fault.
+A fault comes from the recipient's name (`flaky-3`, `ada+flaky-3`, `flaky-3@…`), which works without any
+preparation, or from a rule set by command, for everyone or for one recipient, always or at a rate, for a
+while or for a number of times. The name is asked first, then the rules, newest first; one request meets one
+fault.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ MAX_SLOW = 600.0
 MAX_WAIT = 86_400.0
 
 _WORD = re.compile(
-    r"(?:^|[+@])(?:(flaky|throttle|slow|lost)[-_](\d{1,5})|(down|lost|gone|cut)|(error)[-_](\w{1,64}))$",
+    r"(?:^|[+@])(?:(flaky|throttle|slow|lost)[-_](\d{1,5})|(down|lost|gone|cut)|(error)[-_](\w{1,64}))(?=$|@)",
     re.ASCII,
 )
 _CODE = re.compile(r"\w{1,64}", re.ASCII)

@@ -45,6 +45,17 @@ async def read_body(receive: Receive, limit: int = MAX_BODY) -> bytes:
     return body
 
 
+class Acted(Response):
+    """For endpoints that give back their answer: one that does what the ledger says was done."""
+
+    def __init__(self, entry: Entry, answer: Response, senses: Senses) -> None:
+        super().__init__()
+        self._entry, self._answer, self._senses = entry, answer, senses
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await act(self._entry, self._answer, scope, receive, send, senses=self._senses)
+
+
 async def act(
     entry: Entry, answer: Response, scope: Scope, receive: Receive, send: Send, *, senses: Senses
 ) -> None:

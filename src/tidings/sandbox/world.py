@@ -36,6 +36,7 @@ class Arrival(NamedTuple):
     attempt: int | None = None  # None: the sender did not say, so we count
     sender: int | None = None
     problem: str | None = None
+    fault: Fault | None = None  # decided already: several lines of one request share one fate
 
 
 class World:
@@ -63,7 +64,9 @@ class World:
         attempt = arrival.attempt or copies + (refusals.times if refusals else 0) + 1
         waited = now - refusals.first if refusals else None
         fault, rule = Fault(Kind.INVALID), None
-        if arrival.problem is None:
+        if arrival.fault is not None and arrival.problem is None:
+            fault = arrival.fault
+        elif arrival.problem is None:
             call = Call(arrival.channel, arrival.to, attempt, waited)
             fault, rule = faults.decide(call, self._rules, now=now, draw=self.senses.draw)
         entry = Entry(

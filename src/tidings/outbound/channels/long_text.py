@@ -1,60 +1,94 @@
-"""Long texts: refused when they are accepted, or cut into parts that the provider takes. Pure.
+"""Texts that are longer than a provider takes: refused, or split into several messages.
 
-A part ends at an empty line, a line's end or a space, the first of these that leaves it at least half full;
-nothing but that white space is lost.
+Invariant: the parts put together again are the text, but for the white space at which it was split. When a
+later part fails the earlier ones are already there, so the attempt as a whole is in doubt: a plain retry
+would send them twice without saying so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
+from typing import TypeVar
 
 from ...model.errors import Invalid
+from ...model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
 
-MOST_PARTS = 10  # more is no message but a flood
+MOST_PARTS = 10
 
-_SEAMS = ("\n\n", "\n", " ")
+_JOINERS = frozenset("\u200d\ufe0e\ufe0f")  # they belong to the character before them
+_BREAKS = ("\n\n", "\n", " ")  # where a text is split, best first
+
+Part = TypeVar("Part")
 
 
 class LongText(StrEnum):
-    """What to do with a text that the provider would not take whole."""
+    """What happens to a text that is too long."""
 
     REFUSE = "refuse"
     SPLIT = "split"
 
 
 def long_text(value: object) -> LongText:
-    """The option as it is written; raises ValueError with what it must be."""
-    if value not in (LongText.REFUSE, LongText.SPLIT):
+    """Reader of the option."""
+    if value not in tuple(LongText):
         raise ValueError("it must be 'refuse' or 'split'")
     return LongText(str(value))
 
 
-def check_text(text: str, most: int, rule: LongText, *, where: str) -> None:
-    """Refuse a text that is over the limit; raises Invalid."""
-    allowed = most if rule is LongText.REFUSE else most * MOST_PARTS
-    if len(text) > allowed and (rule is LongText.REFUSE or len(parts(text, most)) > MOST_PARTS):
-        remedy = f"Shorten it to {most} characters"
-        if rule is LongText.REFUSE:
-            remedy += ', or set long_text = "split" on the channel'
-        problem = f"The text has {len(text)} characters; {where} takes {most}"
-        raise Invalid(problem, remedy=remedy, field="text")
+def parts_of(text: str, most: int, rule: LongText) -> list[str]:
+    """The text, whole or in parts of at most `most` characters; raises Invalid when it cannot go out."""
+    if len(text) <= most:
+        return [text]
+    if rule is LongText.REFUSE:
+        remedy = f"use at most {most:,}, or set long_text = 'split' for the channel"
+        raise Invalid(f"the text has {len(text):,} characters", field="text", remedy=remedy)
+    parts: list[str] = []
+    rest = text
+    while len(rest) > most and len(parts) < MOST_PARTS:
+        place = _place(rest, most)
+        parts.append(rest[:place].rstrip())
+        rest = rest[place:].lstrip()
+    parts = [part for part in (*parts, rest.rstrip()) if part]
+    if len(parts) > MOST_PARTS or len(parts[-1]) > most:
+        problem = f"the text has {len(text):,} characters, more than {MOST_PARTS} messages hold"
+        raise Invalid(problem, field="text", remedy=f"use at most about {MOST_PARTS * most:,}")
+    return parts
 
 
-def parts(text: str, most: int) -> Sequence[str]:
-    """The text in parts of at most `most` characters; one part, if it fits."""
-    found = []
-    while len(text) > most:
-        at, width = _seam(text, most)
-        found.append(text[:at])
-        text = text[at + width :]
-    return [*found, text] if text or not found else found
+def _place(text: str, most: int) -> int:
+    """Where to cut: after the last paragraph, line or word in the second half, else between characters."""
+    for mark in _BREAKS:
+        place = text.rfind(mark, most // 2, most + 1)
+        if place > 0:
+            return place
+    place = most
+    while place > most // 2 and _continues(text[place]):
+        place -= 1
+    return place
 
 
-def _seam(text: str, most: int) -> tuple[int, int]:
-    """Where to cut, and how much white space goes with the cut."""
-    for seam in _SEAMS:
-        at = text.rfind(seam, most // 2, most + len(seam))
-        if at > 0:
-            return at, len(seam)
-    return most, 0
+def _continues(character: str) -> bool:
+    return character in _JOINERS or unicodedata.combining(character) != 0
+
+
+async def send_parts(parts: Sequence[Part], send: Callable[[Part], Awaitable[Outcome]]) -> Outcome:
+    """Send one after the other; the receipt has all names, in order."""
+    receipts: list[str] = []
+    for number, part in enumerate(parts):
+        outcome = await send(part)
+        if not isinstance(outcome, Done):
+            return outcome if number == 0 else _broken_off(number, len(parts), receipts, outcome)
+        if outcome.receipt is not None:
+            receipts.append(outcome.receipt)
+    return Done(" ".join(receipts) or None)
+
+
+def _broken_off(sent: int, total: int, receipts: Sequence[str], outcome: Outcome) -> Unknown:
+    match outcome:
+        case Retry(reason=why) | Reject(reason=why) | Unknown(evidence=why) | Defer(why=why) | Skip(why=why):
+            known = f" ({' '.join(receipts)})" if receipts else ""
+            return Unknown(f"{sent} of {total} parts were sent{known}, the next was not: {why}")
+        case Done():
+            raise AssertionError("handled by the caller")

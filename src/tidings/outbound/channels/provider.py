@@ -1,152 +1,194 @@
-"""One request to a provider's API, and what the answers of all providers have in common.
+"""One call to a provider's HTTP API, and its answer made safe to judge and to show.
 
-The base URL is the operator's own, so it is called as it is, loopback included. A URL may carry a token in its
-path: neither it nor any secret gets into a reason, a receipt or an error. An answer's body is read up to a cap
-and only ever as a small JSON object; what is no such object is judged by its status alone.
+The address of a provider comes from the operator and not from a user, so it is called as it is. Secrets are
+taken out of everything that can be shown. A body is read up to a cap and parsed only as a JSON object; what
+else comes (a proxy's HTML, ten megabytes of it) is judged by its status alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
 
 import orjson
+from pyreqwest.http import Url
 
 from ...model.outcome import Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ..addresses import Forbidden, Rules, check_url
+from ..addresses import Forbidden, Rules, Target, check_url
 from ..http import SHOWN, Answer, HttpClient, MaybeSent, NotSent
+from ..retry_after import retry_after
 from .base import Traits
+from .options import text
 
-ANY_HOST = Rules(allow_private=True, allow_http=True)
-MAX_ANSWER = 65_536
-JSON_HEADERS: Mapping[str, str] = {"content-type": "application/json; charset=utf-8"}
+MAX_ANSWER = 262_144
 
-_WRONG = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
+_ANY_HOST = Rules(allow_private=True, allow_http=True)
+_JSON = {"content-type": "application/json"}
+_OUR_FAULT = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
 _ACCOUNT = frozenset({401, 402, 403, 407})
 _THROTTLED = frozenset({420, 429})
-_NOT_DONE = frozenset({408, 425, 503})  # the other side says that it did not even begin
+_NOT_BEGUN = frozenset({408, 425, 503})  # refused before the work: certainly not done
 
 
-class Said(NamedTuple):
-    """An answer, read: its status, its JSON object (empty if it has none), and what may be shown of it."""
+def base_url(value: object) -> str:
+    """Reader of the option: https, or http within one's own network, so that no token travels in clear."""
+    given = text(value).rstrip("/")
+    try:
+        target = check_url(given, _ANY_HOST)
+    except Forbidden as error:
+        raise ValueError(f"{error}; it must be an https URL") from error
+    if target.scheme != "https" and not _is_near(target):
+        raise ValueError("it must be an https URL: over http everybody on the way could read the credentials")
+    if "?" in given or "#" in given:
+        raise ValueError("it must be a URL without ? and #")
+    return given
+
+
+def _is_near(target: Target) -> bool:
+    """This machine, a private address, or a name without a dot, which only one's own network knows."""
+    if target.address is not None:
+        try:
+            check_url(f"http://{target.host}/", Rules(allow_http=True))
+        except Forbidden:
+            return True
+        return False
+    return "." not in target.host
+
+
+class Reply(NamedTuple):
+    """An answer, whatever its status. `body` is None when it is not the JSON object that was expected."""
 
     status: int
-    fields: Mapping[str, Any]
-    reason: str
-    wait: str | None  # the Retry-After header as it came
-    answer: Answer
+    body: Mapping[str, Any] | None
+    shown: str  # its beginning, short, escaped and without secrets
+    wait: timedelta | None  # the wish of Retry-After
+    is_json: bool  # or would be, had it not broken off
 
     @property
-    def is_foreign(self) -> bool:
-        """Whether somebody else than the provider answered: a page for people, as proxies and portals do."""
-        kind = self.answer.header("content-type") or ""
-        return not self.fields and ("html" in kind or self.answer.body_prefix.lstrip()[:1] == b"<")
+    def fields(self) -> Mapping[str, Any]:
+        """The body's fields, or none."""
+        return self.body or {}
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status says that it was done."""
+        return 200 <= self.status < 300
+
+    def words(self, *said: object) -> str:
+        """A reason: the status, and what was said about it (texts only, already without secrets)."""
+        found = ": ".join(part for part in said if isinstance(part, str) and part) or self.shown
+        return f"HTTP {self.status}: {found}" if found else f"HTTP {self.status}"
 
 
-class Provider:
-    """A provider's API below one base URL. `hide` are the secrets that no answer may give away."""
+class Api:
+    """A provider's API. `hide` are the secrets that an answer might repeat."""
 
-    def __init__(self, name: str, base: str, *, deadline: timedelta, hide: Sequence[str] = ()) -> None:
-        self.name = name
-        self._base = base.rstrip("/")
+    def __init__(
+        self, base: str, *, deadline: timedelta, hide: Sequence[str] = (), now: Callable[[], int]
+    ) -> None:
+        self._base = base
         self._deadline = deadline
-        self._hide = tuple(secret for secret in hide if secret)
-        self._http = HttpClient(connect_within=deadline / 2)
+        self._hide = tuple(spelled for secret in hide for spelled in {secret, quote(secret, safe="")})
+        self._now = now
+        self._http = HttpClient(connect_within=deadline / 3)
+
+    def begin(self) -> float:
+        """When an attempt began: calls of one attempt share one deadline."""
+        return time.monotonic()
 
     async def post(
-        self, path: str, body: bytes, headers: Mapping[str, str], *, within: timedelta | None = None
-    ) -> Said | Retry | Unknown:
-        """POST once; what did not come to an answer is an outcome already."""
-        return await self._call("POST", path, headers, body, within)
+        self, path: str, body: object, *, headers: Mapping[str, str] = {}, since: float | None = None
+    ) -> Reply | Outcome:
+        """POST once: bytes as they are, anything else as JSON. An outcome instead of a reply says why there
+        is none."""
+        try:
+            encoded = body if isinstance(body, bytes) else orjson.dumps(body)
+        except TypeError as error:
+            return Reject(Category.VALIDATION, f"the content cannot be written as JSON: {error}")
+        return await self._ask("POST", path, encoded, {**_JSON, **headers}, since)
 
-    async def get(self, path: str, headers: Mapping[str, str]) -> Said | Retry | Unknown:
-        """Ask for something; nothing changes over there."""
-        return await self._call("GET", path, headers, None, None)
+    async def get(self, path: str, *, headers: Mapping[str, str] = {}) -> Reply | Outcome:
+        """GET once; nothing is changed by it, so a lost answer is no doubt."""
+        found = await self._ask("GET", path, None, headers, None)
+        return harmless(found)
 
     async def close(self) -> None:
         """Let go of connections."""
         await self._http.close()
 
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        within: timedelta | None,
-    ) -> Said | Retry | Unknown:
-        deadline = self._deadline if within is None else within
-        if deadline <= timedelta():
+    def shown(self, said: object) -> str:
+        """What the other side said, fit for a page: short, one line, escaped, without secrets."""
+        if not isinstance(said, str):
+            return ""
+        for secret in self._hide:
+            said = said.replace(secret, "[hidden]")
+        return repr(said.strip()[:SHOWN])[1:-1]
+
+    async def _ask(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], since: float | None
+    ) -> Reply | Outcome:
+        left = self._deadline
+        if since is not None:
+            left -= timedelta(seconds=time.monotonic() - since)
+        if left <= timedelta():
             return Retry(Category.TEMPORARY, "not sent: no time was left")
         try:
             answer = await self._http.request(
                 method,
-                check_url(self._base + path, ANY_HOST).url,
+                Url(self._base + path),
                 headers=headers,
                 body=body,
-                deadline=deadline,
+                deadline=left,
                 pinned=None,
                 max_answer=MAX_ANSWER,
             )
-        except Forbidden as error:
-            return Retry(Category.SYSTEM, f"not sent: {error}")
         except NotSent as error:
-            return Retry(Category.TEMPORARY, f"not sent: {error}")
+            return Retry(Category.TEMPORARY, f"not sent: {self.shown(str(error))}")
         except MaybeSent as error:
-            return Unknown(f"no answer after the request left: {error}")
+            return Unknown(f"no answer after the request left: {self.shown(str(error))}")
         return self._read(answer)
 
-    def _read(self, answer: Answer) -> Said:
-        fields = json_object(answer.body_prefix)
-        shown = answer.shown(hide=self._hide)
-        reason = f"{self.name} answered HTTP {answer.status}{': ' if shown else ''}{shown}"
-        return Said(answer.status, fields, reason, answer.header("retry-after"), answer)
-
-    def worded(self, said: Said, code: object, text: object = "") -> str:
-        """A reason in the provider's own words: its code and its sentence, short and without secrets."""
-        words = f"{code}: {text}" if isinstance(text, str) and text.strip() else str(code)
-        for secret in self._hide:
-            words = words.replace(secret, "[hidden]")
-        return f"{self.name} answered HTTP {said.status}, {repr(words.strip()[:SHOWN])[1:-1]}"
+    def _read(self, answer: Answer) -> Reply:
+        wait = retry_after(answer.header("retry-after"), now=self._now())
+        raw = answer.body_prefix.strip()
+        try:
+            body = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            body = None
+        shown = self.shown(raw[: 8 * SHOWN].decode(errors="replace"))
+        is_json = not raw or raw.startswith(b"{")
+        return Reply(answer.status, body if isinstance(body, dict) else None, shown, wait, is_json)
 
 
-def json_object(body: bytes) -> Mapping[str, Any]:
-    """The JSON object in a body; empty when it is anything else, or cut."""
-    if body.lstrip()[:1] != b"{":
-        return {}
-    try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
+def harmless(found: Reply | Outcome) -> Reply | Outcome:
+    """For a question that changes nothing: without an answer it is simply not answered."""
+    if isinstance(found, Unknown):
+        return Retry(Category.TEMPORARY, found.evidence)
+    return found
 
 
-def by_status(said: Said, *, after: timedelta | None, reason: str | None = None) -> Outcome:
-    """What an answer means when nothing more specific is known of it.
+def by_status(reply: Reply, reason: str, *, certain: bool) -> Outcome:
+    """What an answer means when nothing more specific is known about it.
 
-    A write that nobody can repeat safely and that ends in 500, 502 or 504 may have happened: a doubt.
+    `certain`: the provider itself said that it failed. Otherwise a 5xx is a gateway's, which does not know
+    whether the work behind it was done.
     """
-    status, reason = said.status, reason or said.reason
+    status = reply.status
     if status in _THROTTLED:
-        return Retry(Category.THROTTLING, reason, after=after, whole_channel=True)
-    if status in _NOT_DONE:
-        return Retry(Category.TEMPORARY, reason, after=after)
-    if status >= 500 or 200 <= status < 300:
+        return Retry(Category.THROTTLING, reason, after=reply.wait, whole_channel=True)
+    if status in _NOT_BEGUN or (status >= 500 and certain):
+        return Retry(Category.TEMPORARY, reason, after=reply.wait)
+    if status >= 500 or reply.is_success:
         return Unknown(reason)
-    if status in _WRONG:
-        return Reject(Category.VALIDATION, reason)
-    if status in _ACCOUNT:
-        return account_fault(reason)
     if status < 400:
-        return account_fault(f"{reason} (a redirect is never followed: is url right?)")
-    return Reject(Category.PERMANENT, reason)
-
-
-def account_fault(reason: str) -> Reject:
-    """The credential, a permission or the account's state: the channel is paused, its messages wait."""
-    return Reject(Category.PERMANENT, reason, whole_channel=True)
+        return Reject(Category.PERMANENT, f"{reason} (a redirect is never followed)", whole_channel=True)
+    if status in _ACCOUNT:
+        return Reject(Category.PERMANENT, reason, whole_channel=True)
+    return Reject(Category.VALIDATION if status in _OUR_FAULT else Category.PERMANENT, reason)
 
 
 class Common(Protocol):
@@ -182,13 +224,3 @@ def traits_of(
         per_recipient=settings.per_recipient or per_recipient,
         max_text=max_text,
     )
-
-
-def judge_url(option: str, url: str) -> None:
-    """Refuse a base URL that is none; raises ValueError(option, problem, remedy)."""
-    try:
-        target = check_url(url, ANY_HOST)
-    except Forbidden as error:
-        raise ValueError(option, str(error), "Leave it out, or use the sandbox's address") from error
-    if target.url.query_string or target.url.fragment:
-        raise ValueError(option, "the URL has a query or a fragment", "Give the beginning of the URL only")

@@ -7,13 +7,14 @@ line here; another package brings its own through the entry point group `tidings
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 
 from ...kernel.clock import SystemClock
 from ...model.errors import Misconfigured
-from . import console, noop, sandbox, webhook
+from . import console, discord, groupme, noop, sandbox, slack, telegram, twilio, webhook, whatsapp_cloud
 from .base import Channel
 from .options import COMMON, Kind, Now, Read
 
@@ -21,9 +22,15 @@ GROUP = "tidings.channels"
 
 KINDS: Mapping[str, Kind] = {
     "console": console.KIND,
+    "discord": discord.KIND,
+    "groupme": groupme.KIND,
     "noop": noop.KIND,
     "sandbox": sandbox.KIND,
+    "slack": slack.KIND,
+    "telegram": telegram.KIND,
+    "twilio": twilio.KIND,
     "webhook": webhook.KIND,
+    "whatsapp_cloud": whatsapp_cloud.KIND,
 }
 
 
@@ -38,7 +45,7 @@ def build(name: str, kind: str, options: Mapping[str, object], *, now: Now | Non
         settings = known.settings(**given)
         known.judge(settings)
     except TypeError as error:  # an option that its settings cannot do without
-        missing = str(error).rpartition("argument")[2].strip(" s:'") or "an option"
+        missing = (re.findall(r"'(\w+)'", str(error)) or ["an option"])[0]
         raise _misconfigured(name, missing, "it is missing", f"Add {missing} to [channels.{name}]") from error
     except ValueError as error:
         if len(error.args) != 3:

@@ -13,8 +13,8 @@ from starlette.routing import BaseRoute
 
 from tidings.sandbox.world import World
 
-from . import phone
+from . import phone, telegram, whatsapp_cloud
 
 Provider = Callable[[World], Sequence[BaseRoute]]
 
-PROVIDERS: tuple[Provider, ...] = (phone.routes,)
+PROVIDERS: tuple[Provider, ...] = (phone.routes, telegram.routes, whatsapp_cloud.routes)

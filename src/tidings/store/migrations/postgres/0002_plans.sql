@@ -133,6 +133,7 @@ create table schedules (
 -- The one query of a tick.
 create index schedules_due on schedules (next_at) where next_at is not null;
 create index schedules_newest on schedules (tenant, id);
+create index schedules_state on schedules (tenant, state, id);
 
 -- One occurrence runs once: whoever comes second finds the row.
 create table occurrences (
@@ -146,6 +147,8 @@ create table occurrences (
 );
 -- Which schedule a message came from.
 create index occurrences_made on occurrences (made) where made is not null;
+-- What is old enough to be forgotten.
+create index occurrences_told on occurrences (told_at);
 
 create table contacts (
   id         text collate "C" primary key,

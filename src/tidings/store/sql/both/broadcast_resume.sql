@@ -1,6 +1,7 @@
 -- Go on; the pump moves back what was parked, and gives it the time that it stood still.
-update broadcasts set state = 'pending', reason = null, ended_at = null, paced_to = null,
+update broadcasts set state = 'pending', reason = null, ended_at = null, paced_to = null, options = :options,
+  version = version + 1,
   paused_for = coalesce(cast(:now as bigint), tidings_now()) - coalesce(paused_at, cast(:now as bigint), tidings_now()),
   look_at = coalesce(cast(:now as bigint), tidings_now()), changed_at = coalesce(cast(:now as bigint), tidings_now())
-where lot = :lot and state = :expected
+where lot = :lot and state = :expected and version = :version
 returning lot

@@ -1,4 +1,4 @@
 -- All queues as they stand.
 select q.name, q.paused, q.pause_reason, q.parked_until, q.park_reason, q.failures, q.opened_at, q.probe_at,
-  q.on_unknown, q.deadline, q.stop_on_failure, l.interval, l.next_at
+  q.on_unknown, q.deadline, q.stop_on_failure, q.mode, q.share, l.interval, l.next_at
 from queues q left join limits l on l.queue = q.name order by q.name

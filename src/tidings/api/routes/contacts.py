@@ -1,0 +1,134 @@
+"""Contacts: who can be written to; one by one, and many at once out of a file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from ...model.errors import Invalid
+from ...outbound.cards import FIELDS
+from ...outbound.desk import Desk
+from ...outbound.filters import Filter, read_filter
+from ...outbound.intake import Columns, read_map, take_contacts
+from ...outbound.uploads import Numbered, Replay, form_of, rows
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
+from ..errors import id_of
+from ..exchange import UPLOAD, Exchange, rows_told
+from ..queries import CHECKED
+from .bulk import refuse_announced
+
+IMPORT = "/v1/contacts:import"
+COUNTS = ("created", "changed", "unchanged", "refused")
+
+
+def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
+    """Everything under /v1/contacts; `largest` is for a row in bytes, `most` for their number."""
+    router = APIRouter(tags=["contacts"], responses=PROBLEMS)
+
+    @router.post("/v1/contacts", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT)
+    async def create(request: Request) -> Response:
+        """A new contact; an address that somebody has is refused with who has it."""
+        body, key = await read_json(request), request.headers.get("idempotency-key")
+        made = await desk.contacts.create(body, key=key)
+        headers = {"location": f"/v1/contacts/{made.answer['id']}"}
+        if made.replayed:
+            headers["idempotency-replayed"] = "true"
+        return answer(made.answer, 201, headers)
+
+    @router.put("/v1/contacts", openapi_extra=takes(FIELDS), responses=CONFLICT)
+    async def put(request: Request) -> Response:
+        """Create the contact (201), or change the one that has one of its addresses (200)."""
+        contact, is_new = await desk.contacts.put(await read_json(request))
+        return answer(contact, 201 if is_new else 200, {"location": f"/v1/contacts/{contact['id']}"})
+
+    @router.get("/v1/contacts", dependencies=CHECKED)
+    async def page(
+        *,
+        tag: Annotated[list[str] | None, Query(description="those with all of these tags")] = None,
+        language: str | None = None,
+        zone: str | None = None,
+        channel: Annotated[str | None, Query(description="those with an address on this channel")] = None,
+        address: Annotated[str | None, Query(description="the one with this address on `channel`")] = None,
+        limit: int = 50,
+        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+    ) -> Response:
+        """Contacts, newest first. A page may be short before the end; `next` is null only there."""
+        if address is not None:
+            return answer(await _with_address(desk, channel, address))
+        said = {"tags_all": tag, "language": language, "zone": zone, "channel": channel}
+        wanted: Filter | None = None
+        if any(said.values()):
+            wanted = read_filter(said, desk.contacts.channels)
+        return answer((await desk.contacts.page(wanted, limit=limit, after=after))._asdict())
+
+    @router.post(IMPORT, dependencies=CHECKED, openapi_extra=UPLOAD, responses=MISSING)
+    async def take(
+        request: Request,
+        *,
+        channel: Annotated[str | None, Query(description="of a plain column `address`")] = None,
+        names: Annotated[
+            list[str] | None, Query(alias="map", description="what a column is that is called otherwise")
+        ] = None,
+        tag: Annotated[list[str] | None, Query(description="put on everybody in the file")] = None,
+        list_: Annotated[
+            str | None, Query(alias="list", description="a list that all of them are put on")
+        ] = None,
+        all_or_nothing: bool = False,
+        dry_run: bool = False,
+    ) -> Response:
+        """Create or change many, found by their addresses: CSV or NDJSON in, bad rows and a summary out."""
+        refuse_announced(request)
+        form = form_of(request.headers.get("content-type", ""))
+        columns = Columns(
+            desk.contacts.channels,
+            channel=channel,
+            names=read_map(names or []),
+            tags=tag or (),
+            is_table=form == "csv",
+        )
+        put_on = None if list_ is None else (await desk.audience.with_members(list_))["id"]
+        upload = Replay(request.stream())
+
+        def read() -> AsyncIterator[Numbered]:
+            return rows(upload.pieces(), form, largest=largest, most_lines=most)
+
+        taken = take_contacts(
+            read, desk.contacts, columns, list_=put_on, all_or_nothing=all_or_nothing, dry_run=dry_run
+        )
+        exchange = Exchange(
+            id_of(request),
+            COUNTS,
+            more=lambda: {"attributes": sorted(columns.attributes), "dry_run": dry_run},
+        )
+        exchange.start(rows_told(taken, COUNTS, id_of(request), upload.close))
+        await exchange.first_answer()
+        return exchange
+
+    @router.get("/v1/contacts/{id}", responses=MISSING, dependencies=CHECKED)
+    async def show(id: str) -> Response:
+        """One contact."""
+        return answer(await desk.contacts.show(id))
+
+    @router.patch("/v1/contacts/{id}", responses=MISSING | CONFLICT, openapi_extra=takes(FIELDS))
+    async def edit(id: str, request: Request) -> Response:
+        """Change what is named; what is left out stays, an empty text takes away."""
+        return answer(await desk.contacts.edit(id, await read_json(request)))
+
+    @router.delete("/v1/contacts/{id}", responses=MISSING)
+    async def remove(id: str, request: Request) -> Response:
+        """Forget a contact, its addresses and its places on lists."""
+        await read_fields(request, {})
+        await desk.contacts.remove(id)
+        return answer({"id": id, "removed": True})
+
+    return router
+
+
+async def _with_address(desk: Desk, channel: str | None, address: str) -> dict[str, Any]:
+    if channel is None:
+        raise Invalid("the address has no channel", field="channel", remedy="name it: &channel=phone")
+    found = await desk.contacts.at(channel, address)
+    return {"items": [] if found is None else [found], "next": None}

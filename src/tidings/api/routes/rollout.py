@@ -1,0 +1,92 @@
+"""Roll-out: how much of a channel really goes out, and how it compares with another sender (B14)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Request
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from ...outbound import uploads
+from ...outbound.desk import Desk
+from ...outbound.fields import Field
+from ...outbound.periods import parse_length, parse_period
+from ...outbound.rollout import SWITCH
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
+from ..errors import Malformed
+from ..queries import CHECKED, refuse_any
+
+REPORT = "/v1/channels/{name}/report"
+LINES = {
+    "to": Field("string", "who got it", "ada", required=True),
+    "at": Field("string", "when: ISO 8601, or a number since 1970", "2026-11-16T09:00:00Z", required=True),
+    "text": Field("string", "the words; or `digest`", "Hello"),
+    "subject": Field("string", "a headline"),
+    "data": Field("object", "anything else that was sent"),
+    "digest": Field("string", "instead of the content: what our own side is shown with"),
+    "ref": Field("string", "the other sender's own id, so that a repeated report changes nothing"),
+}
+
+
+def routes(desk: Desk, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
+    """Everything about roll-out; `largest` is for a line of a report in bytes, `most` for their number."""
+    router = APIRouter(prefix="/v1", tags=["roll-out"], responses=PROBLEMS)
+
+    @router.get("/rollout", dependencies=CHECKED)
+    async def all() -> Response:
+        """Every channel with its mode and share."""
+        return answer({"items": await desk.rollout.all()})
+
+    @router.get("/channels/{name}/rollout", responses=MISSING, dependencies=CHECKED)
+    async def show(name: str) -> Response:
+        """One channel, and what was switched before."""
+        return answer(await desk.rollout.show(name))
+
+    @router.post("/channels/{name}/rollout", responses=MISSING, openapi_extra=takes(SWITCH))
+    async def switch(name: str, request: Request) -> Response:
+        """Switch a channel: live, observe or shadow, and to which share of the recipients."""
+        given = await read_fields(request, SWITCH)
+        return answer(
+            await desk.rollout.set(
+                name, mode=given.get("mode"), share=given.get("share"), reason=given.get("reason")
+            )
+        )
+
+    @router.post("/channels/{name}/rollout/back", responses=MISSING | CONFLICT)
+    async def back(name: str, request: Request) -> Response:
+        """To what it was before the last switch."""
+        await read_fields(request, {})
+        return answer(await desk.rollout.back(name))
+
+    @router.post(
+        REPORT.removeprefix("/v1"), responses=MISSING, openapi_extra=takes(LINES, kind="application/x-ndjson")
+    )
+    async def report(name: str, request: Request) -> Response:
+        """What another sender sent, as CSV or NDJSON; a repeated report changes nothing."""
+        refuse_any(request)
+        form = uploads.form_of(request.headers.get("content-type", ""))
+        rows = uploads.rows(_pieces(request), form, largest=largest, most_lines=most)
+        return answer(await desk.rollout.report(name, rows, zone=zone))
+
+    @router.get("/channels/{name}/compare", responses=MISSING, dependencies=CHECKED)
+    async def compare(
+        name: str, since: str = "24h", until: str = "now", tolerance: str = "1m", limit: int = 100
+    ) -> Response:
+        """Where our side and the other sender's report differ, within a time."""
+        begin, end = parse_period(since, until, now=desk.clock.now(), zone=zone)
+        apart: timedelta = parse_length(tolerance, field="tolerance")
+        found = await desk.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)
+        return answer(found._asdict())
+
+    return router
+
+
+async def _pieces(request: Request) -> AsyncIterator[bytes]:
+    try:
+        async for piece in request.stream():
+            yield piece
+    except ClientDisconnect:
+        raise Malformed("the request broke off", remedy="repeat it") from None

@@ -1,0 +1,89 @@
+"""Templates: save, look at, try, retire. Editing makes a new version; those before stay."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from ...outbound.desk import Desk
+from ...outbound.repeats import Created
+from ...outbound.templates import CONTENT, FIELDS, PREVIEW, TRIAL
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, parse, read_fields, read_json, takes
+from ..queries import CHECKED, refuse_any
+
+After = Annotated[str | None, Query(description="the `next` of the page before")]
+
+
+def routes(desk: Desk) -> APIRouter:
+    """Everything under /v1/templates; a template is named by its name or its id."""
+    router = APIRouter(prefix="/v1/templates", tags=["templates"], responses=PROBLEMS)
+    templates = desk.templates
+
+    @router.post("", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT)
+    async def create(request: Request) -> Response:
+        """Save a new template. What it cannot render is refused now."""
+        key = request.headers.get("idempotency-key")
+        return _created(await templates.create(await read_json(request), key=key))
+
+    @router.get("", dependencies=CHECKED)
+    async def page(*, retired: bool = False, limit: int = 50, after: After = None) -> Response:
+        """Templates by name."""
+        return answer((await templates.page(retired=retired, limit=limit, after=after))._asdict())
+
+    @router.post(":preview", openapi_extra=takes(TRIAL))
+    async def trial(request: Request) -> Response:
+        """What a template that is not saved would say."""
+        return answer(await templates.trial(await read_json(request)))
+
+    @router.get("/{name}", responses=MISSING, dependencies=CHECKED)
+    async def show(name: str, version: int | None = None) -> Response:
+        """One template with what its newest version says, or another."""
+        return answer(await templates.show(name, version=version))
+
+    @router.post(
+        "/{name}/versions",
+        status_code=201,
+        openapi_extra=takes(CONTENT, keyed=True),
+        responses=MISSING | CONFLICT,
+    )
+    async def revise(name: str, request: Request) -> Response:
+        """Save the next version. Whatever was made of those before stays as it is."""
+        key = request.headers.get("idempotency-key")
+        return _created(await templates.revise(name, await read_json(request), key=key))
+
+    @router.get("/{name}/versions", responses=MISSING, dependencies=CHECKED)
+    async def versions(name: str, limit: int = 50, after: After = None) -> Response:
+        """All that it has said, newest first."""
+        return answer((await templates.versions(name, limit=limit, after=after))._asdict())
+
+    @router.post(
+        "/{name}/preview", responses=MISSING | CONFLICT, openapi_extra=takes(PREVIEW, required=False)
+    )
+    async def preview(name: str, request: Request) -> Response:
+        """What it would say to somebody; nothing is sent."""
+        refuse_any(request)
+        raw = await request.body()
+        return answer(await templates.preview(name, parse(raw) if raw.strip() else {}))
+
+    @router.post("/{name}/retire", responses=MISSING)
+    async def retire(name: str, request: Request) -> Response:
+        """Nothing new is made of it from now on."""
+        await read_fields(request, {})
+        return answer(await templates.retire(name))
+
+    @router.post("/{name}/restore", responses=MISSING)
+    async def restore(name: str, request: Request) -> Response:
+        """Bring a retired one back."""
+        await read_fields(request, {})
+        return answer(await templates.restore(name))
+
+    return router
+
+
+def _created(created: Created) -> Response:
+    headers = {"location": f"/v1/templates/{created.answer['name']}"}
+    if created.replayed:
+        headers["idempotency-replayed"] = "true"
+    return answer(created.answer, 201, headers)

@@ -1,0 +1,303 @@
+"""`tidings contacts`: who can be written to; one by one, and many at once out of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import engine, output
+from .help import examples
+from .options import After, AsJson, ConfigFile, Database, Limit
+from .output import Column
+
+if TYPE_CHECKING:
+    from ..config import Settings
+
+group = typer.Typer(help="Contacts: who can be written to, and under which address.", no_args_is_help=True)
+
+Contact = Annotated[str, typer.Argument(metavar="ID", help="The contact's id.", show_default=False)]
+Name = Annotated[str | None, typer.Option("--name", metavar="TEXT", help="What people call them.")]
+Addresses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--address", "-a", metavar="CHANNEL=ADDRESS", help="One for each channel; empty takes it away."
+    ),
+]
+Zone = Annotated[str | None, typer.Option("--zone", metavar="NAME", help="Their time zone: Europe/Berlin.")]
+Language = Annotated[
+    str | None, typer.Option("--language", metavar="CODE", help="Their language: de, pt-BR.")
+]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="May be given several times.")
+]
+Attributes = Annotated[
+    list[str] | None,
+    typer.Option("--attribute", metavar="NAME=VALUE", help="Anything else; empty takes it away."),
+]
+
+
+@group.command(
+    epilog=examples(
+        "tidings contacts add --name Ada --address phone=ada --zone Europe/Berlin --tag volunteer"
+    )
+)
+def add(
+    *,
+    name: Name = None,
+    address: Addresses = None,
+    zone: Zone = None,
+    language: Language = None,
+    tag: Tags = None,
+    attribute: Attributes = None,
+    or_change: Annotated[
+        bool, typer.Option("--or-change", help="Change the contact that has one of the addresses.")
+    ] = False,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Write down a new contact."""
+    body = _body(name, address, zone, language, tag, attribute)
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            if or_change:
+                row, is_new = await desk.contacts.put(body)
+            else:
+                row, is_new = (await desk.contacts.create(body)).answer, True
+        _say(row, "added" if is_new else "changed", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command(epilog=examples("tidings contacts edit ID --zone Asia/Tokyo --attribute city=Tokyo"))
+def edit(
+    contact: Contact,
+    *,
+    name: Name = None,
+    address: Addresses = None,
+    zone: Zone = None,
+    language: Language = None,
+    tag: Tags = None,
+    attribute: Attributes = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Change what is named; what is left out stays, an empty text takes away. Tags replace those there."""
+    body = _body(name, address, zone, language, tag, attribute)
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            _say(await desk.contacts.edit(contact, body), "changed", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command("list", epilog=examples("tidings contacts list --tag volunteer --language de"))
+def list_(
+    *,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Only those with all of these.")
+    ] = None,
+    language: Annotated[str | None, typer.Option(metavar="CODE", help="Only those of this language.")] = None,
+    zone: Annotated[str | None, typer.Option(metavar="NAME", help="Only those in this time zone.")] = None,
+    channel: Annotated[
+        str | None, typer.Option("--channel", "-c", metavar="NAME", help="Only those with an address on it.")
+    ] = None,
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Contacts, newest first."""
+
+    async def work() -> None:
+        from ..outbound.filters import read_filter
+
+        said = {"tags_all": tag or None, "language": language, "zone": zone, "channel": channel}
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            wanted = read_filter(said, desk.contacts.channels) if any(said.values()) else None
+            page = await desk.contacts.page(wanted, limit=limit, after=after)
+        listed(page.items, page.next, as_json=as_json, nothing="no contacts")
+
+    engine.run(work())
+
+
+@group.command()
+def show(
+    contact: Contact, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """One contact in full."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            _print(await desk.contacts.show(contact), as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command(epilog=examples("tidings contacts find phone ada"))
+def find(
+    channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="Which channel.", show_default=False)],
+    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Which address.", show_default=False)],
+    *,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """The contact that has an address."""
+
+    async def work() -> None:
+        from ..model.errors import NotFound
+
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            row = await desk.contacts.at(channel, address)
+        if row is None:
+            raise NotFound(f"nobody has the address {address!r} on {channel}", remedy="check both")
+        _print(row, as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command()
+def remove(
+    contact: Contact, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """Forget a contact. Whoever has opted out stays opted out."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            await desk.contacts.remove(contact)
+        _say({"id": contact}, "removed", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command(
+    "import",
+    epilog=examples(
+        "tidings contacts import people.csv --list volunteers",
+        "tidings contacts import people.csv --map address.phone=mobile --map name=full_name --dry-run",
+    ),
+)
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
+    *,
+    form: Annotated[
+        str | None, typer.Option(metavar="FORM", help="csv or ndjson, if no name says so.")
+    ] = None,
+    channel: Annotated[
+        str | None, typer.Option("--channel", "-c", metavar="NAME", help="Of a plain column `address`.")
+    ] = None,
+    map_: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="WHAT=COLUMN", help="What a column is that is called otherwise."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Put on everybody in the file.")
+    ] = None,
+    list_: Annotated[
+        str | None, typer.Option("--list", metavar="LIST", help="A list that all of them are put on.")
+    ] = None,
+    all_or_nothing: Annotated[
+        bool, typer.Option("--all-or-nothing", help="Take nobody when one row is bad.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; write nothing.")] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write every bad row there, as CSV.")
+    ] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Create or change many, found by their addresses; the same file again doubles nobody.
+
+    Columns are name, zone, language, tags (a;b or a|b) and address.CHANNEL; any other is an attribute. An
+    empty cell changes nothing, tags are added. A bad row is told with its number, the others are taken.
+    """
+    from .intake import take_contacts
+
+    options = {"channel": channel, "names": map_ or [], "tags": tag or [], "list_": list_}
+    chosen: Settings = engine.settings(config, database)
+    code = engine.run(
+        take_contacts(
+            chosen,
+            file,
+            form,
+            options,
+            all_or_nothing=all_or_nothing,
+            dry_run=dry_run,
+            report=report,
+            as_json=as_json,
+        )
+    )
+    if code:
+        raise typer.Exit(code)
+
+
+def listed(items: Sequence[output.Row], more: str | None, *, as_json: bool, nothing: str) -> None:
+    """Contacts, a line each."""
+    columns = [
+        Column("id", lambda row: row["id"], keep=True),
+        Column("name", lambda row: row["name"]),
+        Column("addresses", lambda row: " ".join(f"{c}={a}" for c, a in row["addresses"].items())),
+        Column("zone", lambda row: row["zone"], spare=True),
+        Column("language", lambda row: row["language"], spare=True),
+        Column("tags", lambda row: " ".join(row["tags"])),
+    ]
+    output.listing(items, columns, as_json=as_json, more=more, nothing=nothing)
+
+
+def _print(row: output.Row, *, as_json: bool) -> None:
+    if as_json:
+        output.say_json(row)
+        return
+    several = {"addresses": row["addresses"], "attributes": row["attributes"]}
+    lines = {
+        name: ", ".join(f"{n}={output.flat(v)}" for n, v in found.items()) for name, found in several.items()
+    }
+    shown = {**row, **lines, "tags": ", ".join(row["tags"])}
+    output.facts([(name.replace("_", " "), value, None) for name, value in shown.items()])
+
+
+def _say(row: output.Row, verb: str, *, as_json: bool) -> None:
+    if as_json:
+        output.say_json(row)
+    else:
+        output.say((row["id"], "bold"), f" {verb}")
+
+
+def _body(
+    name: str | None,
+    addresses: list[str] | None,
+    zone: str | None,
+    language: str | None,
+    tags: list[str] | None,
+    attributes: list[str] | None,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "addresses": pairs(addresses or [], "--address"),
+        "zone": zone,
+        "language": language,
+        "tags": None if tags is None else [tag for tag in tags if tag],
+        "attributes": pairs(attributes or [], "--attribute"),
+    }
+
+
+def pairs(said: Sequence[str], option: str) -> dict[str, str]:
+    """NAME=VALUE as people type it."""
+    found: dict[str, str] = {}
+    for text in said:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            from ..model.errors import Invalid
+
+            raise Invalid(f"{option} {text!r} has no name", field=option, remedy=f"write {option} name=value")
+        found[name.strip()] = value.strip()
+    return found

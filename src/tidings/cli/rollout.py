@@ -1,0 +1,215 @@
+"""`tidings rollout`: let a channel out step by step, and compare it with another sender."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import engine, output
+from .help import examples
+from .options import AsJson, ConfigFile, Database
+from .output import Column, Row
+
+group = typer.Typer(
+    help="Roll-out: observe, shadow, a share of people, live; and back.", no_args_is_help=True
+)
+
+Name = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel's name.", show_default=False)]
+_PIECE = 1 << 16
+
+
+@group.command("list")
+def list_(*, as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+    """Every channel with its mode and share."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            now = app.clock.now()
+            columns = [
+                Column("channel", lambda row: row["channel"], keep=True),
+                Column("mode", lambda row: row["mode"]),
+                Column("share", lambda row: row["share"], lambda row: f"{row['share']} %", right=True),
+                Column(
+                    "since", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)
+                ),
+            ]
+            output.listing(await desk.rollout.all(), columns, as_json=as_json, nothing="no channels")
+
+    engine.run(work())
+
+
+@group.command()
+def show(
+    name: Name, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """One channel, and what was switched before."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            _print(await desk.rollout.show(name), as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command(
+    "set",
+    epilog=examples(
+        "tidings rollout set phone --mode observe",
+        'tidings rollout set phone --mode live --share 10 --reason "first week"',
+    ),
+)
+def set_(
+    name: Name,
+    *,
+    mode: Annotated[str | None, typer.Option(metavar="MODE", help="live, observe or shadow.")] = None,
+    share: Annotated[
+        int | None, typer.Option(metavar="PERCENT", help="How many of the recipients are served, 0 to 100.")
+    ] = None,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Kept with the switch.")] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Switch a channel. It counts for the next message of every process."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            row = await desk.rollout.set(name, mode=mode, share=share, reason=reason)
+            _print(row, as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command()
+def back(
+    name: Name, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """To what it was before the last switch."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            _print(await desk.rollout.back(name), as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command(epilog=examples("tidings rollout report phone sent-by-the-old-system.csv"))
+def report(
+    name: Name,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or NDJSON: to, at, text or digest, ref.")],
+    *,
+    zone: Annotated[
+        str | None, typer.Option(metavar="ZONE", help="For times without one, such as Asia/Kathmandu.")
+    ] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Take in what another sender sent. The same report again changes nothing."""
+
+    async def work() -> None:
+        from ..outbound import uploads
+        from ..outbound.zones import read_zone
+
+        settings = engine.settings(config, database)
+        rows = uploads.rows(
+            _pieces(file),
+            uploads.form_of(file.name),
+            largest=settings.max_body,
+            most_lines=settings.max_bulk,
+        )
+        async with engine.opened(settings) as (_, desk):
+            told = await desk.rollout.report(name, rows, zone=read_zone(zone) if zone else settings.zone)
+        _tell(told, as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command(epilog=examples("tidings rollout compare phone --since 24h --tolerance 2m"))
+def compare(
+    name: Name,
+    *,
+    since: Annotated[str, typer.Option(metavar="WHEN", help="How long ago, or a time.")] = "24h",
+    until: Annotated[str, typer.Option(metavar="WHEN", help="How long ago, or a time.")] = "now",
+    tolerance: Annotated[
+        str, typer.Option(metavar="LENGTH", help="Further apart counts as another time.")
+    ] = "1m",
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="Differences to list.")] = 100,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Where a shadow and the other sender's report differ."""
+
+    async def work() -> None:
+        from ..outbound.periods import parse_length, parse_period
+
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            begin, end = parse_period(since, until, now=app.clock.now(), zone=app.settings.zone)
+            apart = parse_length(tolerance, field="tolerance")
+            found = await desk.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)
+        if as_json:
+            output.say_json(found._asdict())
+            return
+        output.facts([(word.replace("_", " "), count, None) for word, count in found.counts.items()])
+        columns = [
+            Column("kind", lambda row: row["kind"]),
+            Column("to", lambda row: row["to"]),
+            Column("ours", lambda row: (row["ours"] or {}).get("at"), keep=True),
+            Column("theirs", lambda row: (row["theirs"] or {}).get("at"), keep=True),
+            Column("apart", lambda row: row["apart_s"], right=True),
+            Column("our ref", lambda row: (row["ours"] or {}).get("ref"), keep=True),
+            Column("their ref", lambda row: (row["theirs"] or {}).get("ref")),
+        ]
+        output.say()
+        output.listing(found.differences, columns, as_json=False, nothing="no differences")
+        if found.more and output.on_terminal():
+            output.say(("there are more: raise --limit", "dim"))
+
+    engine.run(work())
+
+
+async def _pieces(file: Path) -> AsyncIterator[bytes]:
+    from ..model.errors import Invalid
+
+    try:
+        with file.open("rb") as opened:
+            while piece := opened.read(_PIECE):
+                yield piece
+    except OSError as error:
+        raise Invalid(
+            f"{file} cannot be read ({error.strerror})", field="file", remedy="check the path"
+        ) from None
+
+
+def _tell(told: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        output.say_json(told)
+        return
+    output.facts([(word, told[word], None) for word in ("taken", "known", "refused")])
+    for bad in told["bad"]:
+        output.say(f"line {bad['line']}: {bad['problem']}. {bad['remedy']}")
+
+
+def _print(row: Row, *, as_json: bool) -> None:
+    if as_json:
+        output.say_json(row)
+        return
+    output.facts(
+        [
+            ("channel", row["channel"], None),
+            ("mode", row["mode"], None),
+            ("share", row["share"], f"{row['share']} %"),
+        ]
+    )
+    columns = [
+        Column("time", lambda entry: entry["at"], keep=True),
+        Column("from", lambda entry: f"{entry['mode_before']} {entry['share_before']} %"),
+        Column("to", lambda entry: f"{entry['mode']} {entry['share']} %"),
+        Column("reason", lambda entry: entry["reason"]),
+    ]
+    output.say()
+    output.listing(row["past"], columns, as_json=False, nothing="never switched")

@@ -1,0 +1,125 @@
+"""`tidings suppressions`: who has opted out, the way in and the way back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import engine, output
+from .help import examples
+from .options import After, AsJson, ConfigFile, Database, Limit
+from .output import Column
+
+group = typer.Typer(help="Opt-outs: who must not be written to.", no_args_is_help=True)
+
+Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="Who it is about.", show_default=False)]
+Channel = Annotated[
+    str | None, typer.Option("--channel", "-c", metavar="NAME", help="On this channel; without it on all.")
+]
+
+
+@group.command(epilog=examples('tidings suppressions add ada --channel phone --reason "asked by phone"'))
+def add(
+    address: Address,
+    *,
+    channel: Channel = None,
+    reason: Annotated[
+        str | None,
+        typer.Option("--reason", metavar="TEXT", help="Shown wherever a message is skipped for it."),
+    ] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Opt out. What is due to this address is skipped from now on, also what was accepted before."""
+    body = {"address": address, "channel": channel, "reason": reason}
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            row = (await desk.suppressions.create(body)).answer
+        _say(row, "has opted out", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command()
+def remove(
+    address: Address,
+    *,
+    channel: Annotated[
+        str | None,
+        typer.Option(
+            "--channel", "-c", metavar="NAME", help="The opt-out on this channel; without it on all."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """The way back: this address may be written to again."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            await desk.suppressions.remove(address, channel)
+        _say({"address": address, "channel": channel}, "may be written to again", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command("list")
+def list_(
+    *,
+    address: Annotated[str | None, typer.Option("--address", metavar="WHO", help="Only this one.")] = None,
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Who has opted out, by address."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            page = await desk.suppressions.page(address=address, limit=limit, after=after)
+            now = desk.clock.now()
+        columns = [
+            Column("address", lambda row: row["address"], keep=True),
+            Column("channel", lambda row: row["channel"], lambda row: row["channel"] or "all"),
+            Column("since", lambda row: row["at"], lambda row: output.away(row["at"], now)),
+            Column("reason", lambda row: row["reason"]),
+        ]
+        output.listing(page.items, columns, as_json=as_json, more=page.next, nothing="nobody has opted out")
+
+    engine.run(work())
+
+
+@group.command("import", epilog=examples("tidings suppressions import opt-outs.csv --channel phone"))
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
+    *,
+    form: Annotated[
+        str | None, typer.Option(metavar="FORM", help="csv or ndjson, if no name says so.")
+    ] = None,
+    channel: Annotated[
+        str | None, typer.Option("--channel", "-c", metavar="NAME", help="Where a row names none.")
+    ] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Opt out many: columns address, channel and reason. The same file again adds nothing."""
+    from .intake import take_opt_outs
+
+    chosen = engine.settings(config, database)
+    code = engine.run(take_opt_outs(chosen, file, form, channel=channel, as_json=as_json))
+    if code:
+        raise typer.Exit(code)
+
+
+def _say(row: output.Row, verb: str, *, as_json: bool) -> None:
+    if as_json:
+        output.say_json(row)
+    else:
+        where = f"on {row['channel']}" if row["channel"] else "on every channel"
+        output.say((row["address"], "bold"), f" {verb} {where}")

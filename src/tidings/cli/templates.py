@@ -1,0 +1,364 @@
+"""`tidings templates`: contents with gaps, kept in versions; look at them and try them out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import engine, output
+from .help import examples
+from .options import After, AsJson, ConfigFile, Database, Limit
+from .output import Column, Row
+
+group = typer.Typer(help="Contents with gaps: save, try, use.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The template's name or id.", show_default=False)]
+Text = Annotated[
+    str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says, with gaps; - reads it.")
+]
+Subject = Annotated[str | None, typer.Option(metavar="TEXT", help="A heading; may have gaps.")]
+Data = Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object; its strings may have gaps.")]
+Declare = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[:TYPE][=DEFAULT]",
+        help="A gap: text unless it says number, date, boolean or list; repeat it for each.",
+    ),
+]
+File = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A JSON file with text, subject, data and variables."),
+]
+Key = Annotated[
+    str | None, typer.Option(metavar="KEY", help="Idempotency key: the same call again changes nothing.")
+]
+Version = Annotated[int | None, typer.Option(metavar="N", help="Which version; the newest unless given.")]
+Var = Annotated[
+    list[str] | None, typer.Option("--var", metavar="NAME=VALUE", help="A value for a gap; repeat it.")
+]
+
+
+@group.command(
+    epilog=examples(
+        "tidings templates add welcome --text 'Hello {{ name }}' --declare name",
+        "tidings templates add bill --file bill.json",
+    )
+)
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.", show_default=False)],
+    *,
+    text: Text = None,
+    subject: Subject = None,
+    data: Data = None,
+    declare: Declare = None,
+    file: File = None,
+    key: Key = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Save a new template. What it cannot say is told now."""
+    body = {"name": name, **_content(text, subject, data, declare, file)}
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            _told(await desk.templates.create(body, key=key), as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command(epilog=examples("tidings templates edit welcome --text 'Good morning {{ name }}'"))
+def edit(
+    name: Name,
+    *,
+    text: Text = None,
+    subject: Subject = None,
+    data: Data = None,
+    declare: Declare = None,
+    file: File = None,
+    key: Key = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Save the next version. What is not given stays as it is; versions before stay, too."""
+    from ..model.errors import Invalid
+
+    given = _content(text, subject, data, declare, file)
+    if not given:
+        raise Invalid(
+            "nothing is to be changed", remedy="give --text, --subject, --data, --declare or --file"
+        )
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            newest = await desk.templates.show(name)
+            kept = {part: newest[part] for part in ("text", "subject", "data", "variables")}
+            _told(await desk.templates.revise(name, kept | given, key=key), as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command("list")
+def list_(
+    *,
+    retired: Annotated[bool, typer.Option("--retired", help="Those out of use, too.")] = False,
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Templates, by name."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            page = await desk.templates.page(retired=retired, limit=limit, after=after)
+            now = desk.clock.now()
+            columns = [
+                Column("name", lambda row: row["name"], keep=True),
+                Column("version", lambda row: row["version"], right=True),
+                Column(
+                    "changed", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)
+                ),
+                Column("state", lambda row: "retired" if row["retired_at"] else "in use"),
+                Column("id", lambda row: row["id"], keep=True),
+            ]
+            nothing = "no templates yet; save one: tidings templates add"
+            output.listing(page.items, columns, as_json=as_json, more=page.next, nothing=nothing)
+
+    engine.run(work())
+
+
+@group.command()
+def show(
+    name: Name,
+    *,
+    version: Version = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """What a template says, and its gaps."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            row = await desk.templates.show(name, version=version)
+            _print(row, as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command()
+def versions(
+    name: Name,
+    *,
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """All that a template has said, newest first."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            page = await desk.templates.versions(name, limit=limit, after=after)
+            now = desk.clock.now()
+            columns = [
+                Column("version", lambda row: row["version"], right=True),
+                Column("saved", lambda row: row["saved_at"], lambda row: output.away(row["saved_at"], now)),
+                Column("variables", lambda row: ", ".join(row["variables"])),
+                Column("text", lambda row: row["text"] or row["data"]),
+            ]
+            output.listing(page.items, columns, as_json=as_json, more=page.next, nothing="no versions")
+
+    engine.run(work())
+
+
+@group.command(
+    epilog=examples(
+        "tidings templates preview welcome --var name=Ada",
+        "tidings templates preview welcome --channel phone --to ada",
+        """tidings templates preview bill --contact '{"language": "de", "zone": "Europe/Berlin"}'""",
+    )
+)
+def preview(
+    name: Name,
+    *,
+    version: Version = None,
+    var: Var = None,
+    contact: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Who it is written to, made up for the preview.")
+    ] = None,
+    channel: Annotated[
+        str | None, typer.Option("--channel", "-c", metavar="NAME", help="With --to: take this contact.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="WHO", help="The recipient's address.")] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """What a template would say to somebody. Nothing is sent; examples stand in for values not given."""
+    body = {
+        "version": version, "variables": values(var), "contact": _parsed(contact, "--contact"),
+        "channel": channel, "to": to,
+    }  # fmt: skip
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            made = await desk.templates.preview(name, body)
+        if as_json:
+            output.say_json(made)
+            return
+        output.facts(
+            [
+                ("subject", made["subject"], None),
+                ("text", made["text"], _whole(made["text"])),
+                ("data", made["data"], None),
+                ("contact", made["contact"], None),
+                ("by example", ", ".join(made["examples"]), None),
+            ]
+        )
+
+    engine.run(work())
+
+
+@group.command()
+def retire(
+    name: Name, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """Take a template out of use. What was made of it stays."""
+    _turn("retire", name, as_json, database, config)
+
+
+@group.command()
+def restore(
+    name: Name, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """Bring a retired template back."""
+    _turn("restore", name, as_json, database, config)
+
+
+def _turn(verb: str, name: str, as_json: bool, database: str | None, config: Path | None) -> None:
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            turn = desk.templates.retire if verb == "retire" else desk.templates.restore
+            row = await turn(name)
+        if as_json:
+            output.say_json(row)
+        else:
+            output.say((row["name"], "bold"), " is retired" if row["retired_at"] else " is in use")
+
+    engine.run(work())
+
+
+def values(given: Sequence[str] | None) -> dict[str, str]:
+    """What `--var` says: a name, then what stands in its gap."""
+    from ..model.errors import Invalid
+
+    found: dict[str, str] = {}
+    for pair in given or ():
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise Invalid(f"--var {pair!r} has no value", field="var", remedy="write --var NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _content(
+    text: str | None, subject: str | None, data: str | None, declare: list[str] | None, file: Path | None
+) -> dict[str, Any]:
+    """What was given, the options over the file."""
+    options = {
+        "text": sys.stdin.read().rstrip("\n") if text == "-" else text,
+        "subject": subject,
+        "data": _parsed(data, "--data"),
+        "variables": dict(map(_declared, declare)) if declare else None,
+    }
+    return {**_read(file), **{name: value for name, value in options.items() if value is not None}}
+
+
+def _read(file: Path | None) -> dict[str, Any]:
+    if file is None:
+        return {}
+    from ..model.errors import Invalid
+
+    try:
+        found = _parsed(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{file} cannot be read ({error})", field="file", remedy="name a JSON file") from None
+    if not isinstance(found, dict):
+        raise Invalid(f"{file} is not a JSON object", field="file", remedy='write {"text": "…"}')
+    return found
+
+
+def _parsed(text: str | None, what: str) -> Any:
+    if text is None:
+        return None
+    import orjson
+
+    from ..model.errors import Invalid
+
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Invalid(
+            f"{what} is not JSON ({error})",
+            remedy="""write it as '{"name": "value"}'""",
+            field=what.strip("-"),
+        ) from None
+
+
+def _declared(gap: str) -> tuple[str, Mapping[str, Any]]:
+    head, equals, default = gap.partition("=")
+    name, _, kind = head.partition(":")
+    return name, {"type": kind or "text", **({"default": default} if equals else {})}
+
+
+def _told(created: Any, *, as_json: bool) -> None:
+    row = created.answer
+    if as_json:
+        output.say_json({**row, "replayed": created.replayed})
+    elif not output.on_terminal():
+        print(f"{row['id']}\t{row['name']}\t{row['version']}")
+    else:
+        before = " was saved before as version " if created.replayed else " is saved as version "
+        output.say(("✓ ", "green"), (row["name"], "bold"), before, str(row["version"]))
+
+
+def _print(row: Row, *, as_json: bool) -> None:
+    if as_json:
+        output.say_json(row)
+        return
+    output.facts(
+        [
+            ("name", row["name"], None),
+            ("id", row["id"], None),
+            ("version", row["version"], None),
+            ("saved", row["saved_at"], None),
+            ("retired", row["retired_at"], None),
+            ("subject", row["subject"], None),
+            ("text", row["text"], _whole(row["text"])),
+            ("data", row["data"], None),
+        ]
+    )
+    output.say()
+    gaps = [{"name": name, **said} for name, said in row["variables"].items()]
+    columns = [
+        Column("variable", lambda gap: gap["name"], keep=True),
+        Column("type", lambda gap: gap["type"]),
+        Column("required", lambda gap: gap["required"]),
+        Column("default", lambda gap: gap["default"]),
+        Column("example", lambda gap: gap["example"]),
+    ]
+    output.listing(gaps, columns, as_json=False, nothing="no gaps")
+
+
+def _whole(text: str | None) -> str | None:
+    """With its lines, but nothing else that could move a cursor."""
+    return None if text is None else "\n".join(map(output.flat, text.split("\n")))

@@ -1,0 +1,347 @@
+"""E-mail over SMTP: one mail per message, to one or several addresses, with files.
+
+Message-ID comes from the message's id and is the same on every try; but few servers remove a duplicate by it,
+so a mail whose last answer was lost is held. What breaks before the final dot is no doubt: `smtp.py` knows.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum, auto
+from functools import partial
+from ipaddress import ip_address
+from typing import ClassVar, cast
+
+from ...model.errors import Invalid, TooLarge
+from ...model.message import Message
+from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
+from ...model.task import Category, OnUnknown
+from ...model.time import moment
+from ..http import SHOWN, MaybeSent, NotSent
+from ..mail import CANNOT_BE_WRITTEN, Letter, Mailbox, compose, mailboxes, read_letter
+from ..smtp import Envelope, Refused, Reply, Security, Server, SmtpClient, Stage, Taken, Unfit
+from .base import Traits
+from .options import Kind, number, size, text, yes_or_no
+
+PORTS = {Security.STARTTLS: 587, Security.TLS: 465, Security.NONE: 25}
+
+
+@dataclass(frozen=True, slots=True)
+class EmailSettings:
+    """One mail server and one sender."""
+
+    host: str
+    sender: str
+    port: int | None = None  # None = as the security says
+    security: Security = Security.STARTTLS
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    verify: bool = True
+    ca_file: str | None = None
+    hello: str | None = None
+    connections: int = 5
+    subject: str = ""
+    allow_from: bool = False
+    partial: bool = False
+    max_size: int = 10 << 20
+    deadline: timedelta = timedelta(seconds=60)
+    on_unknown: OnUnknown = OnUnknown.HOLD
+    policy: str = "companion"
+    per_second: float | None = None
+    per_recipient: timedelta | None = None
+
+    @property
+    def server(self) -> Server:
+        """What the SMTP port needs of this."""
+        port = PORTS[self.security] if self.port is None else self.port
+        return Server(
+            host=self.host,
+            port=port,
+            security=self.security,
+            username=self.username,
+            password=self.password,
+            verify=self.verify,
+            ca_file=self.ca_file,
+            hello=self.hello,
+            connections=self.connections,
+        )
+
+
+class EmailChannel:
+    """Sends mail. `now` gives the wall clock as an instant."""
+
+    kind: ClassVar[str] = "email"
+
+    def __init__(self, settings: EmailSettings, *, now: Callable[[], int]) -> None:
+        self.traits = Traits(
+            on_unknown=settings.on_unknown,
+            why_on_unknown="few mail servers remove a duplicate by its Message-ID"
+            if settings.on_unknown is OnUnknown.HOLD
+            else "chosen in the configuration",
+            deadline=settings.deadline,
+            policy=settings.policy,
+            per_second=settings.per_second,
+            per_recipient=settings.per_recipient,
+        )
+        self._settings = settings
+        self._sender = mailboxes(settings.sender, "sender")[0]
+        self._now = now
+        self._smtp = SmtpClient(settings.server)
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Refuse addresses, fields and files that could never be sent."""
+        letter = self._letter(recipient, content)
+        weight = sum(len(file.content) for file in letter.attachments) * 4 // 3
+        weight += len(letter.text.encode(errors="replace")) + len(letter.html.encode(errors="replace"))
+        if weight > self._settings.max_size:
+            remedy = "Send less, or a link; the channel's limit is max_size"
+            raise TooLarge(f"The mail has over {self._settings.max_size} bytes", remedy=remedy, field="data")
+
+    async def send(self, message: Message) -> Outcome:
+        """Hand the mail to the server once."""
+        try:
+            letter = self._letter(message.recipient, message.content)
+            body = compose(letter, id_=message.id, date=moment(self._now()).replace(microsecond=0))
+        except Invalid as error:
+            return Reject(Category.VALIDATION, error.problem)
+        except CANNOT_BE_WRITTEN as error:
+            return Reject(Category.VALIDATION, f"the mail cannot be written down: {type(error).__name__}")
+        if len(body) > self._settings.max_size:
+            return Reject(Category.VALIDATION, f"the mail has {len(body)} bytes, over max_size")
+        envelope = Envelope(letter.sender.address, letter.recipients, body)
+        try:
+            taken = await self._smtp.send(
+                envelope,
+                deadline=self._settings.deadline,
+                stops=partial(stops, spares=self._settings.partial),
+            )
+        except Refused as error:
+            return outcome_of(error, own_sender=letter.sender == self._sender, hide=self._hide)
+        except Unfit as error:
+            return Reject(Category.PERMANENT, f"nothing can be sent: {error}", whole_channel=True)
+        except NotSent as error:
+            return Retry(Category.TEMPORARY, f"not sent: {error}")
+        except MaybeSent as error:
+            return Unknown(f"no answer after the whole mail had left: {error}")
+        return Done(receipt=_receipt(taken, self._hide))
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Nobody can be asked."""
+        return Unknown("a mail server cannot be asked what it took")
+
+    async def probe(self) -> str:
+        """Connect and log in, and send nothing."""
+        try:
+            name = await self._smtp.greet(deadline=self._settings.deadline)
+        except Refused as error:
+            raise Invalid(f"the mail server refuses: {_said(error.reply, self._hide)}") from error
+        except (Unfit, NotSent) as error:
+            raise Invalid(str(error)) from error
+        return f"{name} takes mail{' from ' + self._settings.username if self._settings.username else ''}"
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._smtp.close()
+
+    @property
+    def _hide(self) -> Sequence[str]:
+        return [self._settings.password] if self._settings.password else []
+
+    def _letter(self, recipient: str, content: object) -> Letter:
+        return read_letter(
+            recipient,
+            cast(dict[str, object], content),
+            sender=self._sender,
+            subject=self._settings.subject,
+            allow_from=self._settings.allow_from,
+        )
+
+
+class Verdict(Enum):
+    """What a reply says."""
+
+    TEMPORARY = auto()
+    THROTTLED = auto()
+    PERMANENT = auto()
+    WRONG = auto()  # our mail is at fault
+    TOO_BIG = auto()
+    ACCOUNT = auto()
+
+
+_LOGIN_CODES = frozenset({530, 534, 535, 538})
+_WRONG_CODES = frozenset({500, 501, 502, 503, 504, 553, 555})
+_TOO_BIG = frozenset({(2, 3), (3, 4)})  # by subject and detail of the enhanced code
+_BAD_LOGIN = frozenset({(7, 8), (7, 9)})
+_FULL = (2, 2)
+_TOO_MANY = (5, 3)
+
+
+def verdict(reply: Reply, stage: Stage) -> Verdict:
+    """What a reply of 4xx or 5xx says: the login first, then the enhanced code, the code, its first digit."""
+    code, enhanced = reply.code, reply.enhanced
+    if code in _LOGIN_CODES:
+        return Verdict.ACCOUNT
+    if code == 454:
+        return Verdict.TEMPORARY
+    if enhanced is not None:
+        found = _by_enhanced(code, enhanced[0], enhanced[1:], stage)
+        if found is not None:
+            return found
+    if code == 552 and stage is Stage.RECIPIENT and "recipients" in reply.text.lower():
+        return Verdict.TEMPORARY  # an old server's 452
+    if code in _WRONG_CODES:
+        return Verdict.WRONG
+    return Verdict.PERMANENT if 500 <= code < 600 else Verdict.TEMPORARY
+
+
+def _by_enhanced(code: int, kind: int, detail: tuple[int, int], stage: Stage) -> Verdict | None:
+    """None where the code itself says as much."""
+    if detail == _FULL or (detail == _TOO_MANY and stage is Stage.RECIPIENT):
+        return Verdict.TEMPORARY
+    if kind == 4 or code < 500:
+        return Verdict.THROTTLED if detail[0] == 7 else Verdict.TEMPORARY
+    if detail in _BAD_LOGIN:
+        return Verdict.ACCOUNT
+    if detail in _TOO_BIG:
+        return Verdict.TOO_BIG
+    if detail[0] in (5, 6):
+        return Verdict.WRONG
+    return Verdict.PERMANENT if detail[0] in (1, 2, 4, 7) else None
+
+
+def outcome_of(refused: Refused, *, own_sender: bool, hide: Sequence[str] = ()) -> Outcome:
+    """What a refusal means. What the server says before it has heard of a recipient is about us."""
+    reason = f"the mail server refused {refused.stage}"
+    if refused.recipient is not None:
+        reason += f" {refused.recipient}"
+    reason = f"{reason}: {_said(refused.reply, hide)}"
+    about_us = refused.stage in (Stage.HELLO, Stage.LOGIN) or (refused.stage is Stage.SENDER and own_sender)
+    match verdict(refused.reply, refused.stage):
+        case Verdict.ACCOUNT:
+            return Reject(Category.PERMANENT, reason, whole_channel=True)
+        case Verdict.TEMPORARY:
+            return Retry(Category.TEMPORARY, reason)
+        case Verdict.THROTTLED:
+            return Retry(Category.THROTTLING, reason, whole_channel=about_us)
+        case Verdict.TOO_BIG:
+            return Reject(Category.VALIDATION, reason)
+        case Verdict.WRONG:
+            return Reject(Category.VALIDATION, reason, whole_channel=about_us)
+        case Verdict.PERMANENT:
+            return Reject(Category.PERMANENT, reason, whole_channel=about_us)
+
+
+def stops(refused: Sequence[Refused], accepted: int, *, spares: bool) -> Refused | None:
+    """The refusal for which nobody gets the mail, or None to go on with the others.
+
+    Nothing has been sent yet, so a wait costs nobody a duplicate: a recipient who may be reached later makes
+    the whole mail wait. With `spares`, those who can never be reached are left out.
+    """
+    later = [one for one in refused if isinstance(outcome_of(one, own_sender=False), Retry)]
+    never = [one for one in refused if one not in later]
+    if never and (not spares or not (accepted or later)):
+        return never[0]
+    return later[0] if later else None
+
+
+def _said(reply: Reply, hide: Sequence[str]) -> str:
+    """A reply fit for a log or a page: short, one line, escaped, without secrets."""
+    words = reply.text
+    for secret in hide:
+        words = words.replace(secret, "[hidden]")
+    return f"{reply.code} {repr(' '.join(words.split())[:SHOWN])[1:-1]}".strip()
+
+
+def _receipt(taken: Taken, hide: Sequence[str]) -> str:
+    said = _said(taken.reply, hide)
+    left_out = ", ".join(f"{one.recipient} ({_said(one.reply, hide)})" for one in taken.refused)
+    return f"{said}; not to {left_out}" if left_out else said
+
+
+def _host(value: object) -> str:
+    host = text(value).strip()
+    if not host.isascii() or not host.isprintable() or any(letter in host for letter in " /:@"):
+        raise ValueError("it must be the name of a mail server, such as smtp.example.org")
+    return host
+
+
+def _port(value: object) -> int:
+    port = number(value)
+    if type(port) is not int or not 0 < port < 65_536:
+        raise ValueError("it must be a port, such as 587")
+    return port
+
+
+def _security(value: object) -> Security:
+    if value not in (*Security,):
+        raise ValueError("it must be 'starttls', 'tls' or 'none'")
+    return Security(str(value))
+
+
+def _connections(value: object) -> int:
+    found = number(value)
+    if type(found) is not int or not 0 < found <= 100:
+        raise ValueError("it must be a number from 1 to 100")
+    return found
+
+
+def _name(value: object) -> str:
+    name = text(value)
+    if not name.isascii() or not name.isprintable() or " " in name:
+        raise ValueError("it must be a host name, such as mail.example.org")
+    return name
+
+
+def _judge(settings: EmailSettings) -> None:
+    """The sender must be an address, and a password must not travel in clear."""
+    try:
+        found: Sequence[Mailbox] = mailboxes(settings.sender, "sender")
+    except Invalid as error:
+        raise ValueError("sender", error.problem, error.remedy) from error
+    if len(found) != 1:
+        raise ValueError("sender", "there must be one address", "Write it as Tidings <hello@example.org>")
+    if settings.subject and not settings.subject.isprintable():
+        raise ValueError("subject", "it has a line break or a control character", "Write one line")
+    if (settings.username is None) != (settings.password is None):
+        missing = "password" if settings.password is None else "username"
+        raise ValueError(missing, "user name and password go together", f"Add {missing}")
+    if settings.password and settings.security is Security.NONE and not _is_here(settings.host):
+        raise ValueError("security", "the password would travel in clear", "Use 'starttls' or 'tls'")
+    if settings.ca_file is not None:
+        try:
+            ssl.create_default_context(cafile=settings.ca_file)
+        except (OSError, ValueError) as error:
+            raise ValueError("ca_file", "the file cannot be used", "Give certificates in PEM form") from error
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+KIND = Kind(
+    EmailSettings,
+    lambda settings, now: EmailChannel(settings, now=now),
+    {
+        "host": _host,
+        "port": _port,
+        "security": _security,
+        "username": text,
+        "password": text,
+        "sender": text,
+        "subject": text,
+        "allow_from": yes_or_no,
+        "partial": yes_or_no,
+        "max_size": size,
+        "connections": _connections,
+        "verify": yes_or_no,
+        "ca_file": text,
+        "hello": _name,
+    },
+    _judge,
+)

@@ -1,0 +1,278 @@
+"""GroupMe: posts of a bot to its group, and messages of an account to people and groups.
+
+An account's messages carry our id as `source_guid`: GroupMe refuses the same one twice within about a minute,
+and shows it in its lists, so a message in doubt can be looked up. A bot's post has neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, NamedTuple
+
+from ...model.errors import Invalid
+from ...model.message import Message
+from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
+from ...model.task import Category, OnUnknown
+from ...model.time import SECOND
+from ..fields import Field
+from .extras import credential, data_of
+from .long_text import LongText, long_text, parts_of, send_parts
+from .options import Kind
+from .provider import Api, Reply, base_url, by_status, traits_of
+
+BOT = "bot"  # the recipient that stands for the bot's own group
+GROUP = "group:"  # what precedes a group's id
+MAX_TEXT = 1000
+LISTED = 100  # messages looked through for one in doubt
+THROTTLED_FOR = timedelta(seconds=60)  # GroupMe names no wait
+
+DATA: Mapping[str, Field] = {
+    "attachments": Field(
+        "array", "Pictures, places, mentions", [{"type": "image", "url": "https://i.groupme.com/1"}]
+    ),
+}
+
+_ID = re.compile(r"[0-9]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMeSettings:
+    """A bot, an account, or both. Whoever has a bot's id can post as the bot, so it is a secret."""
+
+    bot_id: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    long_text: LongText = LongText.REFUSE
+    base_url: str = "https://api.groupme.com/v3"
+    deadline: timedelta = timedelta(seconds=15)
+    on_unknown: OnUnknown | None = None
+    policy: str = "companion"
+    per_second: float | None = None
+    per_recipient: timedelta | None = None
+
+
+class Post(NamedTuple):
+    """One request. `key` is the name under which GroupMe lists it, empty for a bot's."""
+
+    path: str
+    body: Mapping[str, Any]
+    key: str
+
+
+class GroupMeChannel:
+    """Sends as one bot or one account. `now` gives the wall clock as an instant."""
+
+    kind: ClassVar[str] = "groupme"
+
+    def __init__(self, settings: GroupMeSettings, *, now: Callable[[], int]) -> None:
+        can_ask = settings.token is not None
+        self.traits = traits_of(
+            settings,
+            on_unknown=settings.on_unknown,
+            default=OnUnknown.ASK if can_ask else OnUnknown.HOLD,
+            why="GroupMe lists an account's messages with our id; a bot's post in doubt waits for a person"
+            if can_ask
+            else "a bot's post has no key against duplicates and cannot be looked up",
+            max_text=MAX_TEXT,
+        )
+        self._settings = settings
+        self._account = {"x-access-token": settings.token} if settings.token else {}
+        hide = tuple(secret for secret in (settings.token, settings.bot_id) if secret)
+        self._api = Api(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Refuse what GroupMe would refuse whoever gets it."""
+        posts_of("", recipient, content, self._settings)
+
+    async def send(self, message: Message) -> Outcome:
+        """One call, or one for each part of a long text."""
+        try:
+            posts = posts_of(message.id, message.recipient, message.content, self._settings)
+        except Invalid as error:
+            return Reject(Category.VALIDATION, str(error))
+        since = self._api.begin()
+
+        async def send(numbered: tuple[int, Post]) -> Outcome:
+            number, post = numbered
+            # GroupMe ignores the header; a proxy's log and the sandbox's ledger know the message by it.
+            id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
+            headers = {"x-request-id": id_, **(self._account if post.key else {})}
+            reply = await self._api.post(post.path, post.body, headers=headers, since=since)
+            return self._outcome(reply, post) if isinstance(reply, Reply) else reply
+
+        return await send_parts(list(enumerate(posts)), send)
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Look for our id among the newest messages of that person or group."""
+        if message.recipient == BOT or not self._account:
+            return Unknown("a bot's post cannot be looked up")
+        try:
+            posts = posts_of(message.id, message.recipient, message.content, self._settings)
+        except Invalid as error:
+            return Unknown(f"it cannot be looked up: {error}")
+        reply = await self._api.get(_list_of(message.recipient), headers=self._account)
+        if not isinstance(reply, Reply):
+            return Unknown("GroupMe did not answer when it was asked")
+        if reply.status == 304:
+            return Retry(Category.TEMPORARY, "GroupMe does not have it")
+        listed = _listed(reply)
+        if not reply.is_success or listed is None:
+            return Unknown(f"GroupMe was asked and answered {reply.words()}")
+        return found_in(listed, [post.key for post in posts], accepted_at=message.accepted_at)
+
+    async def probe(self) -> Outcome:
+        """Whose token it is; a bot alone cannot be asked anything."""
+        if not self._account:
+            return Skip("a bot of GroupMe's cannot be tested without sending")
+        reply = await self._api.get("/users/me", headers=self._account)
+        if not isinstance(reply, Reply):
+            return reply
+        person = _inner(reply, "response")
+        if reply.is_success and person:
+            return Done(self._api.shown(f"{person.get('name')} (user {person.get('id')})"))
+        failed = by_status(reply, self._reason(reply), certain=False)
+        return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._api.close()
+
+    def _outcome(self, reply: Reply, post: Post) -> Outcome:
+        if reply.is_success and reply.is_json:
+            return Done(self._api.shown(_receipt(reply)) or None)
+        return outcome_of(reply, self._reason(reply), by_bot=not post.key)
+
+    def _reason(self, reply: Reply) -> str:
+        """The errors are a list of texts, or now and then an object."""
+        errors = _inner(reply, "meta").get("errors")
+        if isinstance(errors, dict):
+            errors = [f"{name} {said}" for name, said in errors.items()]
+        said = (
+            "; ".join(error for error in errors if isinstance(error, str)) if isinstance(errors, list) else ""
+        )
+        return reply.words(self._api.shown(said))
+
+
+def outcome_of(reply: Reply, reason: str, *, by_bot: bool) -> Outcome:
+    """What an error of GroupMe's means."""
+    status = reply.status
+    if status == 409 and not by_bot:
+        return Done()  # this source_guid was here a moment ago: an earlier try of ours arrived
+    if status in (420, 429):
+        after = THROTTLED_FOR if reply.wait is None else reply.wait
+        return Retry(Category.THROTTLING, reason, after=after, whole_channel=True)
+    if status == 404:
+        return Reject(Category.PERMANENT, reason, whole_channel=by_bot)  # an unknown bot is our setting
+    return by_status(reply, reason, certain=status in (500, 502, 503))
+
+
+def found_in(listed: list[Mapping[str, Any]], keys: list[str], *, accepted_at: int) -> Outcome:
+    """What a list of messages, newest first, says about ours. It can only deny what it reaches back to."""
+    ids = {str(one.get("source_guid")): str(one.get("id")) for one in listed}
+    found = [ids[key] for key in keys if key in ids]
+    if len(found) == len(keys):
+        return Done(" ".join(found))
+    if found:
+        return Unknown(f"GroupMe has {len(found)} of its {len(keys)} parts")
+    times = [one.get("created_at") for one in listed]
+    oldest = min((at for at in times if isinstance(at, int)), default=0)
+    if len(listed) >= LISTED and oldest * SECOND > accepted_at:
+        return Unknown("GroupMe's list does not reach back far enough")
+    return Retry(Category.TEMPORARY, "GroupMe does not have it")
+
+
+def posts_of(id_: str, recipient: str, content: Mapping[str, Any], settings: GroupMeSettings) -> list[Post]:
+    """The requests that send this content; raises Invalid when GroupMe would never take them."""
+    _check_recipient(recipient, settings)
+    data = data_of(content, DATA, "GroupMe")
+    said = str(content.get("text") or "")
+    if not said.strip() and not data.get("attachments"):
+        remedy = "give a text, or attachments in data"
+        raise Invalid("there is nothing to send", field="text", remedy=remedy)
+    parts = parts_of(said, MAX_TEXT, settings.long_text)
+    keys = [id_ if number == 0 else f"{id_}.{number + 1}" for number in range(len(parts))]
+    return [
+        post_of(recipient, part, key, data if number == 0 else {}, settings)
+        for number, (part, key) in enumerate(zip(parts, keys, strict=True))
+    ]
+
+
+def post_of(recipient: str, said: str, key: str, data: Mapping[str, Any], settings: GroupMeSettings) -> Post:
+    """One request: to the bot's group, to a group, or to a person."""
+    if recipient == BOT:
+        return Post("/bots/post", {"bot_id": settings.bot_id, "text": said, **data}, "")
+    if recipient.startswith(GROUP):
+        path = f"/groups/{recipient.removeprefix(GROUP)}/messages"
+        return Post(path, {"message": {"source_guid": key, "text": said, "attachments": [], **data}}, key)
+    direct = {"source_guid": key, "recipient_id": recipient, "text": said, **data}
+    return Post("/direct_messages", {"direct_message": direct}, key)
+
+
+def _check_recipient(recipient: str, settings: GroupMeSettings) -> None:
+    if recipient == BOT:
+        if settings.bot_id is None:
+            raise Invalid(
+                "this channel has no bot", field="to", remedy="give it a bot_id, or use a user's id"
+            )
+        return
+    if not _ID.fullmatch(recipient.removeprefix(GROUP)):
+        raise Invalid(
+            f"{recipient[:64]!r} is nobody at GroupMe",
+            field="to",
+            remedy="use the word 'bot' for the bot's group, a user's id, or group: and a group's id",
+        )
+    if settings.token is None:
+        remedy = "give the channel a token, or use the word 'bot'"
+        raise Invalid("a bot writes to its own group only", field="to", remedy=remedy)
+
+
+def _list_of(recipient: str) -> str:
+    if recipient.startswith(GROUP):
+        return f"/groups/{recipient.removeprefix(GROUP)}/messages?limit={LISTED}"
+    return f"/direct_messages?other_user_id={recipient}&limit={LISTED}"
+
+
+def _listed(reply: Reply) -> list[Mapping[str, Any]] | None:
+    response = _inner(reply, "response")
+    found = response.get("direct_messages", response.get("messages"))
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else None
+
+
+def _receipt(reply: Reply) -> object:
+    response = _inner(reply, "response")
+    made = response.get("message") or response.get("direct_message")
+    return made.get("id") if isinstance(made, dict) else None
+
+
+def _inner(reply: Reply, name: str) -> Mapping[str, Any]:
+    found = reply.fields.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _on_unknown(value: object) -> OnUnknown:
+    if value not in tuple(OnUnknown):
+        raise ValueError("it must be 'resend', 'ask' or 'hold'")
+    return OnUnknown(str(value))
+
+
+def _judge(settings: GroupMeSettings) -> None:
+    if settings.bot_id is None and settings.token is None:
+        raise ValueError("bot_id", "neither a bot nor an account is named", "Give bot_id, or token, or both")
+    if settings.on_unknown is OnUnknown.ASK and settings.token is None:
+        raise ValueError("on_unknown", "a bot's posts cannot be looked up", "Use 'hold' or 'resend'")
+
+
+KIND = Kind(
+    GroupMeSettings,
+    lambda settings, now: GroupMeChannel(settings, now=now),
+    {
+        "bot_id": credential,
+        "token": credential,
+        "on_unknown": _on_unknown,
+        "long_text": long_text,
+        "base_url": base_url,
+    },
+    _judge,
+)

@@ -1,0 +1,243 @@
+"""Slack: messages of an app to channels and people, or through an incoming webhook to its one channel.
+
+Slack has no key against duplicates, so a message in doubt is held. Its web API answers 200 to nearly
+everything and says in the body what came of it; a webhook answers in plain words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from ...model.errors import Invalid
+from ...model.message import Message
+from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
+from ...model.task import Category, OnUnknown
+from ..fields import Field
+from .extras import data_of
+from .long_text import LongText, long_text, parts_of, send_parts
+from .options import Kind
+from .provider import Api, Reply, base_url, by_status, traits_of
+
+API = "https://slack.com/api"
+HOOKS = "https://hooks.slack.com/services"
+DEFAULT = "default"  # the recipient that stands for the webhook's own channel
+MAX_TEXT = 40_000  # characters after which Slack cuts off
+PER_CHANNEL = timedelta(seconds=1)
+
+DATA: Mapping[str, Field] = {
+    "blocks": Field(
+        "array", "Layout blocks; the text is then shown in notifications only", [{"type": "divider"}]
+    ),
+    "attachments": Field("array", "Attachments of the older kind", [{"text": "more"}]),
+    "thread_ts": Field("string", "The message whose thread it belongs to", "1503435956.000247"),
+    "reply_broadcast": Field("boolean", "Show an answer in a thread to the whole channel, too", True),
+    "unfurl_links": Field("boolean", "Show previews of links", False),
+    "unfurl_media": Field("boolean", "Show previews of media", False),
+    "mrkdwn": Field("boolean", "Whether the text is marked up", False),
+    "username": Field("string", "Another name of the app", "Night watch"),
+    "icon_emoji": Field("string", "Another picture of the app", ":owl:"),
+    "metadata": Field("object", "For other apps", {"event_type": "order", "event_payload": {"id": 7}}),
+}
+ONCE = frozenset({"blocks", "attachments", "reply_broadcast", "metadata"})  # with the first part only
+
+_JSON = {"content-type": "application/json; charset=utf-8"}
+_TOKEN = re.compile(r"xox[a-z]?[.-][!-~]{1,300}")
+_HOOK = re.compile(r"(?:https?://[!-~]+/services/)?([A-Za-z0-9]{1,40}/[A-Za-z0-9]{1,40}/[A-Za-z0-9]{1,80})")
+_PLACE = re.compile(r"[CDGUW][A-Z0-9]{2,20}|#[^\s#@<>&,]{1,80}")
+
+_UNREACHABLE = frozenset({"channel_not_found", "is_archived", "not_in_channel", "user_is_restricted"})
+_WRONG = frozenset(
+    {"msg_too_long", "no_text", "too_many_attachments", "invalid_blocks", "invalid_arguments"}
+    | {"invalid_arg_name", "invalid_array_arg", "invalid_charset", "invalid_form_data", "invalid_post_type"}
+    | {"missing_post_type", "as_user_not_supported"}
+)
+_ACCOUNT = frozenset(
+    {"not_authed", "invalid_auth", "account_inactive", "token_revoked", "token_expired", "missing_scope"}
+    | {"no_permission", "not_allowed_token_type", "org_login_required", "ekm_access_denied"}
+    | {"access_denied", "enterprise_is_restricted"}
+)
+_TOO_FAST = frozenset({"rate_limited", "ratelimited"})
+_LATER = frozenset({"team_added_to_org", "request_timeout", "service_unavailable"})
+_IN_DOUBT = frozenset({"internal_error", "fatal_error"})  # they may have partly succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class SlackSettings:
+    """One app by its token, or one incoming webhook."""
+
+    token: str | None = field(default=None, repr=False)
+    webhook_token: str | None = field(default=None, repr=False)
+    long_text: LongText = LongText.REFUSE
+    base_url: str | None = None
+    deadline: timedelta = timedelta(seconds=15)
+    on_unknown: OnUnknown | None = None
+    policy: str = "companion"
+    per_second: float | None = None
+    per_recipient: timedelta | None = None
+
+
+class SlackChannel:
+    """Sends as one app or through one webhook. `now` gives the wall clock as an instant."""
+
+    kind: ClassVar[str] = "slack"
+
+    def __init__(self, settings: SlackSettings, *, now: Callable[[], int]) -> None:
+        self.traits = traits_of(
+            settings,
+            on_unknown=settings.on_unknown,
+            default=OnUnknown.HOLD,
+            why="Slack has no key against duplicates: every call that it takes is a new message",
+            per_recipient=PER_CHANNEL,
+            max_text=MAX_TEXT,
+        )
+        self._settings = settings
+        self._hook = settings.webhook_token
+        secret = settings.token or self._hook or ""
+        hide = (secret, secret.rpartition("/")[2])
+        base = settings.base_url or (API if self._hook is None else HOOKS)
+        self._headers = {**_JSON, **({} if self._hook else {"authorization": f"Bearer {secret}"})}
+        self._api = Api(base, deadline=settings.deadline, hide=hide, now=now)
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Refuse what Slack would refuse whoever gets it."""
+        bodies_of(recipient, content, self._settings)
+
+    async def send(self, message: Message) -> Outcome:
+        """One call, or one for each part of a long text."""
+        try:
+            bodies = bodies_of(message.recipient, message.content, self._settings)
+        except Invalid as error:
+            return Reject(Category.VALIDATION, str(error))
+        since = self._api.begin()
+        path = "/chat.postMessage" if self._hook is None else f"/{self._hook}"
+
+        async def send(numbered: tuple[int, Mapping[str, Any]]) -> Outcome:
+            number, body = numbered
+            # Slack ignores the id; a proxy's log and the sandbox's ledger know the message by it.
+            id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
+            headers = {**self._headers, "x-request-id": id_}
+            reply = await self._api.post(path, body, headers=headers, since=since)
+            return self._outcome(reply) if isinstance(reply, Reply) else reply
+
+        return await send_parts(list(enumerate(bodies)), send)
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Slack keeps no id of ours."""
+        return Unknown("Slack cannot be asked by our id")
+
+    async def probe(self) -> Outcome:
+        """`auth.test`: whose token it is. A webhook cannot be asked anything."""
+        if self._hook is not None:
+            return Skip("a webhook of Slack's cannot be tested without sending")
+        reply = await self._api.post("/auth.test", b"", headers=self._headers)
+        if not isinstance(reply, Reply):
+            return Retry(Category.TEMPORARY, reply.evidence) if isinstance(reply, Unknown) else reply
+        if reply.is_success and reply.fields.get("ok") is True:
+            return Done(self._api.shown(f"{reply.fields.get('user')} at {reply.fields.get('team')}"))
+        failed = self._outcome(reply)
+        return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._api.close()
+
+    def _outcome(self, reply: Reply) -> Outcome:
+        if self._hook is not None:
+            return _outcome_of_hook(reply)
+        fields = reply.fields
+        if reply.is_success and fields.get("ok") is True:
+            return Done(self._api.shown(f"{fields.get('channel')}/{fields.get('ts')}"))
+        error = fields.get("error")
+        if not isinstance(error, str) or not error:
+            return by_status(reply, reply.words(), certain=reply.status == 500)
+        needed = fields.get("needed")
+        said = f"{error} (needed: {needed})" if isinstance(needed, str) else error
+        return outcome_of(error, reply, reply.words(self._api.shown(said)))
+
+
+def outcome_of(error: str, reply: Reply, reason: str) -> Outcome:
+    """What one of the web API's errors means."""
+    if reply.status == 429 or error in _TOO_FAST:
+        return Retry(Category.THROTTLING, reason, after=reply.wait, whole_channel=True)
+    if error in _IN_DOUBT:
+        return Unknown(reason)
+    if error in _LATER:
+        return Retry(Category.TEMPORARY, reason, after=reply.wait)
+    if error in _ACCOUNT:
+        return Reject(Category.PERMANENT, reason, whole_channel=True)
+    if error in _WRONG:
+        return Reject(Category.VALIDATION, reason)
+    if error in _UNREACHABLE or error.startswith("restricted_action") or reply.is_success:
+        return Reject(Category.PERMANENT, reason)
+    return by_status(reply, reason, certain=reply.status in (500, 503))
+
+
+def _outcome_of_hook(reply: Reply) -> Outcome:
+    """A webhook says `ok`, or what is wrong in a word; its status tells which kind of wrong."""
+    if reply.is_success:
+        return Done() if reply.shown == "ok" else Unknown(reply.words())
+    if reply.status in (404, 410) and reply.shown in ("no_service", "no_service_id", "no_team"):
+        return Reject(Category.PERMANENT, reply.words(), whole_channel=True)  # the webhook itself is gone
+    return by_status(reply, reply.words(), certain=reply.status == 500)
+
+
+def bodies_of(recipient: str, content: Mapping[str, Any], settings: SlackSettings) -> list[Mapping[str, Any]]:
+    """The bodies that send this content; raises Invalid when Slack would never take them."""
+    place = _place(recipient, settings)
+    data = data_of(content, DATA, "Slack")
+    said = str(content.get("text") or "")
+    if not said.strip() and not data.get("blocks") and not data.get("attachments"):
+        remedy = "give a text, or blocks or attachments in data"
+        raise Invalid("there is nothing to send", field="text", remedy=remedy)
+    lasting = {name: value for name, value in data.items() if name not in ONCE}
+    parts = parts_of(said, MAX_TEXT, settings.long_text)
+    return [
+        {**place, "text": part, **(data if number == 0 else lasting)} for number, part in enumerate(parts)
+    ]
+
+
+def _place(recipient: str, settings: SlackSettings) -> Mapping[str, str]:
+    if settings.webhook_token is not None:
+        if recipient == DEFAULT:
+            return {}
+        remedy = "use the word 'default', or a channel with a token instead of a webhook_token"
+        raise Invalid("a webhook of Slack's writes to its own channel only", field="to", remedy=remedy)
+    if not _PLACE.fullmatch(recipient):
+        raise Invalid(
+            f"{recipient[:64]!r} is no channel or person of Slack's",
+            field="to",
+            remedy="use an id such as C0123456789 or U0123456789, or a name such as #general",
+        )
+    return {"channel": recipient}
+
+
+def _token(value: object) -> str:
+    if not isinstance(value, str) or not _TOKEN.fullmatch(value):
+        raise ValueError("it must be a token of Slack's, which begins with xoxb- or the like")
+    return str(value)
+
+
+def _webhook_token(value: object) -> str:
+    """The end of a webhook's URL; the whole URL will do."""
+    found = _HOOK.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError("it must be what comes after /services/ in the webhook's URL: three parts with /")
+    return found[1]
+
+
+def _judge(settings: SlackSettings) -> None:
+    if (settings.token is None) == (settings.webhook_token is None):
+        problem = "exactly one of token and webhook_token is needed"
+        raise ValueError("token", problem, "Give the app's token, or the webhook's")
+
+
+KIND = Kind(
+    SlackSettings,
+    lambda settings, now: SlackChannel(settings, now=now),
+    {"token": _token, "webhook_token": _webhook_token, "long_text": long_text, "base_url": base_url},
+    _judge,
+)

@@ -1,0 +1,386 @@
+"""Telegram: messages from a bot, through the Bot API.
+
+Telegram makes a new message of every call that it accepts and cannot be asked afterwards, so a message in
+doubt is held for a person. The token is part of the URL: it is taken out of everything that is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, NamedTuple
+
+from ...model.errors import Invalid
+from ...model.message import Message
+from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
+from ...model.task import Category, OnUnknown
+from ..fields import Field
+from ..retry_after import retry_after
+from .base import Traits
+from .extras import data_of
+from .long_text import LongText, long_text, parts_of, send_parts
+from .options import Kind
+from .provider import Api, Reply, base_url, by_status
+
+MAX_TEXT = 4096  # characters, counted by Telegram after the markup is taken out
+MAX_CAPTION = 1024
+MAX_BYTES = 32_768
+PER_SECOND = 30.0
+PER_CHAT = timedelta(seconds=1)
+MODES = ("HTML", "MarkdownV2", "Markdown")
+MEDIA: Mapping[str, str] = {
+    "photo": "sendPhoto",
+    "document": "sendDocument",
+    "video": "sendVideo",
+    "audio": "sendAudio",
+    "voice": "sendVoice",
+    "animation": "sendAnimation",
+}
+DATA: Mapping[str, Field] = {
+    "parse_mode": Field("string", "How the text is marked up; null means not at all", "HTML"),
+    "entities": Field(
+        "array", "Markup as a list of places instead", [{"type": "bold", "offset": 0, "length": 5}]
+    ),
+    "link_preview_options": Field("object", "How links are shown", {"is_disabled": True}),
+    "disable_notification": Field("boolean", "Arrive without a sound", True),
+    "protect_content": Field("boolean", "Forbid forwarding and saving", True),
+    "reply_parameters": Field("object", "Which message it answers", {"message_id": 42}),
+    "reply_markup": Field(
+        "object", "Buttons", {"inline_keyboard": [[{"text": "Yes", "callback_data": "yes"}]]}
+    ),
+    "message_thread_id": Field("integer", "A topic of a forum", 7),
+    "allow_paid_broadcast": Field("boolean", "Up to 1,000 a second, for a fee", True),
+    "business_connection_id": Field("string", "Write for a business account"),
+    "direct_messages_topic_id": Field("integer", "A topic of a channel's direct messages"),
+    "message_effect_id": Field("string", "An animation, in private chats only"),
+    "suggested_post_parameters": Field("object", "For suggested posts"),
+    **{
+        name: Field("string", f"A {name}, by https URL or file_id; the text is its caption") for name in MEDIA
+    },
+}
+
+_TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,128}", re.ASCII)
+_NUMBER = re.compile(r"-?[1-9][0-9]{0,15}", re.ASCII)
+_NAME = re.compile(r"@[A-Za-z][A-Za-z0-9_]{3,31}", re.ASCII)
+_REMEMBERED = 10_000  # groups that have moved
+
+# Parts of a 400's description that speak of the recipient. Whatever else a 400 says is about the message.
+_UNREACHABLE = (
+    "chat not found",
+    "peer_id_invalid",
+    "message thread not found",
+    "topic_closed",
+    "have no write access",
+    "not enough rights",
+    "need administrator rights",
+    "chat_restricted",
+    "chat_write_forbidden",
+    "group is deactivated",
+    "supergroup chat",  # it has moved, and nobody says whereto
+    "user is deactivated",
+    "user_is_blocked",
+    "input_user_deactivated",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramSettings:
+    """One bot."""
+
+    token: str = field(repr=False)
+    parse_mode: str | None = None
+    bad_markup: str = "reject"
+    long_text: LongText = LongText.REFUSE
+    base_url: str = "https://api.telegram.org"
+    deadline: timedelta = timedelta(seconds=15)
+    on_unknown: OnUnknown = OnUnknown.HOLD
+    policy: str = "companion"
+    per_second: float | None = PER_SECOND
+    per_recipient: timedelta | None = PER_CHAT
+
+
+class Call(NamedTuple):
+    """One request: the method's name and its parameters."""
+
+    method: str
+    parameters: Mapping[str, Any]
+
+    def to(self, chat: int | str) -> Call:
+        """The same for another chat."""
+        return Call(self.method, {**self.parameters, "chat_id": chat})
+
+    def plainly(self) -> Call:
+        """The same without markup."""
+        return Call(
+            self.method, {key: self.parameters[key] for key in self.parameters if key != "parse_mode"}
+        )
+
+
+class TelegramChannel:
+    """Sends messages as one bot. `now` gives the wall clock as an instant."""
+
+    kind: ClassVar[str] = "telegram"
+
+    def __init__(self, settings: TelegramSettings, *, now: Callable[[], int]) -> None:
+        self.traits = Traits(
+            on_unknown=settings.on_unknown,
+            why_on_unknown="Telegram makes a new message of every call and cannot be asked which one arrived"
+            if settings.on_unknown is OnUnknown.HOLD
+            else "chosen in the configuration: twice is better than never",
+            deadline=settings.deadline,
+            policy=settings.policy,
+            per_second=settings.per_second,
+            per_recipient=settings.per_recipient,
+            max_text=MAX_TEXT,
+        )
+        self._settings = settings
+        self._now = now
+        secrets = (settings.token, settings.token.partition(":")[2])
+        base = f"{settings.base_url}/bot{settings.token}"
+        self._api = Api(base, deadline=settings.deadline, hide=secrets, now=now)
+        self._moved: OrderedDict[int | str, int] = OrderedDict()  # old chat -> new; only saves a request
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """Refuse what Telegram would refuse whoever gets it."""
+        calls_of(recipient, content, self._settings)
+
+    async def send(self, message: Message) -> Outcome:
+        """One call, or one for each part of a long text; all within one deadline."""
+        try:
+            calls = calls_of(message.recipient, message.content, self._settings)
+        except Invalid as error:
+            return Reject(Category.VALIDATION, str(error))
+        since = self._api.begin()
+
+        async def send(numbered: tuple[int, Call]) -> Outcome:
+            number, call = numbered
+            id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
+            return await self._send(call, id_, since)
+
+        return await send_parts(list(enumerate(calls)), send)
+
+    async def lookup(self, message: Message) -> Outcome:
+        """A bot cannot read its own chats."""
+        return Unknown("Telegram cannot be asked what became of a message")
+
+    async def probe(self) -> Outcome:
+        """`getMe`: whose token it is."""
+        reply = await self._api.get("/getMe")
+        if not isinstance(reply, Reply):
+            return reply
+        bot = reply.fields.get("result")
+        if reply.is_success and isinstance(bot, dict):
+            return Done(self._api.shown(f"@{bot.get('username')}, bot {bot.get('id')}"))
+        failed = self._outcome(reply, chat=0) if not reply.is_success else Unknown(reply.words())
+        return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._api.close()
+
+    async def _send(self, call: Call, id_: str, since: float) -> Outcome:
+        """One call; once more where Telegram says that the group has moved, or that the markup is wrong."""
+        chat = call.parameters["chat_id"]
+        call = call.to(self._moved.get(chat, chat))
+        reply = await self._post(call, id_, since)
+        if isinstance(reply, Reply) and (moved := moved_to(reply)) is not None:
+            self._remember(chat, moved)
+            call = call.to(moved)
+            reply = await self._post(call, id_, since)
+        if self._settings.bad_markup == "plain" and isinstance(reply, Reply) and is_markup_wrong(reply):
+            reply = await self._post(call.plainly(), id_, since)
+        return self._outcome(reply, chat=chat) if isinstance(reply, Reply) else reply
+
+    async def _post(self, call: Call, id_: str, since: float) -> Reply | Outcome:
+        # Telegram ignores the id; a proxy's log and the sandbox's ledger know the message by it.
+        headers = {"x-request-id": id_}
+        return await self._api.post(f"/{call.method}", call.parameters, headers=headers, since=since)
+
+    def _outcome(self, reply: Reply, *, chat: int | str) -> Outcome:
+        ok = reply.fields.get("ok")
+        if reply.is_success and (ok is True or (reply.body is None and reply.is_json)):
+            return Done(receipt_of(reply.fields.get("result")))  # a body that broke off takes nothing back
+        if ok is not False:
+            return _in_other_words(reply)
+        reason = reply.words(self._api.shown(reply.fields.get("description")))
+        return outcome_of(reply, reason, chat=chat, after=self._wait(reply))
+
+    def _wait(self, reply: Reply) -> timedelta | None:
+        wish = _parameters(reply).get("retry_after")
+        told = retry_after(str(wish), now=self._now()) if isinstance(wish, int | float) else None
+        return reply.wait if told is None else told
+
+    def _remember(self, old: int | str, new: int) -> None:
+        self._moved[old] = new
+        if len(self._moved) > _REMEMBERED:
+            self._moved.popitem(last=False)
+
+
+def calls_of(recipient: str, content: Mapping[str, Any], settings: TelegramSettings) -> list[Call]:
+    """The requests that send this content; raises Invalid when Telegram would never take them."""
+    chat = chat_of(recipient)
+    data = data_of(content, DATA, "Telegram")
+    said = str(content.get("text") or "")
+    mode = _mode(content.get("data") or {}, settings)
+    extras = {key: value for key, value in data.items() if key not in ("parse_mode", *MEDIA)}
+    if mode is not None:
+        extras = {"parse_mode": mode, **extras}
+    media = [name for name in MEDIA if name in data]
+    if len(media) > 1:
+        problem = f"One message cannot have both {media[0]} and {media[1]}"
+        raise Invalid(problem, remedy="Send them as two messages", field="data")
+    if media:
+        return [_media_call(chat, media[0], data[media[0]], said, extras)]
+    if not said.strip():
+        raise Invalid("There is nothing to send", remedy="Give a text, or data with a photo", field="text")
+    return [
+        Call("sendMessage", {"chat_id": chat, "text": part, **extras})
+        for part in _parts(said, extras, settings)
+    ]
+
+
+def chat_of(recipient: str) -> int | str:
+    """A chat as Telegram wants it: a number, or the name of a public group or channel."""
+    if _NUMBER.fullmatch(recipient):
+        return int(recipient)
+    if _NAME.fullmatch(recipient):
+        return recipient
+    problem = f"{recipient[:40]!r} is no Telegram chat"
+    if recipient.startswith("+"):
+        problem = "A bot cannot write to a phone number"
+    remedy = "Use the number of a chat, such as 123456789 or -1001234567890, or a public @name"
+    raise Invalid(problem, remedy=remedy, field="to")
+
+
+def _mode(data: Mapping[str, Any], settings: TelegramSettings) -> str | None:
+    """The markup of this message: its own, or the channel's unless it brings its own entities."""
+    own = data.get("parse_mode")
+    if own is None:
+        return None if "parse_mode" in data or data.get("entities") else settings.parse_mode
+    if own not in MODES:
+        remedy = f"Use one of {', '.join(MODES)}; null sends it plain"
+        raise Invalid(f"There is no parse_mode {own[:32]!r}", remedy=remedy, field="data")
+    return str(own)
+
+
+def _is_marked_up(extras: Mapping[str, Any]) -> bool:
+    return "parse_mode" in extras or "entities" in extras
+
+
+def _parts(said: str, extras: Mapping[str, Any], settings: TelegramSettings) -> list[str]:
+    """What is marked up stays whole: a part could begin in the middle of a tag, and Telegram counts without
+    the tags."""
+    if not _is_marked_up(extras):
+        return parts_of(said, MAX_TEXT, settings.long_text)
+    if len(said.encode(errors="replace")) > MAX_BYTES:
+        problem = f"The text with its markup has more than {MAX_BYTES:,} bytes"
+        raise Invalid(problem, remedy="Shorten it, or send it without parse_mode", field="text")
+    return [said]
+
+
+def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]) -> Call:
+    if not place.strip() or (":" in place and not place.startswith(("https://", "http://"))):
+        problem = f"{name} is neither a URL nor the id of a file that Telegram has"
+        raise Invalid(problem, remedy="Use an https URL or a file_id", field="data")
+    if len(said) > MAX_CAPTION and not _is_marked_up(extras):
+        remedy = f"With a {name} it is a caption of at most {MAX_CAPTION}"
+        raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
+    renamed = {"caption_entities" if key == "entities" else key: value for key, value in extras.items()}
+    return Call(MEDIA[name], {"chat_id": chat, name: place, **({"caption": said} if said else {}), **renamed})
+
+
+def outcome_of(reply: Reply, reason: str, *, chat: int | str, after: timedelta | None) -> Outcome:
+    """What an error in Telegram's own words means."""
+    code = reply.fields.get("error_code")
+    status = code if type(code) is int else reply.status
+    words = str(reply.fields.get("description")).lower()
+    match status:
+        case 429:
+            return Retry(Category.THROTTLING, reason, after=after, whole_channel=_is_person(chat))
+        case 400 if "logged out" in words:
+            return Reject(Category.PERMANENT, reason, whole_channel=True)
+        case 400 if any(part in words for part in _UNREACHABLE):
+            return Reject(Category.PERMANENT, reason)
+        case 403:
+            return Reject(Category.PERMANENT, reason)
+        case 404 if "method not found" in words:
+            return Reject(Category.VALIDATION, reason)
+        case 401 | 404 | 421:  # 404 is the public host's answer to a malformed token
+            return Reject(Category.PERMANENT, reason, whole_channel=True)
+        case 409:
+            return Retry(Category.TEMPORARY, reason)
+        case _ if status >= 500:  # it says itself that it did not do it
+            return Retry(Category.TEMPORARY, reason, after=after)
+        case _:
+            return Reject(Category.VALIDATION, reason)
+
+
+def _in_other_words(reply: Reply) -> Outcome:
+    """An answer that is not Telegram's own: by its status."""
+    if reply.status == 404:
+        return Reject(Category.PERMANENT, reply.words(), whole_channel=True)
+    return by_status(reply, reply.words(), certain=False)
+
+
+def _is_person(chat: int | str) -> bool:
+    """A person's chat is paced by us, so its 429 is about the bot; a group has a limit of its own."""
+    return isinstance(chat, int) and chat >= 0
+
+
+def moved_to(reply: Reply) -> int | None:
+    """Where a group has gone that became a supergroup."""
+    new = _parameters(reply).get("migrate_to_chat_id")
+    return new if reply.status == 400 and type(new) is int else None
+
+
+def is_markup_wrong(reply: Reply) -> bool:
+    """Whether the text was refused for its markup alone."""
+    return reply.status == 400 and "can't parse entities" in str(reply.fields.get("description"))
+
+
+def _parameters(reply: Reply) -> Mapping[str, Any]:
+    found = reply.fields.get("parameters")
+    return found if isinstance(found, dict) else {}
+
+
+def receipt_of(result: object) -> str | None:
+    """The chat and the message's number in it, for the number alone is unique per chat only."""
+    if not isinstance(result, dict) or type(result.get("message_id")) is not int:
+        return None
+    chat = result.get("chat")
+    place = chat.get("id") if isinstance(chat, dict) else None
+    return f"{place}/{result['message_id']}" if type(place) is int else str(result["message_id"])
+
+
+def _token(value: object) -> str:
+    if not isinstance(value, str) or not _TOKEN.fullmatch(value):
+        raise ValueError("it must be a bot's token as BotFather gives it: digits, a colon, and letters")
+    return str(value)
+
+
+def _parse_mode(value: object) -> str:
+    if value not in MODES:
+        raise ValueError(f"it must be one of {', '.join(MODES)}")
+    return str(value)
+
+
+def _bad_markup(value: object) -> str:
+    if value not in ("reject", "plain"):
+        raise ValueError("it must be 'reject' or 'plain'")
+    return str(value)
+
+
+KIND = Kind(
+    TelegramSettings,
+    lambda settings, now: TelegramChannel(settings, now=now),
+    {
+        "token": _token,
+        "parse_mode": _parse_mode,
+        "bad_markup": _bad_markup,
+        "long_text": long_text,
+        "base_url": base_url,
+    },
+)

@@ -1,0 +1,343 @@
+"""Twilio: text messages, and WhatsApp through Twilio.
+
+Twilio has no key against duplicates and a message costs money, so one in doubt is held for a person. Its
+error codes are its contract: one table reads the answer to a request and the code of a later call-back.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+from urllib.parse import urlencode
+
+import orjson
+
+from ...model.errors import Invalid
+from ...model.message import Message
+from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
+from ...model.task import Category, OnUnknown
+from ..fields import Field
+from .extras import credential, data_of
+from .long_text import LongText, long_text, parts_of, send_parts
+from .options import Kind, length, text
+from .phone_number import check_e164, is_e164
+from .provider import Api, Reply, base_url, by_status, traits_of
+
+MAX_TEXT = 1600
+MAX_MEDIA = 10
+LONG_CODE_PER_SECOND = 1.0  # what a long number sends; Twilio would queue the rest for hours
+
+DATA: Mapping[str, Field] = {
+    "media": Field("array", "Up to 10 URLs of pictures or files", ["https://example.com/map.png"]),
+    "content_sid": Field("string", "A content template of Twilio's", "HX0123456789abcdef0123456789abcdef"),
+    "content_variables": Field("object", "The template's variables", {"1": "Ada"}),
+}
+
+_SID = {"AC": "account", "MG": "messaging service", "SK": "API key", "HX": "content template"}
+_SENDER = re.compile(r"\+[1-9][0-9]{6,14}|[0-9]{3,8}|(?=.*[A-Za-z])[A-Za-z0-9 +&_-]{1,11}", re.ASCII)
+_FORM = {"content-type": "application/x-www-form-urlencoded"}
+_FAILED = frozenset({"failed", "undelivered", "canceled"})
+
+
+class Fate(NamedTuple):
+    """What one of Twilio's codes means: its category, whether a retry helps, whether it is the account's."""
+
+    category: Category
+    retry: bool = False
+    account: bool = False
+
+
+_WRONG = Fate(Category.VALIDATION)
+_NEVER = Fate(Category.PERMANENT)
+_ACCOUNT = Fate(Category.PERMANENT, account=True)
+_TOO_FAST = Fate(Category.THROTTLING, retry=True, account=True)
+_LATER = Fate(Category.TEMPORARY, retry=True)
+
+CODES: Mapping[int, Fate] = {
+    20003: _ACCOUNT,  # authentication failed
+    20404: _WRONG,  # no such resource
+    20429: _TOO_FAST,  # too many at once; never processed
+    21211: _WRONG,  # invalid To
+    21408: _ACCOUNT,  # region not enabled
+    21604: _WRONG,  # To missing
+    21606: _ACCOUNT,  # From is not ours, or cannot send
+    21608: _ACCOUNT,  # trial account
+    21609: _WRONG,  # bad StatusCallback
+    21610: _NEVER,  # the recipient opted out
+    21611: _TOO_FAST,  # the sender's queue is full
+    21612: _NEVER,  # no route
+    21614: _NEVER,  # not a mobile number
+    21617: _WRONG,  # body too long
+    21635: _NEVER,  # a landline
+    30001: _TOO_FAST,  # queue overflow
+    30002: _ACCOUNT,  # account suspended
+    30003: _LATER,  # handset unreachable
+    30004: _NEVER,  # blocked
+    30005: _NEVER,  # unknown destination
+    30006: _NEVER,  # landline or unreachable carrier
+    30007: _NEVER,  # filtered
+    30008: _LATER,  # unknown to Twilio, too
+    30034: _ACCOUNT,  # unregistered number
+}
+"""Codes of answers (2xxxx) and of call-backs (3xxxx)."""
+
+
+class Via(StrEnum):
+    """By which of Twilio's ways a message goes."""
+
+    SMS = "sms"
+    WHATSAPP = "whatsapp"
+
+
+@dataclass(frozen=True, slots=True)
+class TwilioSettings:
+    """One account and one sender. With an API key the auth token is not needed to send."""
+
+    account_sid: str
+    auth_token: str | None = field(default=None, repr=False)
+    api_key: str | None = field(default=None, repr=False)
+    api_secret: str | None = field(default=None, repr=False)
+    sender: str | None = None
+    messaging_service: str | None = None
+    via: Via = Via.SMS
+    status_callback: str | None = field(default=None, repr=False)
+    validity: timedelta | None = None
+    long_text: LongText = LongText.REFUSE
+    base_url: str = "https://api.twilio.com"
+    deadline: timedelta = timedelta(seconds=15)
+    on_unknown: OnUnknown | None = None
+    policy: str = "companion"
+    per_second: float | None = None
+    per_recipient: timedelta | None = None
+
+
+class TwilioChannel:
+    """Sends through one Twilio account. `now` gives the wall clock as an instant."""
+
+    kind: ClassVar[str] = "twilio"
+
+    def __init__(self, settings: TwilioSettings, *, now: Callable[[], int]) -> None:
+        self.traits = traits_of(
+            settings,
+            on_unknown=settings.on_unknown,
+            default=OnUnknown.HOLD,
+            why="Twilio has no key against duplicates, and a second text costs money",
+            per_second=LONG_CODE_PER_SECOND if _is_long_code(settings) else None,
+            max_text=MAX_TEXT,
+        )
+        self._settings = settings
+        self._account = f"/2010-04-01/Accounts/{settings.account_sid}"
+        user = settings.api_key or settings.account_sid
+        password = settings.api_secret if settings.api_key else settings.auth_token
+        basic = b64encode(f"{user}:{password}".encode()).decode()
+        secrets = (settings.auth_token, settings.api_key, settings.api_secret, basic)
+        hide = tuple(secret for secret in secrets if secret)
+        self._headers = {"authorization": f"Basic {basic}"}
+        self._api = Api(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """A number in E.164 form, something to say, and only extras that Twilio knows."""
+        forms_of(recipient, content, self._settings)
+
+    async def send(self, message: Message) -> Outcome:
+        """One message of Twilio's, or one for each part of a long text."""
+        try:
+            forms = forms_of(message.recipient, message.content, self._settings)
+        except Invalid as error:
+            return Reject(Category.VALIDATION, str(error))
+        since = self._api.begin()
+
+        async def send(numbered: tuple[int, bytes]) -> Outcome:
+            number, form = numbered
+            id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
+            # Twilio ignores the id; a proxy's log and the sandbox's ledger know the message by it.
+            headers = {**_FORM, **self._headers, "x-request-id": id_}
+            reply = await self._api.post(f"{self._account}/Messages.json", form, headers=headers, since=since)
+            return self._outcome(reply) if isinstance(reply, Reply) else reply
+
+        return await send_parts(list(enumerate(forms)), send)
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Twilio lists messages, but none of them has our id on it."""
+        return Unknown("Twilio cannot be asked by our id")
+
+    async def probe(self) -> Outcome:
+        """Look at the account; an API key may not, so it looks at the list of messages instead."""
+        path = "/Messages.json?PageSize=1" if self._settings.api_key else ".json"
+        reply = await self._api.get(self._account + path, headers=self._headers)
+        if not isinstance(reply, Reply):
+            return reply
+        if reply.body is None or not reply.is_success:
+            failed = self._refused(reply)
+            return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+        status = reply.body.get("status", "active")
+        if status != "active":
+            return Reject(Category.PERMANENT, f"the account is {self._api.shown(status)}", whole_channel=True)
+        return Done(self._api.shown(reply.body.get("friendly_name")) or self._settings.account_sid)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._api.close()
+
+    def _outcome(self, reply: Reply) -> Outcome:
+        if not reply.is_success or not reply.is_json:
+            return self._refused(reply)
+        fields, code = reply.fields, reply.fields.get("error_code")
+        if fields.get("status") in _FAILED and type(code) is int:
+            reason = reply.words(str(code), self._api.shown(fields.get("error_message")))
+            return outcome_of(code, reason) or Reject(Category.PERMANENT, reason)
+        return Done(self._api.shown(fields.get("sid")) or None)
+
+    def _refused(self, reply: Reply) -> Outcome:
+        code = reply.fields.get("code")
+        if type(code) is not int:
+            return by_status(reply, reply.words(), certain=False)
+        reason = reply.words(str(code), self._api.shown(reply.fields.get("message")))
+        return outcome_of(code, reason, after=reply.wait) or by_status(reply, reason, certain=True)
+
+
+def outcome_of(code: int, reason: str, *, after: timedelta | None = None) -> Retry | Reject | None:
+    """What one of Twilio's codes means, in an answer or in a later call-back; None for one we do not know."""
+    fate = CODES.get(code)
+    if fate is None:
+        return None
+    if fate.retry:
+        return Retry(fate.category, reason, after=after, whole_channel=fate.account)
+    return Reject(fate.category, reason, whole_channel=fate.account)
+
+
+def forms_of(recipient: str, content: Mapping[str, Any], settings: TwilioSettings) -> list[bytes]:
+    """The forms that send this content; raises Invalid when Twilio would never take them."""
+    check_e164(recipient)
+    data = data_of(content, DATA, "Twilio")
+    _check_extras(data)
+    said = str(content.get("text") or "")
+    if not said.strip() and not data.get("media") and not data.get("content_sid"):
+        remedy = "give a text, or media or content_sid in data"
+        raise Invalid("there is nothing to send", field="text", remedy=remedy)
+    parts = parts_of(said, MAX_TEXT, settings.long_text)
+    return [
+        form_of(recipient, part, data if number == 0 else {}, settings) for number, part in enumerate(parts)
+    ]
+
+
+def form_of(recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings) -> bytes:
+    """One form."""
+    prefix = "whatsapp:" if settings.via is Via.WHATSAPP else ""
+    fields: list[tuple[str, str]] = [("To", prefix + recipient)]
+    if settings.sender is not None:
+        fields.append(("From", prefix + settings.sender))
+    if settings.messaging_service is not None:
+        fields.append(("MessagingServiceSid", settings.messaging_service))
+    if said:
+        fields.append(("Body", said))
+    fields += [("MediaUrl", url) for url in data.get("media", ())]
+    if "content_sid" in data:
+        fields.append(("ContentSid", data["content_sid"]))
+    if "content_variables" in data:
+        fields.append(("ContentVariables", _json(data["content_variables"])))
+    if settings.status_callback is not None:
+        fields.append(("StatusCallback", settings.status_callback))
+    if settings.validity is not None:
+        fields.append(("ValidityPeriod", str(int(settings.validity.total_seconds()))))
+    return urlencode(fields, errors="replace").encode()
+
+
+def _json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as error:
+        problem = f"content_variables cannot be written as JSON: {error}"
+        raise Invalid(problem, field="data.content_variables", remedy="use texts and numbers") from error
+
+
+def _check_extras(data: Mapping[str, Any]) -> None:
+    media = data.get("media", [])
+    fine = all(isinstance(url, str) and url.startswith(("https://", "http://")) for url in media)
+    if len(media) > MAX_MEDIA or not fine:
+        problem = f"media is no list of up to {MAX_MEDIA} URLs"
+        raise Invalid(problem, field="data.media", remedy='for example ["https://example.com/map.png"]')
+    if "content_sid" in data and not _is_sid(data["content_sid"], "HX"):
+        remedy = "copy it from Twilio: HX and 32 hexadecimal digits"
+        raise Invalid("content_sid is no content template", field="data.content_sid", remedy=remedy)
+
+
+def _is_long_code(settings: TwilioSettings) -> bool:
+    """A plain number sends by itself; a messaging service spreads over several."""
+    return settings.via is Via.SMS and settings.messaging_service is None and is_e164(settings.sender or "")
+
+
+def _is_sid(value: object, prefix: str) -> bool:
+    return isinstance(value, str) and re.fullmatch(rf"{prefix}[0-9a-fA-F]{{32}}", value) is not None
+
+
+def _sid(prefix: str, value: object) -> str:
+    """Reader of a name of Twilio's."""
+    if not _is_sid(value, prefix):
+        raise ValueError(f"it must be {prefix} and 32 hexadecimal digits, the name of your {_SID[prefix]}")
+    return str(value)
+
+
+def _sender(value: object) -> str:
+    if not isinstance(value, str) or not _SENDER.fullmatch(value):
+        raise ValueError("it must be a number such as +15550001111, a short code, or a name of 11 letters")
+    return value
+
+
+def _via(value: object) -> Via:
+    if value not in tuple(Via):
+        raise ValueError("it must be 'sms' or 'whatsapp'")
+    return Via(str(value))
+
+
+def _validity(value: object) -> object:
+    found = length(value)
+    if not isinstance(found, timedelta) or not 1 <= found.total_seconds() <= 36_000:
+        raise ValueError("it must be from 1 s to 10 h")
+    return found
+
+
+def _callback(value: object) -> str:
+    url = text(value)
+    found = re.match(r"https?://([^/?#:]+)", url)
+    if found is None or len(url) > 4000 or "_" in found[1]:
+        raise ValueError("it must be a URL of at most 4000 characters without an underscore in its host")
+    return url
+
+
+def _judge(settings: TwilioSettings) -> None:
+    """One way to log in, and somebody who sends."""
+    if (settings.api_key is None) != (settings.api_secret is None):
+        raise ValueError("api_key", "api_key and api_secret belong together", "Give both, or neither")
+    if settings.auth_token is None and settings.api_key is None:
+        raise ValueError("auth_token", "it is missing", "Give auth_token, or api_key and api_secret")
+    if settings.sender is None and settings.messaging_service is None:
+        raise ValueError("sender", "nobody is named who sends", "Give sender or messaging_service")
+    if settings.via is Via.WHATSAPP and settings.sender is not None and not is_e164(settings.sender):
+        raise ValueError("sender", "WhatsApp needs a number", "Write it like +15550001111")
+
+
+KIND = Kind(
+    TwilioSettings,
+    lambda settings, now: TwilioChannel(settings, now=now),
+    {
+        "account_sid": partial(_sid, "AC"),
+        "auth_token": credential,
+        "api_key": partial(_sid, "SK"),
+        "api_secret": credential,
+        "sender": _sender,
+        "messaging_service": partial(_sid, "MG"),
+        "via": _via,
+        "status_callback": _callback,
+        "validity": _validity,
+        "long_text": long_text,
+        "base_url": base_url,
+    },
+    _judge,
+)

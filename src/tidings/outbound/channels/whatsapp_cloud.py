@@ -1,0 +1,378 @@
+"""WhatsApp through Meta's Cloud API: text, templates, media and what else it knows.
+
+An answer of 200 means accepted, not delivered; the rest is told by webhook, which echoes our id
+(`biz_opaque_callback_data`). Meta removes no duplicates, so a message in doubt is held for a person. Its
+contract is the codes of its errors, not the HTTP statuses: one table reads an answer and a later webhook.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, NamedTuple
+
+from ...model.errors import Invalid
+from ...model.message import Message
+from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
+from ...model.task import Category, OnUnknown
+from ..fields import Field
+from .base import Traits
+from .extras import credential, data_of
+from .long_text import LongText, long_text, parts_of, send_parts
+from .options import Kind, yes_or_no
+from .phone_number import check_e164
+from .provider import Api, Reply, base_url, by_status
+
+MAX_TEXT = 4096
+MAX_CAPTION = 1024
+PER_SECOND = 80.0
+PER_PAIR = timedelta(seconds=6)  # from one number to one person
+
+DATA: Mapping[str, Field] = {
+    "template": Field(
+        "object",
+        "An approved template: name, language, and components if it has variables",
+        {"name": "order_update", "language": {"code": "en_US"}},
+    ),
+    "image": Field("object", "A picture, by link or id", {"link": "https://example.com/map.jpg"}),
+    "video": Field("object", "A film, by link or id", {"link": "https://example.com/tour.mp4"}),
+    "document": Field(
+        "object", "A file, by link or id", {"link": "https://example.com/bill.pdf", "filename": "bill.pdf"}
+    ),
+    "audio": Field("object", "A sound, by link or id", {"id": "1234567890"}),
+    "sticker": Field("object", "A sticker, by link or id", {"id": "1234567890"}),
+    "location": Field("object", "A place", {"latitude": 52.52, "longitude": 13.405, "name": "Berlin"}),
+    "contacts": Field("array", "Cards of people", [{"name": {"formatted_name": "Ada", "first_name": "Ada"}}]),
+    "interactive": Field(
+        "object", "Buttons or a list; the text is its body", {"type": "button", "action": {}}
+    ),
+    "reaction": Field("object", "An emoji under a message", {"message_id": "wamid.X", "emoji": "👍"}),
+    "context": Field("object", "Which message it answers", {"message_id": "wamid.X"}),
+    "preview_url": Field("boolean", "Whether links in the text are shown with a picture", True),
+    "recipient_identity_key_hash": Field("string", "Send only while the recipient's key is still this"),
+}
+TYPES = (
+    "template", "image", "video", "document", "audio", "sticker", "location", "contacts", "interactive",
+    "reaction",
+)  # fmt: skip
+CAPTIONED = frozenset({"image", "video", "document"})
+MEDIA = frozenset({"image", "video", "document", "audio", "sticker"})
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "template": ("name", "language"),
+    "location": ("latitude", "longitude"),
+    "interactive": ("type", "action"),
+    "reaction": ("message_id",),
+}
+
+
+class Fate(NamedTuple):
+    """What one of Meta's codes means: its category, whether a retry helps and when, whose fault it is."""
+
+    category: Category
+    retry: bool = False
+    account: bool = False
+    after: timedelta | None = None
+    hint: str = ""
+
+
+_WRONG = Fate(Category.VALIDATION)
+_NEVER = Fate(Category.PERMANENT)
+_ACCOUNT = Fate(Category.PERMANENT, account=True)
+_LATER = Fate(Category.TEMPORARY, retry=True)
+_TOO_FAST = Fate(Category.THROTTLING, retry=True, account=True)
+_ONE_TOO_FAST = Fate(Category.THROTTLING, retry=True)
+
+CODES: Mapping[int, Fate] = {
+    0: _ACCOUNT,  # not authenticated
+    1: _LATER,  # unknown to Meta; only once, see outcome_of
+    2: _LATER,  # down or overloaded
+    3: _ACCOUNT,  # capability or permission
+    4: _TOO_FAST._replace(after=timedelta(minutes=1)),  # the app's calls
+    10: _ACCOUNT,  # permission denied
+    33: _ACCOUNT._replace(hint="is phone_number_id right?"),
+    100: _WRONG,  # invalid parameter
+    190: _ACCOUNT._replace(hint="the access token has expired or is wrong"),
+    368: _ACCOUNT,  # blocked for policy violations
+    506: _WRONG,  # duplicate post
+    80007: _TOO_FAST._replace(after=timedelta(minutes=10)),  # the business account's quota of an hour
+    80008: _TOO_FAST._replace(after=timedelta(minutes=10)),
+    130429: _TOO_FAST._replace(after=timedelta(seconds=5)),  # throughput of the number
+    130472: _NEVER,  # the user is in an experiment
+    130497: _NEVER,  # this country is not allowed
+    131000: _LATER,  # something went wrong
+    131005: _ACCOUNT,  # access denied
+    131008: _WRONG,  # parameter missing
+    131009: _WRONG,  # parameter value
+    131016: _LATER,  # service unavailable
+    131021: _WRONG,  # to oneself
+    131026: _NEVER,  # undeliverable: not on WhatsApp, or will not have it
+    131030: _NEVER._replace(hint="add the number to the allowed list of the test number"),
+    131031: _ACCOUNT,  # account locked
+    131037: _ACCOUNT,  # display name not approved
+    131042: _ACCOUNT,  # payment
+    131045: _ACCOUNT,  # registration of the number
+    131047: _NEVER._replace(hint="the recipient last wrote over 24 h ago, so only a template can be sent"),
+    131048: _TOO_FAST._replace(after=timedelta(hours=1)),  # spam limit
+    131049: _ONE_TOO_FAST._replace(after=timedelta(hours=24)),  # this person got enough marketing today
+    131050: _NEVER,  # the user wants no marketing
+    131051: _WRONG,  # unsupported type
+    131052: _LATER,  # media download
+    131053: _WRONG,  # media upload
+    131056: _ONE_TOO_FAST,  # this pair of numbers; no time is told, so the policy's own grows
+    131057: _LATER._replace(account=True, after=timedelta(minutes=1)),  # being moved to more throughput
+    131062: _WRONG,  # business-scoped ids
+    131063: _ACCOUNT,  # marketing templates are off
+    131064: _TOO_FAST._replace(after=timedelta(hours=1)),  # limited after a wrong category
+    132000: _WRONG,  # number of parameters
+    132001: _WRONG._replace(hint="no such template in that language, or not approved"),
+    132005: _WRONG,  # too long when filled in
+    132007: _WRONG,  # against the policy of characters
+    132008: _WRONG,  # parameter value
+    132012: _WRONG,  # parameter format
+    132015: _ONE_TOO_FAST._replace(after=timedelta(hours=3), hint="the template is paused for its quality"),
+    132016: _NEVER._replace(hint="the template is disabled for good"),
+    132068: _WRONG,  # flow blocked
+    132069: _ONE_TOO_FAST._replace(after=timedelta(minutes=6)),  # flow throttled, ten an hour
+    133000: _ACCOUNT,  # incomplete deregistration
+    133004: _LATER,  # server unavailable
+    133005: _ACCOUNT,  # PIN
+    133006: _ACCOUNT,  # number to be verified again
+    133008: _TOO_FAST._replace(after=timedelta(hours=1)),  # too many PIN guesses
+    133009: _TOO_FAST._replace(after=timedelta(minutes=10)),  # too fast PIN guesses
+    133010: _ACCOUNT,  # number not registered
+    133015: _LATER._replace(account=True, after=timedelta(minutes=5)),  # number recently deleted
+    133016: _TOO_FAST._replace(after=timedelta(hours=1)),  # registrations
+    135000: _WRONG,  # generic
+    137000: _NEVER,  # the recipient's key has changed
+}
+"""Codes of answers and of webhooks. 200 to 299 are permissions, too."""
+
+_DIGITS = re.compile(r"[0-9]{1,32}", re.ASCII)
+_VERSION = re.compile(r"v[1-9][0-9]{0,2}\.[0-9]", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class WhatsAppCloudSettings:
+    """One business number."""
+
+    phone_number_id: str
+    access_token: str = field(repr=False)
+    api_version: str = "v24.0"
+    preview_url: bool = False
+    long_text: LongText = LongText.REFUSE
+    base_url: str = "https://graph.facebook.com"
+    deadline: timedelta = timedelta(seconds=20)
+    on_unknown: OnUnknown = OnUnknown.HOLD
+    policy: str = "companion"
+    per_second: float | None = PER_SECOND
+    per_recipient: timedelta | None = PER_PAIR
+
+
+class WhatsAppCloudChannel:
+    """Sends from one business number. `now` gives the wall clock as an instant."""
+
+    kind: ClassVar[str] = "whatsapp_cloud"
+
+    def __init__(self, settings: WhatsAppCloudSettings, *, now: Callable[[], int]) -> None:
+        self.traits = Traits(
+            on_unknown=settings.on_unknown,
+            why_on_unknown="WhatsApp removes no duplicates and cannot be asked; a late status may still tell"
+            if settings.on_unknown is OnUnknown.HOLD
+            else "chosen in the configuration: twice is better than never",
+            deadline=settings.deadline,
+            policy=settings.policy,
+            per_second=settings.per_second,
+            per_recipient=settings.per_recipient,
+            max_text=MAX_TEXT,
+        )
+        self._settings = settings
+        self._headers = {"authorization": f"Bearer {settings.access_token}"}
+        self._number = f"/{settings.api_version}/{settings.phone_number_id}"
+        hide = (settings.access_token,)
+        self._api = Api(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """A number in E.164 form, something to say, and only what WhatsApp knows."""
+        bodies_of(recipient, content, self._settings)
+
+    async def send(self, message: Message) -> Outcome:
+        """One message of WhatsApp's, or one for each part of a long text."""
+        try:
+            bodies = bodies_of(message.recipient, message.content, self._settings)
+        except Invalid as error:
+            return Reject(Category.VALIDATION, str(error))
+        since = self._api.begin()
+
+        async def send(numbered: tuple[int, dict[str, Any]]) -> Outcome:
+            number, body = numbered
+            id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
+            reply = await self._api.post(
+                f"{self._number}/messages",
+                {**body, "biz_opaque_callback_data": message.id},
+                headers={**self._headers, "x-request-id": id_},
+                since=since,
+            )
+            return self._outcome(reply, message.attempt) if isinstance(reply, Reply) else reply
+
+        return await send_parts(list(enumerate(bodies)), send)
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Only a status that comes by itself could tell."""
+        return Unknown("WhatsApp cannot be asked what became of a message")
+
+    async def probe(self) -> Outcome:
+        """Look at the number that sends."""
+        fields = "?fields=display_phone_number,verified_name,quality_rating"
+        reply = await self._api.get(self._number + fields, headers=self._headers)
+        if not isinstance(reply, Reply):
+            return reply
+        number = reply.fields.get("display_phone_number")
+        if reply.is_success and isinstance(number, str):
+            name, quality = reply.fields.get("verified_name"), reply.fields.get("quality_rating")
+            known = [str(part) for part in (name, number, quality and f"quality {quality}") if part]
+            return Done(self._api.shown(", ".join(known)))
+        failed = Unknown(reply.words()) if reply.is_success else self._refused(reply, attempt=1)
+        return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._api.close()
+
+    def _outcome(self, reply: Reply, attempt: int) -> Outcome:
+        if reply.is_success and "error" not in reply.fields and (reply.body is not None or reply.is_json):
+            return Done(self._receipt(reply.fields.get("messages")))  # a body that broke off changes nothing
+        return self._refused(reply, attempt)
+
+    def _refused(self, reply: Reply, attempt: int) -> Outcome:
+        error = reply.fields.get("error")
+        code = error.get("code") if isinstance(error, dict) else None
+        if not isinstance(error, dict) or type(code) is not int:
+            return by_status(reply, reply.words(), certain=False)
+        if code == 100 and error.get("error_subcode") == 33:  # the path names a number that is not ours
+            code = 33
+        reason = reply.words(f"code {code}", self._api.shown(error.get("message")), self._details(error))
+        known = outcome_of(code, reason, attempt=attempt)
+        if known is not None:
+            return known
+        if error.get("is_transient") is True:
+            return Retry(Category.TEMPORARY, reason, after=reply.wait)
+        return by_status(reply, reason, certain=True)
+
+    def _details(self, error: Mapping[str, Any]) -> str:
+        """What is said besides; `error_data` is an object or a plain text."""
+        data = error.get("error_data")
+        return self._api.shown(data.get("details") if isinstance(data, dict) else data)
+
+    def _receipt(self, messages: object) -> str | None:
+        first = messages[0] if isinstance(messages, list) and messages else None
+        id_ = first.get("id") if isinstance(first, dict) else None
+        return self._api.shown(id_) or None
+
+
+def outcome_of(code: int, reason: str, *, attempt: int) -> Retry | Reject | None:
+    """What one of Meta's codes means, in an answer or in a later webhook; None for one we do not know."""
+    fate = _ACCOUNT if 200 <= code <= 299 else CODES.get(code)
+    if fate is None:
+        return None
+    if code == 1 and attempt > 1:  # perhaps their fault once; twice it is the request's
+        fate = _WRONG
+    if fate.hint:
+        reason = f"{reason} ({fate.hint})"
+    if fate.retry:
+        return Retry(fate.category, reason, after=fate.after, whole_channel=fate.account)
+    return Reject(fate.category, reason, whole_channel=fate.account)
+
+
+def bodies_of(
+    recipient: str, content: Mapping[str, Any], settings: WhatsAppCloudSettings
+) -> list[dict[str, Any]]:
+    """The requests that send this content; raises Invalid when WhatsApp would never take them."""
+    check_e164(recipient)
+    data = data_of(content, DATA, "WhatsApp")
+    said = str(content.get("text") or "")
+    types = [name for name in TYPES if name in data]
+    if len(types) > 1:
+        problem = f"One message cannot be both {types[0]} and {types[1]}"
+        raise Invalid(problem, remedy="Send them as two messages", field="data")
+    extras = {name: data[name] for name in data if name in ("context", "recipient_identity_key_hash")}
+    head = {
+        "messaging_product": "whatsapp",
+        "recipient_type": "individual",
+        "to": recipient.removeprefix("+"),
+    }
+    if types:
+        kind = types[0]
+        return [{**head, "type": kind, kind: _object(kind, data[kind], said), **extras}]
+    if not said.strip():
+        raise Invalid("There is nothing to send", remedy="Give a text, or data with a template", field="text")
+    preview = data.get("preview_url", settings.preview_url)
+    return [
+        {**head, "type": "text", "text": {"preview_url": preview, "body": part}, **extras}
+        for part in parts_of(said, MAX_TEXT, settings.long_text)
+    ]
+
+
+def _object(kind: str, given: Any, said: str) -> Any:
+    """What describes a message that is more than text; the text becomes its caption or its body."""
+    if kind in MEDIA:
+        _check_media(kind, given)
+    missing = [name for name in NEEDED.get(kind, ()) if given.get(name) in (None, "")]
+    if missing:
+        raise Invalid(f"{kind} has no {missing[0]}", remedy=_example(kind), field=f"data.{kind}")
+    if kind == "template" and isinstance(given["language"], str):
+        given = {**given, "language": {"code": given["language"]}}
+    if not said:
+        return given
+    if kind in CAPTIONED and "caption" not in given:
+        if len(said) > MAX_CAPTION:
+            remedy = f"With {kind} it is a caption of at most {MAX_CAPTION}"
+            raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
+        return {**given, "caption": said}
+    if kind == "interactive" and "body" not in given:
+        return {**given, "body": {"text": said}}
+    raise Invalid(f"A message with {kind} has no text of its own", remedy="Leave text out", field="text")
+
+
+def _check_media(kind: str, given: Mapping[str, Any]) -> None:
+    unknown = sorted(set(given) - {"link", "id", "caption", "filename"})
+    link, id_ = given.get("link"), given.get("id")
+    if unknown:
+        problem = f"{kind} has no {unknown[0][:40]!r}"
+        raise Invalid(problem, remedy="Use link or id, caption, filename", field=f"data.{kind}")
+    if (link is None) == (id_ is None):
+        raise Invalid(f"{kind} needs a link or an id, not both", remedy=_example(kind), field=f"data.{kind}")
+    if link is not None and not (isinstance(link, str) and link.startswith(("https://", "http://"))):
+        raise Invalid(f"the link of {kind} is no URL", remedy=_example(kind), field=f"data.{kind}")
+
+
+def _example(kind: str) -> str:
+    return f"For example {DATA[kind].example!r}".replace("'", '"')
+
+
+def _phone_number_id(value: object) -> str:
+    found = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if not _DIGITS.fullmatch(found):
+        raise ValueError("it must be the id of a phone number, digits only: not the phone number itself")
+    return found
+
+
+def _api_version(value: object) -> str:
+    if not isinstance(value, str) or not _VERSION.fullmatch(value):
+        raise ValueError("it must be a version such as 'v24.0'")
+    return value
+
+
+KIND = Kind(
+    WhatsAppCloudSettings,
+    lambda settings, now: WhatsAppCloudChannel(settings, now=now),
+    {
+        "phone_number_id": _phone_number_id,
+        "access_token": credential,
+        "api_version": _api_version,
+        "preview_url": yes_or_no,
+        "long_text": long_text,
+        "base_url": base_url,
+    },
+)

@@ -1,0 +1,289 @@
+"""WhatsApp through a linked session: a WAHA server, or a plain gateway with two routes.
+
+The program over there acts as a linked device of a phone, which may be unlinked or lose its line at any time.
+A session that mends itself makes the channel wait; one that needs a person pauses it, with its work pending.
+Neither server promises to drop a second message of the same id, so a message in doubt is held.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from ...model.errors import Invalid
+from ...model.message import Message
+from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
+from ...model.task import Category, OnUnknown
+from ..fields import Field
+from .base import Traits
+from .connection import Connection, Link
+from .extras import credential, data_of
+from .options import Kind, length, text, yes_or_no
+from .phone_number import check_e164, is_e164
+from .provider import Api, Reply, base_url, by_status
+
+MAX_TEXT = 65_536
+RECONNECTS = timedelta(seconds=5)  # until the next look at a session that mends itself
+
+_SESSION = re.compile(r"[A-Za-z0-9_-]{1,54}", re.ASCII)
+_CHAT = re.compile(r"[0-9]{5,32}(?:-[0-9]{5,16})?@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
+
+STATES: Mapping[str, Link] = {
+    "WORKING": Link.CONNECTED,
+    "STARTING": Link.RECONNECTING,
+    "STOPPED": Link.LOGGED_OUT,
+    "SCAN_QR_CODE": Link.LOGGED_OUT,
+    "PASSKEY_REQUIRED": Link.LOGGED_OUT,
+    "PASSKEY_CONFIRMATION_REQUIRED": Link.LOGGED_OUT,
+    "FAILED": Link.LOGGED_OUT,
+}
+"""WAHA's states of a session. FAILED needs a restart, and that is for a person."""
+
+_NEEDS_A_PERSON = re.compile(
+    r"unpaired|logged.?out|logout|qr|auth.?fail|deprecated|tos.?block|proxyblock|conflict|banned|replaced",
+    re.IGNORECASE,
+)
+_NO_SUCH_NUMBER = re.compile(
+    r"not (a |on |using )?whatsapp|not registered|not exist|no lid|lid .*(missing|not found)"
+    r"|invalid wid|wid error|invalid (phone|number|jid)",
+    re.IGNORECASE,
+)
+_MENDS_ITSELF = re.compile(r"not (yet )?(ready|connected|initiali)|reconnecting", re.IGNORECASE)
+_TOO_FAST = re.compile(r"rate.?(limit|overlimit)|too many|temporarily banned|slow down", re.IGNORECASE)
+_NO_ANSWER = re.compile(r"time.?out|timed out|no answer|closed|disconnect|connection lost", re.IGNORECASE)
+
+_DATA: Mapping[str, Field] = {
+    "reply_to": Field("string", "id of the message that it answers", "false_15551234567@c.us_AAAA"),
+    "link_preview": Field("boolean", "whether links are shown with a picture", False),
+}
+
+
+class Flavour(StrEnum):
+    """Which server holds the session."""
+
+    WAHA = "waha"
+    GATEWAY = "gateway"
+
+
+@dataclass(frozen=True, slots=True)
+class WhatsappSessionSettings:
+    """One session on one server."""
+
+    server: Flavour = Flavour.WAHA
+    url: str = "http://127.0.0.1:3000"
+    api_key: str | None = field(default=None, repr=False)
+    session: str = "default"
+    message_ids: bool = False
+    status_within: timedelta = timedelta(seconds=2)
+    deadline: timedelta = timedelta(seconds=30)
+    on_unknown: OnUnknown = OnUnknown.HOLD
+    policy: str = "companion"
+    per_second: float | None = None
+    per_recipient: timedelta | None = None
+
+
+class WhatsappSessionChannel:
+    """Sends through a session. `now` gives the wall clock as an instant."""
+
+    kind: ClassVar[str] = "whatsapp_session"
+
+    def __init__(self, settings: WhatsappSessionSettings, *, now: Callable[[], int]) -> None:
+        self.traits = Traits(
+            on_unknown=settings.on_unknown,
+            why_on_unknown="nothing over there promises to drop a second message of the same id"
+            if settings.on_unknown is OnUnknown.HOLD
+            else "chosen in the configuration",
+            deadline=settings.deadline,
+            policy=settings.policy,
+            per_second=settings.per_second,
+            per_recipient=settings.per_recipient,
+            max_text=MAX_TEXT,
+        )
+        self._settings = settings
+        self._headers = {"x-api-key": settings.api_key} if settings.api_key else {}
+        hide = [settings.api_key] if settings.api_key else []
+        self._api = Api(settings.url, deadline=settings.deadline, hide=hide, now=now)
+        self._quick = Api(settings.url, deadline=settings.status_within, hide=hide, now=now)
+
+    def check(self, recipient: str, content: dict[str, object]) -> None:
+        """A number in E.164 form, or a chat as the server names it; a text that is not endless."""
+        if not _CHAT.fullmatch(recipient):
+            check_e164(recipient)
+        said = str(content.get("text") or "")
+        if not said.strip():
+            raise Invalid("There is nothing to say", remedy="Give text; files cannot be sent", field="text")
+        if len(said) > MAX_TEXT:
+            remedy = f"Shorten it to {MAX_TEXT} characters"
+            raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
+        data_of(content, _DATA if self._settings.server is Flavour.WAHA else {}, "this server")
+
+    async def send(self, message: Message) -> Outcome:
+        """POST once."""
+        headers = {**self._headers, "idempotency-key": message.id}
+        if self._settings.server is Flavour.GATEWAY:
+            body = {"phone": message.recipient, "message": message.text}
+            reply = await self._api.post("/send", body, headers=headers)
+            return gateway_outcome(reply, self._api) if isinstance(reply, Reply) else reply
+        reply = await self._api.post("/api/sendText", self._waha_body(message), headers=headers)
+        return waha_outcome(reply, self._api) if isinstance(reply, Reply) else reply
+
+    async def status(self) -> Connection:
+        """The session's state, within `status_within`; a server that does not answer is reconnecting."""
+        waha = self._settings.server is Flavour.WAHA
+        path = f"/api/sessions/{quote(self._settings.session, safe='')}" if waha else "/status"
+        reply = await self._quick.get(path, headers=self._headers)
+        if not isinstance(reply, Reply):
+            return Connection(Link.RECONNECTING, "the server does not answer")
+        if reply.status in (401, 403):
+            return Connection(Link.LOGGED_OUT, "the server does not take the key")
+        return waha_status(reply, self._quick) if waha else gateway_status(reply, self._quick)
+
+    async def probe(self) -> str:
+        """Ask for the session's state."""
+        found = await self.status()
+        if found.link is not Link.CONNECTED:
+            raise Invalid(f"the session is {found.link}: {found.why}")
+        return f"the session is connected ({found.why})"
+
+    async def lookup(self, message: Message) -> Outcome:
+        """Nobody can be asked."""
+        return Unknown("the session cannot be asked what it sent")
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._api.close()
+        await self._quick.close()
+
+    def _waha_body(self, message: Message) -> Mapping[str, Any]:
+        data = message.content.get("data") or {}
+        return {
+            "session": self._settings.session,
+            "chatId": chat_id(message.recipient),
+            "text": message.text,
+            "reply_to": data.get("reply_to"),
+            "linkPreview": data.get("link_preview") is not False,
+            "id": message_id(message.id) if self._settings.message_ids else None,
+        }
+
+
+def chat_id(recipient: str) -> str:
+    """A chat as WAHA names it."""
+    return f"{recipient[1:]}@c.us" if is_e164(recipient) else recipient
+
+
+def message_id(id_: str) -> str:
+    """A WhatsApp message id that is the same on every try."""
+    return "3EB0" + sha256(id_.encode()).hexdigest()[:18].upper()
+
+
+def waha_outcome(reply: Reply, api: Api) -> Outcome:
+    """What WAHA's answer to sendText means."""
+    fields, status = reply.fields, reply.status
+    if reply.is_success and reply.body is not None:
+        return Done(receipt=_receipt(fields))
+    state = fields.get("status")
+    if status == 422 and isinstance(state, str) and "expected" in fields:
+        return by_link(STATES.get(state, Link.LOGGED_OUT), f"the session is {api.shown(state)}")
+    if status == 404:
+        return Reject(Category.PERMANENT, reply.words(api.shown(fields.get("message"))), whole_channel=True)
+    exception = fields.get("exception")
+    said = api.shown(exception.get("message")) if isinstance(exception, dict) else ""
+    if status == 500 and _NO_SUCH_NUMBER.search(said):
+        return Reject(Category.PERMANENT, reply.words(said))
+    return by_status(reply, reply.words(said), certain=False)
+
+
+def gateway_outcome(reply: Reply, api: Api) -> Outcome:
+    """What the plain gateway's answer means: `success` decides, whatever the status."""
+    success, said = reply.fields.get("success"), api.shown(reply.fields.get("error"))
+    if success is True and reply.is_success:
+        return Done(receipt=_receipt(reply.fields))
+    if success is not False or reply.status in (401, 402, 403, 407, 420, 429):
+        return by_status(reply, reply.words(said), certain=False)
+    reason = reply.words(said)
+    if _NO_SUCH_NUMBER.search(said):
+        return Reject(Category.PERMANENT, reason)
+    if _TOO_FAST.search(said):
+        return Retry(Category.THROTTLING, reason, after=reply.wait, whole_channel=True)
+    if _NEEDS_A_PERSON.search(said):
+        return by_link(Link.LOGGED_OUT, reason)
+    if _MENDS_ITSELF.search(said):
+        return by_link(Link.RECONNECTING, reason)
+    if _NO_ANSWER.search(said):  # the line broke while it was being sent
+        return Unknown(reason)
+    return Retry(Category.TEMPORARY, reason)
+
+
+def by_link(link: Link, reason: str) -> Outcome:
+    """A session that cannot send: the whole channel waits, for itself or for a person."""
+    if link is Link.LOGGED_OUT:
+        return Reject(Category.PERMANENT, f"{reason}: a person is needed", whole_channel=True)
+    return Retry(Category.TEMPORARY, reason, after=RECONNECTS, whole_channel=True)
+
+
+def waha_status(reply: Reply, api: Api) -> Connection:
+    """A session as WAHA shows it."""
+    state = reply.fields.get("status")
+    if reply.status == 404:
+        return Connection(Link.LOGGED_OUT, "there is no such session")
+    if not reply.is_success or not isinstance(state, str):
+        return Connection(Link.RECONNECTING, reply.words())
+    return Connection(STATES.get(state, Link.LOGGED_OUT), api.shown(state))
+
+
+def gateway_status(reply: Reply, api: Api) -> Connection:
+    """The plain gateway: {isReady, connectionState}."""
+    fields = reply.fields
+    state = api.shown(fields.get("connectionState")) or "no state"
+    if not reply.is_success or "isReady" not in fields:
+        return Connection(Link.RECONNECTING, reply.words())
+    if fields["isReady"] is True:
+        return Connection(Link.CONNECTED, state)
+    return Connection(Link.LOGGED_OUT if _NEEDS_A_PERSON.search(state) else Link.RECONNECTING, state)
+
+
+def _receipt(fields: Mapping[str, Any]) -> str | None:
+    """The message's id over there; engines put it in different places."""
+    inner = fields.get("_data")
+    places = (fields, inner if isinstance(inner, dict) else {})
+    for place in places:
+        for name in ("id", "messageId", "key"):
+            found = place.get(name)
+            if isinstance(found, dict):
+                found = found.get("_serialized") or found.get("id")
+            if isinstance(found, str) and found:
+                return found[:200]
+    return None
+
+
+def _flavour(value: object) -> Flavour:
+    if value not in (*Flavour,):
+        raise ValueError("it must be 'waha' or 'gateway'")
+    return Flavour(str(value))
+
+
+def _session(value: object) -> str:
+    session = text(value)
+    if not _SESSION.fullmatch(session):
+        raise ValueError("it must be a name of letters, digits, - and _")
+    return session
+
+
+KIND = Kind(
+    WhatsappSessionSettings,
+    lambda settings, now: WhatsappSessionChannel(settings, now=now),
+    {
+        "server": _flavour,
+        "url": base_url,
+        "api_key": credential,
+        "session": _session,
+        "message_ids": yes_or_no,
+        "status_within": length,
+    },
+)

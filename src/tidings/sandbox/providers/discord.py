@@ -1,0 +1,168 @@
+"""The pretend Discord: webhooks, with Discord's codes and its headers about limits.
+
+Without `?wait=true` a message is answered with 204 and nothing else, as at Discord.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.model.time import iso
+from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
+from tidings.sandbox.faults import Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "discord"
+MAX_TEXT = 2000
+MAX_EMBEDS = 10
+SHOWS = ("content", "embeds", "components", "poll")  # a message needs one of these
+
+ERRORS: Mapping[int, tuple[int, str]] = {
+    10003: (404, "Unknown Channel"),
+    10015: (404, "Unknown Webhook"),
+    20016: (429, "This action cannot be performed due to slowmode rate limit"),
+    20028: (429, "The write action you are performing on the channel has hit the write rate limit"),
+    20029: (429, "The write action you are performing on the server has hit the write rate limit"),
+    40062: (429, "Service resource is being rate limited"),
+    40333: (403, "internal network error"),
+    50006: (400, "Cannot send an empty message"),
+    50027: (401, "Invalid Webhook Token"),
+    50035: (400, "Invalid Form Body"),
+}
+
+_LIMITS = {
+    "x-ratelimit-limit": "5",
+    "x-ratelimit-remaining": "4",
+    "x-ratelimit-reset-after": "2.000",
+    "x-ratelimit-bucket": "sandbox",
+}
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """A webhook, with the API's version in the path or without."""
+    endpoint = Endpoint(world, read, answer)
+    paths = ("/api/webhooks/{id}/{token}", "/api/v{version:int}/webhooks/{id}/{token}")
+    return [
+        route
+        for path in paths
+        for route in (Route(path, endpoint, methods=["POST"]), Route(path, _about, methods=["GET"]))
+    ]
+
+
+def read(asked: Asked) -> Arrival:
+    """The message in a request; `problem` is the code of what is wrong with it."""
+    to = asked.query.get("thread_id") or asked.path["id"]
+    text = asked.text("content")
+    data = {name: value for name, value in (asked.fields or {}).items() if name != "content"}
+    problem = _problem(asked, text)
+    return Arrival(
+        CHANNEL,
+        asked.id(to, text, data),
+        to,
+        text,
+        data=data,
+        sender=asked.sender,
+        problem=None if problem is None else str(problem),
+    )
+
+
+def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+    """The message, 204, or an error of Discord's."""
+    if entry.did is Kind.THROTTLED:
+        return _throttled(entry.wait)
+    if entry.did is Kind.ERROR:
+        return JSON({"message": "500: Internal Server Error", "code": 0}, status_code=500)
+    if entry.did is Kind.GONE:
+        return _error(10003)
+    if entry.did is Kind.INVALID:
+        return _error(int(arrival.problem or 50035))
+    if entry.did is Kind.REFUSED:
+        status = http_status(entry.code)
+        code = int(entry.code) if entry.code.isdigit() else 50035
+        return _error(code) if status is None else Response("", status_code=status, media_type="text/html")
+    if asked.query.get("wait", "").lower() != "true":
+        return Response(status_code=204, headers=_LIMITS)
+    made = {
+        "id": str(1_000_000_000_000_000_000 + entry.n),
+        "type": 0,
+        "content": arrival.text,
+        "channel_id": entry.to,
+        "author": {"bot": True, "id": asked.path["id"], "username": "Sandbox", "avatar": None},
+        "attachments": [],
+        "embeds": (asked.fields or {}).get("embeds") or [],
+        "mentions": [],
+        "mention_roles": [],
+        "mention_everyone": False,
+        "pinned": False,
+        "tts": bool((asked.fields or {}).get("tts")),
+        "timestamp": iso(entry.at),
+        "edited_timestamp": None,
+        "flags": 0,
+        "components": [],
+        "webhook_id": asked.path["id"],
+    }
+    return JSON(made, headers=_LIMITS)
+
+
+def _problem(asked: Asked, text: str) -> int | None:
+    refused = _refusal(asked)
+    if refused is not None:
+        return refused
+    fields = asked.fields or {}
+    embeds = fields.get("embeds") or []
+    if (
+        asked.fields is None
+        or len(text) > MAX_TEXT
+        or not isinstance(embeds, list)
+        or len(embeds) > MAX_EMBEDS
+    ):
+        return 50035
+    return None if any(fields.get(name) for name in SHOWS) else 50006
+
+
+def _refusal(asked: Asked) -> int | None:
+    if not asked.path["id"].isdigit():
+        return 10015
+    return 50027 if is_wrong(asked.path["token"]) else None
+
+
+async def _about(request: Request) -> Response:
+    asked = request_of(request.scope)
+    refused = _refusal(asked)
+    if refused is not None:
+        return _error(refused)
+    id_ = asked.path["id"]
+    return JSON({"id": id_, "type": 1, "name": "Sandbox", "channel_id": id_, "guild_id": "1", "avatar": None})
+
+
+def _error(code: int) -> Response:
+    status, message = ERRORS.get(code, (400, "The sandbox was told to answer with this"))
+    if status == 429:
+        return _throttled(5.5, code=code)
+    body: dict[str, object] = {"message": message, "code": code}
+    if code == 50035:
+        wrong = {"code": "BASE_TYPE_MAX_LENGTH", "message": f"Must be {MAX_TEXT} or fewer in length."}
+        body["errors"] = {"content": {"_errors": [wrong]}}
+    return JSON(body, status_code=status)
+
+
+def _throttled(wait: float, *, code: int | None = None) -> Response:
+    """The body has fractions of a second, the header is rounded up."""
+    body: dict[str, object] = {"message": "You are being rate limited.", "retry_after": wait, "global": False}
+    if code is not None:
+        body["code"] = code
+    headers = {
+        **_LIMITS,
+        "retry-after": str(math.ceil(wait)),
+        "x-ratelimit-remaining": "0",
+        "x-ratelimit-reset-after": f"{wait:.3f}",
+        "x-ratelimit-scope": "user",
+    }
+    return JSON(body, status_code=429, headers=headers)

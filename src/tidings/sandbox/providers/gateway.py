@@ -1,0 +1,105 @@
+"""A pretend gateway in front of a WhatsApp session: two routes, below `/gateway`.
+
+`GET /gateway/status` says {isReady, connectionState}; `POST /gateway/send` takes {phone, message} and says
+{success, error}. `POST /sandbox/gateway` changes the state, as a phone or a network would.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.model.errors import Invalid, Temporary, TooLarge
+from tidings.sandbox.faults import Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON, Acted, error_answer, read_body
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "gateway"
+STATES = ("CONNECTED", "OPENING", "PAIRING", "TIMEOUT", "CONFLICT", "UNPAIRED", "UNPAIRED_IDLE", "TOS_BLOCK")
+READY = "CONNECTED"
+
+_ERRORS: Mapping[Kind, tuple[int, str]] = {
+    Kind.ERROR: (500, "Evaluation failed"),
+    Kind.THROTTLED: (429, "rate limit"),
+    Kind.GONE: (200, "The number is not registered on WhatsApp"),
+    Kind.REFUSED: (200, "The message was refused"),
+}
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """The gateway's two routes, and one to change its state."""
+    gateway = _Gateway(world)
+    return [
+        Route("/gateway/send", gateway.send, methods=["POST"]),
+        Route("/gateway/status", gateway.status, methods=["GET"]),
+        Route("/sandbox/gateway", gateway.put_into, methods=["POST"]),
+    ]
+
+
+class _Gateway:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._state = READY
+        self._numbers = itertools.count(1)
+
+    async def status(self, _: Request) -> Response:
+        """Whether it can send."""
+        return JSON({"isReady": self._state == READY, "connectionState": self._state})
+
+    async def send(self, request: Request) -> Response:
+        """Send a text."""
+        try:
+            fields = orjson.loads(await read_body(request.receive))
+        except ClientDisconnect:
+            return Response()
+        except (orjson.JSONDecodeError, TooLarge):
+            return _failed(400, "the body is no JSON that can be read")
+        phone, words = (
+            fields.get(name) if isinstance(fields, dict) else None for name in ("phone", "message")
+        )
+        problem = None
+        if not isinstance(phone, str) or not isinstance(words, str) or not phone or not words:
+            problem = "phone and message must be texts that are not empty"
+        elif self._state != READY:
+            problem = f"client is not ready: {self._state}"
+        id = request.headers.get("idempotency-key") or f"gateway-{next(self._numbers)}"
+        arrival = Arrival(CHANNEL, id[:256], str(phone or "")[:256], str(words or ""), problem=problem)
+        try:
+            entry = self._world.receive(arrival)
+        except Temporary as error:
+            return error_answer(error)
+        return Acted(entry, self._answer(entry, problem), self._world.senses)
+
+    async def put_into(self, request: Request) -> Response:
+        """Change the state."""
+        try:
+            body = orjson.loads(await read_body(request.receive))
+            state = body.get("connectionState") if isinstance(body, dict) else None
+            if state not in STATES:
+                remedy = f"Use {', '.join(STATES)}"
+                raise Invalid(f"There is no state {state!r}", remedy=remedy, field="connectionState")
+        except orjson.JSONDecodeError:
+            return error_answer(Invalid("The body is not JSON", remedy='{"connectionState": "OPENING"}'))
+        except (Invalid, TooLarge) as error:
+            return error_answer(error)
+        self._state = state
+        return await self.status(request)
+
+    def _answer(self, entry: Entry, problem: str | None) -> Response:
+        if problem is not None:
+            return _failed(400 if self._state == READY else 503, problem)
+        if entry.did in _ERRORS:
+            status, words = _ERRORS[entry.did]
+            wait = {"retry-after": f"{entry.wait:g}"} if entry.did is Kind.THROTTLED else {}
+            return _failed(status, words, wait)
+        return JSON({"success": True, "error": None, "messageId": f"{CHANNEL}-{entry.n}"})
+
+
+def _failed(status: int, words: str, headers: Mapping[str, str] = {}) -> Response:
+    return JSON({"success": False, "error": words}, status_code=status, headers=dict(headers))

@@ -1,0 +1,194 @@
+"""The pretend GroupMe: a bot's post, messages to people and groups with their `source_guid`, and the lists.
+
+The same `source_guid` again within a minute is refused with 409, as at GroupMe; a bot's post has none.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
+from tidings.sandbox.faults import Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "groupme"
+BOT = "bot"
+GROUP = "group:"
+MAX_TEXT = 1000
+GUARDED_FOR = 60.0  # seconds
+MAX_GUIDS = 100_000
+MOST_LISTED = 100
+
+ERRORS: Mapping[int, str] = {
+    400: "Text is required",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not found",
+    409: "Duplicate message",
+    420: "Enhance Your Calm",
+    429: "rate limited",
+    500: "internal server error",
+    502: "bad gateway",
+    503: "service unavailable",
+}
+
+_FAULTS = {Kind.ERROR: 500, Kind.THROTTLED: 429, Kind.GONE: 404}
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """Three ways to send, two lists, and whose token it is."""
+    groupme = _GroupMe(world)
+    return [
+        Route("/v3/bots/post", Endpoint(world, read_bot, answer_bot), methods=["POST"]),
+        Route("/v3/direct_messages", Endpoint(world, groupme.read_direct, groupme.answer), methods=["POST"]),
+        Route("/v3/direct_messages", groupme.list_direct, methods=["GET"]),
+        Route(
+            "/v3/groups/{id}/messages", Endpoint(world, groupme.read_group, groupme.answer), methods=["POST"]
+        ),
+        Route("/v3/groups/{id}/messages", groupme.list_group, methods=["GET"]),
+        Route("/v3/users/me", _me, methods=["GET"]),
+    ]
+
+
+def read_bot(asked: Asked) -> Arrival:
+    """A bot's post."""
+    text, data = asked.text("text"), (asked.fields or {}).get("attachments") or None
+    problem = None
+    if is_wrong(asked.text("bot_id")):
+        problem = "404"
+    elif (not text and not data) or len(text) > MAX_TEXT:
+        problem = "400"
+    id_ = asked.id(BOT, text, data)
+    return Arrival(CHANNEL, id_, BOT, text, data=data, sender=asked.sender, problem=problem)
+
+
+def answer_bot(_: Asked, arrival: Arrival, entry: Entry) -> Response:
+    """202 and nothing, or an error."""
+    return _refusal(arrival, entry) or Response(status_code=202)
+
+
+class _GroupMe:
+    """The account's side, which remembers each `source_guid` for a minute."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._guids: OrderedDict[str, float] = OrderedDict()
+
+    def read_direct(self, asked: Asked) -> Arrival:
+        """A message to a person."""
+        fields = _inner(asked, "direct_message")
+        return self._read(asked, fields, str(fields.get("recipient_id") or ""))
+
+    def read_group(self, asked: Asked) -> Arrival:
+        """A message to a group."""
+        return self._read(asked, _inner(asked, "message"), f"{GROUP}{asked.path['id']}")
+
+    def answer(self, asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+        """The message in its envelope, or an error."""
+        if entry.delivered:
+            self._remember(arrival.id)
+        return _refusal(arrival, entry) or _envelope({"message": _message(entry)}, 201)
+
+    async def list_direct(self, request: Request) -> Response:
+        """The newest messages to a person."""
+        asked = request_of(request.scope)
+        return self._list(asked, asked.query.get("other_user_id", ""), "direct_messages")
+
+    async def list_group(self, request: Request) -> Response:
+        """The newest messages to a group."""
+        asked = request_of(request.scope)
+        return self._list(asked, f"{GROUP}{asked.path['id']}", "messages")
+
+    def _read(self, asked: Asked, fields: Mapping[str, Any], to: str) -> Arrival:
+        guid, text = str(fields.get("source_guid") or ""), fields.get("text")
+        text = text if isinstance(text, str) else ""
+        data = fields.get("attachments") or None
+        problem = None
+        if is_wrong(_token(asked)):
+            problem = "401"
+        elif not guid or not to or (not text and not data) or len(text) > MAX_TEXT:
+            problem = "400"
+        elif self._world.senses.ticks() - self._guids.get(guid, -GUARDED_FOR) < GUARDED_FOR:
+            problem = "409"
+        return Arrival(CHANNEL, guid[:256], to[:256], text, data=data, sender=asked.sender, problem=problem)
+
+    def _remember(self, guid: str) -> None:
+        self._guids[guid] = self._world.senses.ticks()
+        self._guids.move_to_end(guid)
+        if len(self._guids) > MAX_GUIDS:
+            self._guids.popitem(last=False)
+
+    def _list(self, asked: Asked, to: str, name: str) -> Response:
+        if is_wrong(_token(asked)):
+            return _error(401)
+        limit = asked.query.get("limit", "20")
+        most = min(int(limit), MOST_LISTED) if limit.isdigit() else 20
+        conversation = self._world.conversations.find(CHANNEL, to)
+        found = [entry for entry in conversation.entries if entry.delivered] if conversation else []
+        if not found:
+            return Response(status_code=304)
+        newest = [_message(entry) for entry in reversed(found)][:most]
+        return _envelope({"count": len(found), name: newest}, 200)
+
+
+async def _me(request: Request) -> Response:
+    if is_wrong(_token(request_of(request.scope))):
+        return _error(401)
+    return _envelope({"id": "1", "name": "Sandbox", "email": "sandbox@example.com"}, 200)
+
+
+def _refusal(arrival: Arrival, entry: Entry) -> Response | None:
+    if entry.did is Kind.INVALID:
+        return _error(int(arrival.problem or 400))
+    if entry.did is Kind.REFUSED:
+        return _error(http_status(entry.code) or 400)
+    return _error(_FAULTS[entry.did]) if entry.did in _FAULTS else None
+
+
+def _message(entry: Entry) -> dict[str, object]:
+    return {
+        "id": f"{entry.at // 1_000_000}{entry.n:08d}",
+        "source_guid": entry.id,
+        "created_at": entry.at // 1_000_000,
+        "user_id": "1",
+        "sender_id": "1",
+        "sender_type": "user",
+        "name": "Sandbox",
+        "avatar_url": None,
+        "text": entry.text,
+        "system": False,
+        "favorited_by": [],
+        "attachments": [],
+        "platform": "gm",
+        **(
+            {"group_id": entry.to.removeprefix(GROUP)}
+            if entry.to.startswith(GROUP)
+            else {"recipient_id": entry.to}
+        ),
+    }
+
+
+def _inner(asked: Asked, name: str) -> Mapping[str, Any]:
+    found = (asked.fields or {}).get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _token(asked: Asked) -> str:
+    return asked.headers.get("x-access-token") or asked.query.get("token", "")
+
+
+def _envelope(response: Mapping[str, Any], status: int) -> Response:
+    return JSON({"response": response, "meta": {"code": status}}, status_code=status)
+
+
+def _error(status: int) -> Response:
+    errors = [ERRORS.get(status, "The sandbox was told to answer with this")]
+    return JSON({"response": None, "meta": {"code": status, "errors": errors}}, status_code=status)

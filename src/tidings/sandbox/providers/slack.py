@@ -1,0 +1,171 @@
+"""The pretend Slack: `chat.postMessage`, `auth.test`, and incoming webhooks.
+
+As at Slack, the web API says 200 to nearly everything and what went wrong in the body; a webhook answers in
+plain words. A channel may be named like a fault, such as `#flaky-3` or `#error-is_archived`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
+from tidings.sandbox.faults import Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "slack"
+MAX_TEXT = 40_000
+
+HOOK_ERRORS: Mapping[str, int] = {
+    "invalid_payload": 400,
+    "user_not_found": 400,
+    "no_text": 400,
+    "too_many_attachments": 400,
+    "invalid_blocks": 400,
+    "action_prohibited": 403,
+    "invalid_token": 403,
+    "posting_to_general_channel_denied": 403,
+    "team_disabled": 403,
+    "channel_not_found": 404,
+    "no_service": 404,
+    "no_service_id": 404,
+    "no_team": 404,
+    "channel_is_archived": 410,
+    "rollup_error": 500,
+}
+
+_BOT = {"user": "sandbox", "team": "Sandbox", "team_id": "T1", "user_id": "U1", "bot_id": "B1"}
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """The web API's two calls, and the webhooks."""
+    return [
+        Route("/api/chat.postMessage", Endpoint(world, read, answer), methods=["POST"]),
+        Route("/api/auth.test", _auth_test, methods=["POST", "GET"]),
+        Route(
+            "/services/{team}/{service}/{secret}", Endpoint(world, read_hook, answer_hook), methods=["POST"]
+        ),
+    ]
+
+
+def read(asked: Asked) -> Arrival:
+    """The message in a call; `problem` is Slack's name of what is wrong with it."""
+    to = asked.text("channel").removeprefix("#").strip()
+    text = asked.text("text")[:MAX_TEXT]
+    data = _rest(asked, "channel", "text", "token")
+    problem = _problem(asked, to, text)
+    id_ = asked.id(to, text, data)
+    return Arrival(CHANNEL, id_, to, text, data=data, sender=asked.sender, problem=problem)
+
+
+def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+    """What the web API says."""
+    if entry.did is Kind.INVALID:
+        return _failed(arrival.problem or "invalid_arguments")
+    if entry.did is Kind.THROTTLED:
+        return _throttled(entry.wait)
+    if entry.did is Kind.ERROR:
+        return PlainTextResponse("Internal Server Error", status_code=500)
+    if entry.did is Kind.GONE:
+        return _failed("channel_not_found")
+    if entry.did is Kind.REFUSED:
+        status = http_status(entry.code)
+        return _failed(entry.code) if status is None else PlainTextResponse("", status_code=status)
+    ts = f"{entry.at // 1_000_000}.{entry.n:06d}"
+    said = {"text": arrival.text, "type": "message", "subtype": "bot_message", "ts": ts, "bot_id": "B1"}
+    return JSON({"ok": True, "channel": asked.text("channel"), "ts": ts, "message": said})
+
+
+def read_hook(asked: Asked) -> Arrival:
+    """The message in a webhook's request, as JSON or as a form with a `payload`."""
+    payload = (asked.fields or {}).get("payload")
+    if isinstance(payload, str):
+        asked = asked._replace(fields=_object(payload))
+    to = f"{asked.path['team']}/{asked.path['service']}"
+    text, data = asked.text("text"), _rest(asked, "text")
+    problem = None
+    if is_wrong(asked.path["secret"]):
+        problem = "invalid_token"
+    elif asked.fields is None:
+        problem = "invalid_payload"
+    elif not text and not data.get("blocks") and not data.get("attachments"):
+        problem = "no_text"
+    return Arrival(
+        CHANNEL, asked.id(to, text, data), to, text, data=data, sender=asked.sender, problem=problem
+    )
+
+
+def answer_hook(_: Asked, arrival: Arrival, entry: Entry) -> Response:
+    """What a webhook says: plain words."""
+    if entry.did is Kind.THROTTLED:
+        headers = {"retry-after": str(math.ceil(entry.wait))}
+        return PlainTextResponse("rate_limited", status_code=429, headers=headers)
+    word = {
+        Kind.INVALID: arrival.problem or "invalid_payload",
+        Kind.ERROR: "rollup_error",
+        Kind.GONE: "channel_not_found",
+        Kind.REFUSED: entry.code,
+    }.get(entry.did)
+    if word is None:
+        return PlainTextResponse("ok")
+    return PlainTextResponse(word, status_code=http_status(word) or HOOK_ERRORS.get(word, 400))
+
+
+async def _auth_test(request: Request) -> Response:
+    asked = request_of(request.scope)
+    refused = _refusal(_token(asked))
+    return _failed(refused) if refused else JSON({"ok": True, "url": "http://sandbox/", **_BOT})
+
+
+def _problem(asked: Asked, to: str, text: str) -> str | None:
+    refused = _refusal(_token(asked))
+    if refused is not None:
+        return refused
+    if asked.fields is None:
+        return "invalid_form_data"
+    if not to:
+        return "channel_not_found"
+    if not text and not asked.fields.get("blocks") and not asked.fields.get("attachments"):
+        return "no_text"
+    return None
+
+
+def _token(asked: Asked) -> str:
+    return asked.headers.get("authorization", "").removeprefix("Bearer ") or asked.text("token")
+
+
+def _refusal(token: str) -> str | None:
+    if not token:
+        return "not_authed"
+    return "invalid_auth" if is_wrong(token) or not token.startswith("xox") else None
+
+
+def _failed(error: str) -> Response:
+    if error in ("ratelimited", "rate_limited"):
+        return _throttled(30)
+    extra = {"needed": "chat:write", "provided": "identify"} if error == "missing_scope" else {}
+    return JSON({"ok": False, "error": error, **extra})
+
+
+def _throttled(wait: float) -> Response:
+    headers = {"retry-after": str(math.ceil(wait))}
+    return JSON({"ok": False, "error": "ratelimited"}, status_code=429, headers=headers)
+
+
+def _rest(asked: Asked, *known: str) -> dict[str, object]:
+    return {name: value for name, value in (asked.fields or {}).items() if name not in known}
+
+
+def _object(text: str) -> Mapping[str, object] | None:
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None

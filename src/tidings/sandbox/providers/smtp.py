@@ -1,0 +1,342 @@
+"""The pretend mail server: SMTP with SIZE, AUTH and, given a certificate, STARTTLS. It takes all mail.
+
+Besides the faults that all providers have, an address can ask for any answer by its local part:
+
+    smtp-550-5.1.1@…    that answer to this recipient, or to this sender
+    data-554-5.7.1@…    that answer at the end of the mail
+    smtp-535-5.7.8      as a user name: to the login; as the client's own name: to the greeting
+
+A mail is one line of the ledger per recipient, written before its answer. A mail to several has one id for
+each of them, `id/recipient`, so that none of them counts as a duplicate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+import contextlib
+import re
+import socket
+import ssl
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from email import message_from_bytes, policy
+from email.message import EmailMessage, MIMEPart
+from typing import Any, NamedTuple
+
+from tidings.model.errors import Temporary
+from tidings.sandbox.faults import CUTS, Call, Fault, Kind, scripted
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "email"
+MAX_SIZE = 10 << 20
+MAX_LINE = 4_096
+MAX_RECIPIENTS = 100
+
+_SCRIPT = re.compile(r"(smtp|data)-([45]\d\d)(?:-([45]\.\d{1,3}\.\d{1,3}))?", re.ASCII)
+_PATH = re.compile(r"(?:FROM|TO):\s*<([^<>\s]*)>((?:\s+\S+)*)\s*", re.IGNORECASE | re.ASCII)
+
+_FAULTS: Mapping[Kind, str] = {
+    Kind.ERROR: "451 4.3.0 The mail system has an error",
+    Kind.THROTTLED: "450 4.7.1 Too many mails, wait",
+    Kind.GONE: "550 5.1.1 There is no such mailbox",
+}
+
+
+class SmtpServer:
+    """Listens beside the HTTP routes. `tls` makes it offer STARTTLS; `wrapped` begins with TLS at once."""
+
+    def __init__(self, world: World, *, tls: ssl.SSLContext | None = None, wrapped: bool = False) -> None:
+        self._world = world
+        self._tls = tls
+        self._wrapped = wrapped
+        self._server: asyncio.Server | None = None
+        self._talks: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    async def start(self, listening: socket.socket) -> None:
+        """Take mail on a socket that listens already."""
+        self._server = await asyncio.start_server(
+            self._connected, sock=listening, limit=MAX_LINE, ssl=self._tls if self._wrapped else None
+        )
+        self.port = int(listening.getsockname()[1])
+
+    async def stop(self) -> None:
+        """Cut every connection, then close the port."""
+        if self._server is None:
+            return
+        self._server.close()
+        talks = list(self._talks)
+        for talk in talks:
+            talk.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talk = _Talk(self._world, reader, writer, tls=None if self._wrapped else self._tls)
+        task = asyncio.create_task(talk.run())
+        self._talks.add(task)
+        task.add_done_callback(self._talks.discard)
+
+
+@dataclass(slots=True)
+class _Envelope:
+    sender: str | None = None
+    recipients: list[str] = field(default_factory=list)
+
+
+class _Scripted(NamedTuple):
+    """An answer that a name asks for."""
+
+    where: str
+    answer: str
+
+
+def _script(name: str) -> _Scripted | None:
+    found = _SCRIPT.fullmatch(name.partition("@")[0])
+    if found is None:
+        return None
+    return _Scripted(found[1], f"{found[2]} {found[3] + ' ' if found[3] else ''}As the name asks")
+
+
+class _Talk:
+    """One connection."""
+
+    def __init__(
+        self,
+        world: World,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._world = world
+        self._reader = reader
+        self._writer = writer
+        self._tls = tls
+        self._greeted = False
+        self._envelope = _Envelope()
+        self._commands: Mapping[str, Callable[[str], Awaitable[str | None]]] = {
+            "EHLO": self._ehlo,
+            "HELO": self._ehlo,
+            "STARTTLS": self._starttls,
+            "AUTH": self._auth,
+            "MAIL": self._mail,
+            "RCPT": self._rcpt,
+            "DATA": self._data,
+            "RSET": self._rset,
+            "NOOP": self._noop,
+            "VRFY": self._vrfy,
+        }
+
+    async def run(self) -> None:
+        """Until either side ends it."""
+        try:
+            await self._say("220 sandbox.tidings.invalid ESMTP The pretend mail server")
+            while (line := await self._line()) is not None:
+                verb, _, rest = line.partition(" ")
+                if verb.upper() == "QUIT":
+                    await self._say("221 2.0.0 Bye")
+                    break
+                answer = self._commands.get(verb.upper(), self._what)
+                said = await answer(rest.strip())
+                if said is not None:
+                    await self._say(said)
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ssl.SSLError):
+            pass  # whoever hangs up in the middle has not sent anything
+        finally:
+            self._writer.close()
+
+    async def _line(self) -> str | None:
+        try:
+            line = await self._reader.readuntil(b"\r\n")
+        except asyncio.IncompleteReadError:
+            return None
+        return line[:-2].decode(errors="replace")
+
+    async def _say(self, answer: str) -> None:
+        self._writer.write(f"{answer}\r\n".encode())
+        await self._writer.drain()
+
+    async def _what(self, _: str) -> str:
+        return "502 5.5.2 There is no such command"
+
+    async def _noop(self, _: str) -> str:
+        return "250 2.0.0 OK"
+
+    async def _vrfy(self, _: str) -> str:
+        return "252 2.0.0 Send it and see"
+
+    async def _rset(self, _: str) -> str:
+        self._envelope = _Envelope()
+        return "250 2.0.0 OK"
+
+    async def _ehlo(self, name: str) -> str:
+        asked = _script(name)
+        if asked is not None:
+            return asked.answer
+        self._greeted = True
+        self._envelope = _Envelope()
+        offers = ["sandbox.tidings.invalid", f"SIZE {MAX_SIZE}", "AUTH PLAIN LOGIN", "ENHANCEDSTATUSCODES"]
+        if self._tls is not None:
+            offers.append("STARTTLS")
+        return "\r\n".join([*(f"250-{offer}" for offer in offers), "250 8BITMIME"])
+
+    async def _starttls(self, _: str) -> str | None:
+        if self._tls is None:
+            return "502 5.5.1 There is no certificate here"
+        await self._say("220 2.0.0 Begin")
+        await self._writer.start_tls(self._tls)
+        self._tls, self._greeted, self._envelope = None, False, _Envelope()
+        return None
+
+    async def _auth(self, rest: str) -> str:
+        method, _, first = rest.partition(" ")
+        if method.upper() == "PLAIN":
+            given = _unpacked(first or await self._challenge(""))
+            _, _, pair = given.partition("\0")
+            user, _, password = pair.partition("\0")
+        elif method.upper() == "LOGIN":
+            user = _unpacked(first or await self._challenge("VXNlcm5hbWU6"))
+            password = _unpacked(await self._challenge("UGFzc3dvcmQ6"))
+        else:
+            return "504 5.5.4 Use PLAIN or LOGIN"
+        asked = _script(user)
+        if asked is not None:
+            return asked.answer
+        if not user or not password or password == "wrong":
+            return "535 5.7.8 The user name or the password is wrong"
+        return "235 2.7.0 Welcome"
+
+    async def _challenge(self, words: str) -> str:
+        await self._say(f"334 {words}")
+        return await self._line() or ""
+
+    async def _mail(self, rest: str) -> str:
+        found = _PATH.fullmatch(rest)
+        if not self._greeted or found is None or self._envelope.sender is not None:
+            return "503 5.5.1 Not now" if found else "501 5.5.4 Write MAIL FROM:<address>"
+        asked = _script(found[1])
+        if asked is not None and asked.where == "smtp":
+            return asked.answer
+        size = re.search(r"(?i)\bSIZE=(\d{1,12})", found[2])
+        if size is not None and int(size[1]) > MAX_SIZE:
+            return "552 5.3.4 The mail is too big"
+        self._envelope.sender = found[1]
+        return "250 2.1.0 OK"
+
+    async def _rcpt(self, rest: str) -> str:
+        found = _PATH.fullmatch(rest)
+        if self._envelope.sender is None or found is None or "@" not in found[1]:
+            return "503 5.5.1 Not now" if self._envelope.sender is None else "501 5.1.3 That is no address"
+        if len(self._envelope.recipients) >= MAX_RECIPIENTS:
+            return "452 4.5.3 Too many recipients"
+        refusal = self._refusal(found[1])
+        if refusal is None:
+            self._envelope.recipients.append(found[1])
+        return refusal or "250 2.1.5 OK"
+
+    def _refusal(self, recipient: str) -> str | None:
+        """What a name asks for already now; it is in the ledger, too."""
+        asked = _script(recipient)
+        if asked is not None and asked.where == "smtp":
+            self._world.receive(Arrival(CHANNEL, "", recipient, problem=asked.answer))
+            return asked.answer
+        fault = scripted(Call(CHANNEL, recipient, 1))
+        if fault is not None and fault.kind is Kind.GONE:
+            self._world.receive(Arrival(CHANNEL, "", recipient))
+            return _FAULTS[Kind.GONE]
+        return None
+
+    async def _data(self, _: str) -> str | None:
+        envelope, self._envelope = self._envelope, _Envelope()
+        if not envelope.recipients:
+            return "503 5.5.1 There is nobody to send it to"
+        await self._say("354 Go on, and end with a dot")
+        body = await self._body()
+        if body is None:
+            return "552 5.3.4 The mail is too big"
+        asked = next((found for one in envelope.recipients if (found := _script(one))), None)
+        try:
+            entry = self._receive(envelope, body, asked)
+        except Temporary:
+            return "452 4.3.1 The ledger cannot be written"
+        if asked is not None:
+            return asked.answer
+        if entry.did in CUTS:
+            self._writer.transport.abort()
+            return None
+        if entry.did is Kind.SLOW:
+            await self._world.senses.sleep(entry.wait)
+        return _FAULTS.get(entry.did, f"250 2.0.0 OK queued as {CHANNEL}-{entry.n}")
+
+    async def _body(self) -> bytes | None:
+        """The mail, without its stuffing; None if it is too big, which is found out at its end."""
+        body, whole = bytearray(), True
+        while (line := await self._reader.readuntil(b"\r\n")) != b".\r\n":
+            whole = whole and len(body) + len(line) <= MAX_SIZE
+            if whole:
+                body += line[1:] if line.startswith(b".") else line
+        return bytes(body) if whole else None
+
+    def _receive(self, envelope: _Envelope, body: bytes, asked: _Scripted | None) -> Entry:
+        """One line per recipient, all with the same fate: a mail has one answer."""
+        mail = parse(body)
+        several = len(envelope.recipients) > 1
+        first, *others = sorted(envelope.recipients, key=lambda one: scripted(Call(CHANNEL, one, 1)) is None)
+        problem = asked.answer if asked else None
+
+        def arrival(to: str, fault: Fault | None) -> Arrival:
+            id = f"{mail.id}/{to}" if several else mail.id
+            return Arrival(CHANNEL, id, to, mail.text, mail.subject, mail.data, problem=problem, fault=fault)
+
+        entry = self._world.receive(arrival(first, None))
+        for other in others:
+            self._world.receive(arrival(other, Fault(entry.did, entry.wait)))
+        return entry
+
+
+class Mail(NamedTuple):
+    """What the phone page shows of a mail."""
+
+    id: str
+    subject: str
+    text: str
+    data: object
+
+
+def parse(body: bytes) -> Mail:
+    """Read a mail. The id is the part of Message-ID before the @."""
+    mail = message_from_bytes(body, policy=policy.default)
+    id = str(mail.get("message-id", "")).strip().strip("<>").rpartition("@")[0]
+    files = [
+        {"name": part.get_filename() or "", "type": part.get_content_type(), "size": len(_content(part))}
+        for part in mail.iter_attachments()
+    ]
+    data: dict[str, object] = {"from": str(mail.get("from", ""))}
+    data |= {name: str(mail[name]) for name in ("cc", "reply-to") if mail[name]}
+    data |= {"attachments": files} if files else {}
+    return Mail(id, str(mail.get("subject", "")), _words(mail), data)
+
+
+def _words(mail: EmailMessage[Any, Any]) -> str:
+    part = mail.get_body(("plain", "html"))
+    if part is None:
+        return ""
+    charset = part.get_content_charset("utf-8")
+    with contextlib.suppress(LookupError):
+        return _content(part).decode(charset, "replace").replace("\r\n", "\n").removesuffix("\n")
+    return _content(part).decode(errors="replace")
+
+
+def _content(part: MIMEPart[Any, Any]) -> bytes:
+    found = part.get_payload(decode=True)
+    return found if isinstance(found, bytes) else b""
+
+
+def _unpacked(text: str) -> str:
+    try:
+        return b64decode(text, validate=True).decode(errors="replace")
+    except (binascii.Error, ValueError):
+        return ""

@@ -1,0 +1,351 @@
+"""A pretend Telegram: the Bot API's methods for sending, with its errors in its own words.
+
+Every token of the right form is a bot; one whose second half begins with `wrong` is unknown, and a malformed
+one is answered as the public host does. Fault by code: the names in `ERRORS`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from html.parser import HTMLParser
+from itertools import count
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import orjson
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from tidings.model.errors import Temporary, TooLarge
+from tidings.model.time import SECOND
+from tidings.sandbox.faults import Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON, act, read_body
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "telegram"
+MAX_TEXT = 4096
+MAX_CAPTION = 1024
+MAX_BYTES = 32_768
+MEDIA = {f"send{name}".lower(): name.lower() for name in
+         ("Photo", "Document", "Video", "Audio", "Voice", "Animation")}  # fmt: skip
+
+_TOKEN = re.compile(r"([0-9]{1,20}):[A-Za-z0-9_-]{3,128}", re.ASCII)
+_CHAT = re.compile(r"-?[0-9]{1,16}|@\w{3,64}", re.ASCII)
+
+
+class Refusal(NamedTuple):
+    """An error as Telegram says it."""
+
+    status: int
+    description: str
+    parameters: Mapping[str, object] | None = None
+
+
+_BAD = "Bad Request: "
+_NO = "Forbidden: "
+NOT_FOUND = Refusal(404, "Not Found")
+UNAUTHORIZED = Refusal(401, "Unauthorized")
+NO_METHOD = Refusal(404, "Not Found: method not found")
+
+ERRORS: Mapping[str, Refusal] = {
+    "chat_not_found": Refusal(400, _BAD + "chat not found"),
+    "private_chat_not_found": Refusal(400, _BAD + "private chat not found"),
+    "chat_id_empty": Refusal(400, _BAD + "chat_id is empty"),
+    "text_empty": Refusal(400, _BAD + "message text is empty"),
+    "text_must_be_non_empty": Refusal(400, _BAD + "text must be non-empty"),
+    "message_too_long": Refusal(400, _BAD + "message is too long"),
+    "text_too_long": Refusal(400, _BAD + "text is too long"),
+    "parse_mode": Refusal(400, _BAD + "unsupported parse_mode"),
+    "entities": Refusal(
+        400, _BAD + "can't parse entities: Can't find end tag corresponding to start tag \"b\""
+    ),
+    "reply_not_found": Refusal(400, _BAD + "message to be replied not found"),
+    "thread_not_found": Refusal(400, _BAD + "message thread not found"),
+    "topic_closed": Refusal(400, _BAD + "TOPIC_CLOSED"),
+    "button_url": Refusal(400, _BAD + "BUTTON_URL_INVALID"),
+    "wrong_url": Refusal(400, _BAD + "wrong HTTP URL specified"),
+    "markup_too_long": Refusal(400, _BAD + "reply markup is too long"),
+    "no_write_access": Refusal(400, _BAD + "have no write access to the chat"),
+    "not_enough_rights": Refusal(400, _BAD + "not enough rights to send text messages to the chat"),
+    "need_administrator": Refusal(400, _BAD + "need administrator rights in the channel chat"),
+    "chat_restricted": Refusal(400, _BAD + "CHAT_RESTRICTED"),
+    "chat_write_forbidden": Refusal(400, _BAD + "CHAT_WRITE_FORBIDDEN"),
+    "peer_id_invalid": Refusal(400, _BAD + "PEER_ID_INVALID"),
+    "migrated": Refusal(400, _BAD + "group chat was upgraded to a supergroup chat"),
+    "migrated_long_ago": Refusal(400, _BAD + "group chat was migrated to a supergroup chat"),
+    "group_deactivated": Refusal(400, _BAD + "group is deactivated"),
+    "logged_out": Refusal(400, "Logged out"),
+    "unauthorized": UNAUTHORIZED,
+    "invalid_token": Refusal(401, "Unauthorized: invalid token specified"),
+    "blocked": Refusal(403, _NO + "bot was blocked by the user"),
+    "deactivated": Refusal(403, _NO + "user is deactivated"),
+    "cannot_initiate": Refusal(403, _NO + "bot can't initiate conversation with a user"),
+    "to_a_bot": Refusal(403, _NO + "bot can't send messages to bots"),
+    "to_the_bot": Refusal(403, _NO + "the bot can't send messages to the bot"),
+    "kicked": Refusal(403, _NO + "bot was kicked from the group chat"),
+    "kicked_from_supergroup": Refusal(403, _NO + "bot was kicked from the supergroup chat"),
+    "kicked_from_channel": Refusal(403, _NO + "bot was kicked from the channel chat"),
+    "not_a_member": Refusal(403, _NO + "bot is not a member of the channel chat"),
+    "group_deleted": Refusal(403, _NO + "the group chat was deleted"),
+    "method_not_found": NO_METHOD,
+    "not_found": NOT_FOUND,
+    "two_pollers": Refusal(
+        409,
+        "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running",
+    ),
+    "webhook_active": Refusal(
+        409,
+        "Conflict: can't use getUpdates method while webhook is active; "
+        "use deleteWebhook to delete the webhook first",
+    ),
+    "webhook_set": Refusal(409, "Conflict: terminated by setWebhook request"),
+    "too_large": Refusal(413, "Request Entity Too Large"),
+    "misdirected": Refusal(421, "Misdirected Request: unallowed token specified"),
+    "restart": Refusal(500, "Internal Server Error: restart"),
+}
+"""Names of errors -> what is answered; the table of the reference, in its order."""
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """One route for all methods, as it is with Telegram."""
+    return [Route("/bot{token}/{method}", _Bot(world), methods=["GET", "POST"])]
+
+
+class _Bot:
+    """A bare ASGI endpoint, so that it can cut the line."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._unnamed = count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        token = _TOKEN.fullmatch(scope["path_params"]["token"])
+        method = scope["path_params"]["method"].lower()
+        if token is None:
+            return await _refuse(NOT_FOUND)(scope, receive, send)
+        if token[0].partition(":")[2].startswith("wrong"):
+            return await _refuse(UNAUTHORIZED)(scope, receive, send)
+        bot = _bot(int(token[1]))
+        if method == "getme":
+            return await _yes(_me(bot))(scope, receive, send)
+        if method != "sendmessage" and method not in MEDIA:
+            return await _refuse(NO_METHOD)(scope, receive, send)
+        try:
+            given = await _parameters(request)
+            problem = _problem(method, given)
+            entry = self._world.receive(self._arrival(request, method, given, problem))
+        except ClientDisconnect:
+            return None  # half a request never arrived
+        except (orjson.JSONDecodeError, UnicodeDecodeError):
+            return await _refuse(Refusal(400, _BAD + "can't parse JSON object"))(scope, receive, send)
+        except (TooLarge, HTTPException):
+            return await _refuse(ERRORS["too_large"])(scope, receive, send)
+        except Temporary:
+            return await _refuse(ERRORS["restart"])(scope, receive, send)
+        answer = _answer(entry, given, method, bot, problem)
+        return await act(entry, answer, scope, receive, send, senses=self._world.senses)
+
+    def _arrival(
+        self, request: Request, method: str, given: Mapping[str, Any], problem: Refusal | None
+    ) -> Arrival:
+        """Telegram has no id of ours; who sends one in a header can be told from a twin."""
+        id_ = request.headers.get("x-request-id", "")[:256]
+        said = given.get("text" if method == "sendmessage" else "caption")
+        extras = {key: value for key, value in given.items() if key not in ("chat_id", "text", "caption")}
+        return Arrival(
+            CHANNEL,
+            id=id_ or f"unnamed-{self._world.senses.wall()}-{next(self._unnamed)}",
+            to=str(given.get("chat_id") or "")[:256],
+            text=said if isinstance(said, str) else "",
+            data=extras or None,
+            problem=None if problem is None else problem.description,
+        )
+
+
+async def _parameters(request: Request) -> dict[str, Any]:
+    """Query and body together; the body as JSON, as a form, or with files."""
+    given: dict[str, Any] = dict(request.query_params)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        async with request.form(max_files=10, max_fields=100) as form:
+            given |= {
+                key: f"attach://{value.filename}" if isinstance(value, UploadFile) else _value(value)
+                for key, value in form.items()
+            }
+        return given
+    body = await read_body(request.receive)
+    if kind == "application/json":
+        found = orjson.loads(body or b"{}")
+        return given | (found if isinstance(found, dict) else {})
+    return given | {key: _value(value) for key, value in parse_qsl(body.decode(), keep_blank_values=True)}
+
+
+def _value(text: str) -> Any:
+    """Nested objects in a form are JSON text."""
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def _problem(method: str, given: Mapping[str, Any]) -> Refusal | None:
+    """What is wrong with a request before any fault."""
+    chat = str(given.get("chat_id") or "")
+    if not chat:
+        return ERRORS["chat_id_empty"]
+    if not _CHAT.fullmatch(chat):
+        return ERRORS["chat_not_found"]
+    mode = str(given.get("parse_mode") or "none").lower()
+    if mode not in ("none", "html", "markdown", "markdownv2"):
+        return ERRORS["parse_mode"]
+    if method != "sendmessage" and not given.get(MEDIA[method]):
+        return Refusal(400, f"{_BAD}there is no {MEDIA[method]} in the request")
+    return _wrong_text(method, given, mode)
+
+
+def _wrong_text(method: str, given: Mapping[str, Any], mode: str) -> Refusal | None:
+    said = str(given.get("text" if method == "sendmessage" else "caption") or "")
+    if method == "sendmessage" and not said.strip():
+        return ERRORS["text_empty"]
+    if len(said.encode(errors="replace")) > MAX_BYTES:
+        return ERRORS["text_too_long"]
+    if mode == "html":
+        plain = _Plain()
+        wrong = plain.read(said)
+        if wrong is not None:
+            return Refusal(400, f"{_BAD}can't parse entities: {wrong}")
+        said = "".join(plain.text)
+    if method != "sendmessage":
+        return Refusal(400, f"{_BAD}message caption is too long") if len(said) > MAX_CAPTION else None
+    return ERRORS["message_too_long"] if len(said) > MAX_TEXT and mode in ("none", "html") else None
+
+
+class _Plain(HTMLParser):
+    """The text without its tags, and the tag that is not closed, if one is not."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.text: list[str] = []
+        self._open: list[str] = []
+        self._wrong: str | None = None
+
+    def read(self, marked_up: str) -> str | None:
+        """What is wrong with the markup."""
+        self.feed(marked_up)
+        self.close()
+        if self._wrong is None and self._open:
+            return f'Can\'t find end tag corresponding to start tag "{self._open[-1]}"'
+        return self._wrong
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._open or self._open.pop() != tag:
+            self._wrong = (
+                self._wrong or f'Unmatched end tag at byte offset {self.getpos()[1]}, found "</{tag}>"'
+            )
+
+
+def _answer(
+    entry: Entry, given: Mapping[str, Any], method: str, bot: Mapping[str, object], problem: Refusal | None
+) -> Response:
+    if problem is not None:
+        return _refuse(problem)
+    match entry.did:
+        case Kind.THROTTLED:
+            wait = math.ceil(entry.wait)
+            return _refuse(Refusal(429, f"Too Many Requests: retry after {wait}", {"retry_after": wait}))
+        case Kind.ERROR:
+            return _refuse(ERRORS["restart"])
+        case Kind.GONE:
+            return _refuse(ERRORS["chat_not_found"])
+        case Kind.REFUSED:
+            return _refuse(_named(entry))
+        case _:
+            return _yes(_message(entry, given, method, bot))
+
+
+def _named(entry: Entry) -> Refusal:
+    """The error that was asked for by name, or by its status."""
+    if entry.code == "migrated":
+        number = int(entry.to) if entry.to.lstrip("-").isdigit() else 1
+        new = {"migrate_to_chat_id": -1_000_000_000_000 - abs(number)}
+        return ERRORS["migrated"]._replace(parameters=new)
+    by_status = {"401": UNAUTHORIZED, "403": ERRORS["blocked"], "404": NOT_FOUND, "500": ERRORS["restart"]}
+    return ERRORS.get(entry.code) or by_status.get(entry.code) or Refusal(400, _BAD + entry.code)
+
+
+def _refuse(refusal: Refusal) -> JSON:
+    body: dict[str, object] = {
+        "ok": False,
+        "error_code": refusal.status,
+        "description": refusal.description,
+    }
+    headers = None
+    if refusal.parameters:
+        body["parameters"] = refusal.parameters
+        wait = refusal.parameters.get("retry_after")
+        headers = None if wait is None else {"retry-after": str(wait)}
+    return JSON(body, status_code=refusal.status, headers=headers)
+
+
+def _yes(result: object) -> JSON:
+    return JSON({"ok": True, "result": result})
+
+
+def _bot(id_: int) -> dict[str, object]:
+    return {"id": id_, "is_bot": True, "first_name": "Sandbox", "username": f"sandbox_{id_}_bot"}
+
+
+def _me(bot: Mapping[str, object]) -> dict[str, object]:
+    can = {"can_join_groups": True, "can_read_all_group_messages": False, "supports_inline_queries": False}
+    return {**bot, **can}
+
+
+def _message(
+    entry: Entry, given: Mapping[str, Any], method: str, bot: Mapping[str, object]
+) -> dict[str, object]:
+    """What Telegram says of a message that it has sent; the number is that of the ledger."""
+    file = {"file_id": f"file-{entry.n}", "file_unique_id": f"unique-{entry.n}"}
+    said = given.get("text" if method == "sendmessage" else "caption")
+    message: dict[str, object] = {
+        "message_id": entry.n,
+        "from": bot,
+        "chat": _chat(str(given["chat_id"])),
+        "date": entry.at // SECOND,
+    }
+    match method:
+        case "sendmessage":
+            return {**message, "text": said}
+        case "sendphoto":
+            media: object = [{**file, "width": 90, "height": 90}]
+        case "sendvideo" | "sendanimation":
+            media = {**file, "width": 90, "height": 90, "duration": 1}
+        case "sendaudio" | "sendvoice":
+            media = {**file, "duration": 1}
+        case _:
+            media = file
+    return {**message, MEDIA[method]: media, **({"caption": said} if said else {})}
+
+
+def _chat(chat: str) -> dict[str, object]:
+    if chat.startswith("@"):
+        return {"id": -1_001_000_000_000, "type": "channel", "title": chat[1:], "username": chat[1:]}
+    number = int(chat)
+    if number > 0:
+        return {"id": number, "type": "private", "first_name": "Ann"}
+    return {"id": number, "type": "supergroup" if chat.startswith("-100") else "group", "title": "A group"}

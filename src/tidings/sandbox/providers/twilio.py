@@ -1,0 +1,207 @@
+"""The pretend Twilio: `Messages.json`, the account, and the errors by their codes.
+
+Twilio's own test numbers are refused as at Twilio: +15005550001 is invalid, …2 has no route, …3 lies in a
+region that is not enabled, …4 opted out, …9 is not mobile; as senders …7 is not ours and …8 has a full queue.
+A code from 30000 on is what a call-back would bring: the message is taken, and marked as failed.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Mapping, Sequence
+from email.utils import format_datetime
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.model.time import moment
+from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
+from tidings.sandbox.faults import Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "twilio"
+ACCOUNT = "/2010-04-01/Accounts/{account}"
+MAX_TEXT = 1600
+
+ERRORS: Mapping[int, tuple[int, str]] = {
+    20003: (401, "Authenticate"),
+    20404: (404, "The requested resource was not found"),
+    20429: (429, "Too Many Requests"),
+    20500: (500, "An internal server error has occurred"),
+    21211: (400, "The 'To' number is not a valid phone number."),
+    21408: (
+        403,
+        "Permission to send an SMS has not been enabled for the region indicated by the 'To' number",
+    ),
+    21602: (400, "Message body is required."),
+    21603: (400, "A 'From' phone number is required."),
+    21604: (400, "A 'To' phone number is required."),
+    21606: (400, "The 'From' phone number is not a valid, SMS-capable number for this account."),
+    21608: (400, "The 'To' number is unverified. Trial accounts cannot send to unverified numbers."),
+    21609: (400, "The 'StatusCallback' URL is not a valid URL."),
+    21610: (400, "Attempt to send to unsubscribed recipient"),
+    21611: (429, "This 'From' number has exceeded the maximum number of queued messages"),
+    21612: (400, "The 'To' number is not currently reachable via SMS from this 'From' number"),
+    21614: (400, "The 'To' number is not a valid mobile number."),
+    21617: (400, "The concatenated message body exceeds the 1600 character limit."),
+    21635: (400, "The 'To' number cannot be a landline"),
+}
+TEST_RECIPIENTS = {
+    "+15005550001": 21211,
+    "+15005550002": 21612,
+    "+15005550003": 21408,
+    "+15005550004": 21610,
+    "+15005550009": 21614,
+}
+TEST_SENDERS = {"+15005550007": 21606, "+15005550008": 21611}
+
+_E164 = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
+_FAULTS = {Kind.ERROR: 20500, Kind.THROTTLED: 20429, Kind.GONE: 21211}
+_CALLBACK_CODES = 30_000  # from here on a code comes after the message was taken
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """Sending, and what a client asks to see whether its credentials are right."""
+
+    async def account(request: Request) -> Response:
+        return _about(request, {"friendly_name": "Sandbox", "status": "active", "type": "Trial"})
+
+    async def listed(request: Request) -> Response:
+        found = [entry for entry in reversed(world.recent) if entry.channel == CHANNEL and entry.delivered]
+        asked = request_of(request.scope)
+        messages = [_message(asked, _from(entry), entry) for entry in found[:50]]
+        return _about(request, {"messages": messages, "page": 0, "page_size": 50})
+
+    return [
+        Route(f"{ACCOUNT}/Messages.json", Endpoint(world, read, answer), methods=["POST"]),
+        Route(f"{ACCOUNT}/Messages.json", listed, methods=["GET"]),
+        Route(f"{ACCOUNT}.json", account, methods=["GET"]),
+    ]
+
+
+def read(asked: Asked) -> Arrival:
+    """The message in a form; `problem` is the code of what is wrong with it."""
+    to = asked.text("To").removeprefix("whatsapp:")
+    text = asked.text("Body")
+    rest = {name: value for name, value in (asked.fields or {}).items() if name not in ("To", "Body")}
+    data = rest | ({"via": "whatsapp"} if asked.text("To").startswith("whatsapp:") else {})
+    problem = _problem(asked, to, text)
+    return Arrival(
+        CHANNEL,
+        asked.id(to, text, data),
+        to,
+        text,
+        data=data,
+        sender=asked.sender,
+        problem=None if problem is None else str(problem),
+    )
+
+
+def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+    """A message of Twilio's, or an error of Twilio's."""
+    if entry.did is Kind.INVALID:
+        return _error(int(arrival.problem or 0))
+    if entry.did is Kind.REFUSED:
+        status = http_status(entry.code)
+        if status is not None:
+            return _error(20_000 + status, status)
+        code = int(entry.code) if entry.code.isdigit() else 20500
+        if code >= _CALLBACK_CODES:
+            failed = {"status": "failed", "error_code": code, "error_message": "It was not delivered"}
+            return JSON(_message(asked, arrival, entry) | failed, status_code=201)
+        return _error(code)
+    if entry.did in _FAULTS:
+        return _error(_FAULTS[entry.did])
+    return JSON(_message(asked, arrival, entry), status_code=201)
+
+
+def _problem(asked: Asked, to: str, text: str) -> int | None:
+    fields = asked.fields or {}
+    sender = asked.text("From").removeprefix("whatsapp:")
+    if is_wrong(*_credentials(asked)):
+        return 20003
+    if not re.fullmatch("AC[0-9a-fA-F]{32}", asked.path["account"]):
+        return 20404
+    if not to:
+        return 21604
+    if not _E164.fullmatch(to):
+        return 21211
+    if not sender and not fields.get("MessagingServiceSid"):
+        return 21603
+    if not text and not fields.get("MediaUrl") and not fields.get("ContentSid"):
+        return 21602
+    if len(text) > MAX_TEXT:
+        return 21617
+    if "StatusCallback" in fields and not asked.text("StatusCallback").startswith(("https://", "http://")):
+        return 21609
+    return TEST_RECIPIENTS.get(to) or TEST_SENDERS.get(sender)
+
+
+def _credentials(asked: Asked) -> tuple[str, str]:
+    """User and password; empty when there are none."""
+    scheme, _, encoded = asked.headers.get("authorization", "").partition(" ")
+    try:
+        user, _, password = b64decode(encoded, validate=True).decode().partition(":")
+    except (Error, ValueError):
+        return "", ""
+    return (user, password) if scheme.lower() == "basic" else ("", "")
+
+
+def _about(request: Request, fields: Mapping[str, object]) -> Response:
+    asked = request_of(request.scope)
+    if is_wrong(*_credentials(asked)):
+        return _error(20003)
+    account = asked.path["account"]
+    uri = f"/2010-04-01/Accounts/{account}.json"
+    return JSON({"sid": account, "account_sid": account, "uri": uri, **fields})
+
+
+def _from(entry: Entry) -> Arrival:
+    return Arrival(entry.channel, entry.id, entry.to, entry.text)
+
+
+def _message(asked: Asked, arrival: Arrival, entry: Entry) -> dict[str, object]:
+    account, sid = asked.path["account"], f"SM{entry.n:032x}"
+    uri = f"/2010-04-01/Accounts/{account}/Messages/{sid}"
+    made = format_datetime(moment(entry.at // 1_000_000 * 1_000_000))
+    media = (asked.fields or {}).get("MediaUrl", [])
+    return {
+        "sid": sid,
+        "account_sid": account,
+        "status": "queued",
+        "direction": "outbound-api",
+        "to": asked.text("To") or arrival.to,
+        "from": asked.text("From") or None,
+        "body": arrival.text,
+        "num_segments": str(segments(arrival.text)),
+        "num_media": str(len([media] if isinstance(media, str) else media)),
+        "error_code": None,
+        "error_message": None,
+        "date_created": made,
+        "date_updated": made,
+        "date_sent": None,
+        "price": None,
+        "price_unit": None,
+        "messaging_service_sid": asked.text("MessagingServiceSid") or None,
+        "api_version": "2010-04-01",
+        "uri": f"{uri}.json",
+        "subresource_uris": {"media": f"{uri}/Media.json"},
+    }
+
+
+def segments(text: str) -> int:
+    """How many texts the network makes of it: 160 plain characters, or 70 others; less when there are more."""
+    whole, part = (160, 153) if text.isascii() else (70, 67)
+    return 1 if len(text) <= whole else -(-len(text) // part)
+
+
+def _error(code: int, status: int | None = None) -> Response:
+    usual, message = ERRORS.get(code, (400, "The sandbox was told to answer with this"))
+    status = status or usual
+    more = f"https://www.twilio.com/docs/errors/{code}"
+    return JSON({"code": code, "message": message, "more_info": more, "status": status}, status_code=status)

@@ -1,0 +1,304 @@
+"""A pretend WAHA server: WhatsApp through sessions that can be started, stopped, scanned and logged out.
+
+The routes are WAHA's own, below `/waha`. A session's state is what its own routes make of it; a person (or a
+test) sets any other through `POST /sandbox/waha/{session}`, which also stands for scanning the code. The code
+itself comes as text only (`format=raw`); the picture is a feature that this edition lacks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.model.errors import Invalid, Temporary, TooLarge
+from tidings.sandbox.faults import Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON, Acted, error_answer, read_body
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "waha"
+STATES = (
+    "STOPPED",
+    "STARTING",
+    "SCAN_QR_CODE",
+    "PASSKEY_REQUIRED",
+    "PASSKEY_CONFIRMATION_REQUIRED",
+    "WORKING",
+    "FAILED",
+)
+MAX_SESSIONS = 100
+
+_ACTIONS: Mapping[str, str] = {
+    "start": "WORKING",
+    "restart": "WORKING",
+    "stop": "STOPPED",
+    "logout": "SCAN_QR_CODE",
+}
+_CHAT = re.compile(r"[0-9-]{5,49}@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
+_ME = {"id": "15550000000@c.us", "pushName": "Sandbox"}
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """WAHA's routes, and one to put a session into any state."""
+    waha = _Waha(world)
+    return [
+        Route("/waha/api/sendText", waha.send_text, methods=["POST"]),
+        Route("/waha/ping", waha.ping, methods=["GET"]),
+        Route("/waha/health", waha.health, methods=["GET"]),
+        Route("/waha/api/server/version", waha.version, methods=["GET"]),
+        Route("/waha/api/sessions", waha.list, methods=["GET"]),
+        Route("/waha/api/sessions", waha.create, methods=["POST"]),
+        Route("/waha/api/sessions/{session}", waha.show, methods=["GET"]),
+        Route("/waha/api/sessions/{session}", waha.delete, methods=["DELETE"]),
+        Route("/waha/api/sessions/{session}/me", waha.me, methods=["GET"]),
+        Route("/waha/api/sessions/{session}/{action}", waha.move, methods=["POST"]),
+        Route("/waha/api/contacts/check-exists", waha.exists, methods=["GET"]),
+        Route("/waha/api/{session}/auth/qr", waha.code, methods=["GET"]),
+        Route("/waha/api/{session}/new-message-id", waha.new_id, methods=["GET"]),
+        Route("/sandbox/waha/{session}", waha.put_into, methods=["POST"]),
+    ]
+
+
+class _Waha:
+    """All sessions; `default` is linked from the beginning."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._states: dict[str, str] = {"default": "WORKING"}
+        self._numbers = itertools.count(1)
+
+    async def ping(self, _: Request) -> Response:
+        """Whether anybody is there."""
+        return JSON({"message": "pong"})
+
+    async def health(self, _: Request) -> Response:
+        """How it is."""
+        return JSON({"status": "ok", "info": {}, "error": {}, "details": {}})
+
+    async def version(self, request: Request) -> Response:
+        """What it is."""
+        return _locked(request) or JSON({"version": "2026.7.1", "engine": "WEBJS", "tier": "CORE"})
+
+    async def list(self, request: Request) -> Response:
+        """All sessions; stopped ones only with `all`."""
+        every = request.query_params.get("all") == "true"
+        shown = [self._shown(name) for name, state in self._states.items() if every or state != "STOPPED"]
+        return _locked(request) or JSON(shown)
+
+    async def create(self, request: Request) -> Response:
+        """A new session, which wants its code scanned."""
+        try:
+            body = orjson.loads(await read_body(request.receive) or b"{}")
+        except orjson.JSONDecodeError:
+            return _wrong("The body is not JSON")
+        name = body.get("name") if isinstance(body, dict) else None
+        if len(self._states) >= MAX_SESSIONS or not isinstance(name, str | None):
+            return _wrong("name must be a text, and there are not too many sessions")
+        if refused := _locked(request):
+            return refused
+        name = name or f"session_{next(self._numbers)}"
+        self._states[name] = "SCAN_QR_CODE"
+        return JSON({**self._shown(name), "status": "STARTING"}, status_code=201)
+
+    async def show(self, request: Request) -> Response:
+        """One session."""
+        return self._missing(request) or JSON(self._shown(request.path_params["session"]))
+
+    async def delete(self, request: Request) -> Response:
+        """Away with it; twice is no error."""
+        if refused := _locked(request):
+            return refused
+        self._states.pop(request.path_params["session"], None)
+        return Response(status_code=200)
+
+    async def me(self, request: Request) -> Response:
+        """Whose phone it is."""
+        return self._missing(request) or JSON(self._shown(request.path_params["session"])["me"])
+
+    async def move(self, request: Request) -> Response:
+        """start, stop, restart, logout."""
+        name, action = request.path_params["session"], request.path_params["action"]
+        if refused := self._missing(request):
+            return refused
+        if action not in _ACTIONS:
+            return _not_found(f"Cannot POST /api/sessions/{name}/{action}")
+        unlinked = self._states[name] == "SCAN_QR_CODE"
+        self._states[name] = "SCAN_QR_CODE" if unlinked and action != "stop" else _ACTIONS[action]
+        return JSON(self._shown(name), status_code=201)
+
+    async def put_into(self, request: Request) -> Response:
+        """Not WAHA's: put a session into a state, as a phone, a network or a ban would."""
+        try:
+            body = orjson.loads(await read_body(request.receive))
+            state = body.get("status") if isinstance(body, dict) else None
+            if state not in STATES:
+                raise Invalid(
+                    f"There is no state {state!r}", remedy=f"Use {', '.join(STATES)}", field="status"
+                )
+        except orjson.JSONDecodeError:
+            return error_answer(Invalid("The body is not JSON", remedy='For example {"status": "FAILED"}'))
+        except (Invalid, TooLarge) as error:
+            return error_answer(error)
+        name = request.path_params["session"]
+        if name not in self._states and len(self._states) >= MAX_SESSIONS:
+            return error_answer(Invalid("There are too many sessions", field="session"))
+        self._states[name] = state
+        return JSON(self._shown(name))
+
+    async def exists(self, request: Request) -> Response:
+        """Whether a number is on WhatsApp: all are, but those that end in 404."""
+        phone = "".join(letter for letter in request.query_params.get("phone", "") if letter.isdigit())
+        exists = bool(phone) and not phone.endswith("404")
+        found = {"numberExists": exists, **({"chatId": f"{phone}@c.us"} if exists else {})}
+        return _locked(request) or JSON(found)
+
+    async def code(self, request: Request) -> Response:
+        """The code to scan, as text."""
+        name = request.path_params["session"]
+        if refused := self._missing(request):
+            return refused
+        if self._states[name] != "SCAN_QR_CODE":
+            return self._not_in(name, "SCAN_QR_CODE")
+        if request.query_params.get("format") != "raw":
+            return _wrong("This edition has the code as format=raw only", 422)
+        return JSON({"value": f"2@sandbox-{name},{uuid4().hex}"})
+
+    async def new_id(self, request: Request) -> Response:
+        """An id for a message that will be sent."""
+        return self._missing(request) or JSON({"id": f"3EB0{uuid4().hex[:18].upper()}"})
+
+    async def send_text(self, request: Request) -> Response:
+        """Send a text through a session."""
+        if refused := _locked(request):
+            return refused
+        try:
+            raw = await read_body(request.receive)
+        except ClientDisconnect:
+            return Response()
+        except TooLarge as error:
+            return _wrong(str(error), 413)
+        fields = _object(raw)
+        name = str(fields.get("session") or "default")
+        if name not in self._states:
+            return _not_found("Session not found")
+        problem = _problem(fields)
+        unfit = problem is None and self._states[name] != "WORKING"
+        id = fields.get("id") or request.headers.get("idempotency-key") or f"waha-{next(self._numbers)}"
+        arrival = Arrival(
+            CHANNEL,
+            id=str(id)[:256],
+            to=str(fields.get("chatId") or "")[:256],
+            text=str(fields.get("text") or ""),
+            data={key: fields[key] for key in ("reply_to", "linkPreview") if fields.get(key) is not None},
+            problem=problem or ("the session does not work" if unfit else None),
+        )
+        try:
+            entry = self._world.receive(arrival)
+        except Temporary as error:
+            return error_answer(error)
+        if unfit:
+            return self._not_in(name, "WORKING")
+        return Acted(entry, _answer(entry, arrival), self._world.senses)
+
+    def _shown(self, name: str) -> dict[str, Any]:
+        state = self._states[name]
+        return {
+            "name": name,
+            "status": state,
+            "config": {},
+            "me": _ME if state == "WORKING" else None,
+            "engine": {"engine": "WEBJS"},
+        }
+
+    def _missing(self, request: Request) -> Response | None:
+        known = request.path_params["session"] in self._states
+        return _locked(request) or (None if known else _not_found("Session not found"))
+
+    def _not_in(self, name: str, expected: str) -> Response:
+        words = "Session status is not as expected. Try again later or restart the session"
+        body = {"error": words, "session": name, "status": self._states[name], "expected": [expected]}
+        return JSON(body, status_code=422)
+
+
+def _object(raw: bytes) -> Mapping[str, Any]:
+    try:
+        fields = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _problem(fields: Mapping[str, Any]) -> str | None:
+    if not isinstance(fields.get("chatId"), str) or not _CHAT.fullmatch(fields["chatId"]):
+        return "chatId must be a chat such as 15551234567@c.us"
+    if not isinstance(fields.get("text"), str) or not fields["text"]:
+        return "text must be a text that is not empty"
+    return None
+
+
+def _answer(entry: Entry, arrival: Arrival) -> Response:
+    match entry.did:
+        case Kind.INVALID:
+            return _wrong(arrival.problem or "")
+        case Kind.THROTTLED:
+            headers = {"retry-after": f"{entry.wait:g}"}
+            body = {"message": "Too Many Requests", "statusCode": 429}
+            return JSON(body, status_code=429, headers=headers)
+        case Kind.ERROR:
+            return _exception("Evaluation failed: the page has crashed", arrival)
+        case Kind.GONE:
+            return _exception("No LID for user", arrival)
+        case Kind.REFUSED:
+            return _wrong("The feature is not in this engine", 422)
+        case _:
+            return JSON(_sent(entry), status_code=201)
+
+
+def _sent(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": f"true_{entry.to}_{CHANNEL}-{entry.n}",
+        "timestamp": entry.at // 1_000_000,
+        "from": _ME["id"],
+        "fromMe": True,
+        "to": entry.to,
+        "body": entry.text,
+        "hasMedia": False,
+        "ack": 1,
+        "ackName": "SERVER",
+        "_data": {},
+    }
+
+
+def _exception(words: str, arrival: Arrival) -> Response:
+    body = {
+        "statusCode": 500,
+        "timestamp": "2026-11-15T12:00:00.000Z",
+        "exception": {"message": words, "name": "Error", "stack": f"Error: {words}\n    at sandbox"},
+        "request": {"path": "/api/sendText", "method": "POST", "body": {"chatId": arrival.to}, "query": {}},
+        "version": {"version": "2026.7.1", "engine": "WEBJS", "tier": "CORE"},
+    }
+    return JSON(body, status_code=500)
+
+
+def _locked(request: Request) -> Response | None:
+    """Any key opens, but for none and those that begin with `wrong`."""
+    key = request.headers.get("x-api-key") or request.query_params.get("x-api-key") or ""
+    if key and not key.startswith("wrong"):
+        return None
+    return JSON({"message": "Unauthorized", "statusCode": 401}, status_code=401)
+
+
+def _not_found(words: str) -> Response:
+    return JSON({"message": words, "error": "Not Found", "statusCode": 404}, status_code=404)
+
+
+def _wrong(words: str, status: int = 400) -> Response:
+    return JSON({"message": words, "error": "Bad Request", "statusCode": status}, status_code=status)

@@ -1,0 +1,259 @@
+"""A pretend WhatsApp Cloud API: messages of one business number, and Meta's errors by their codes.
+
+Every bearer token is good that does not begin with `wrong`. Fault by code: one of `ERRORS`.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from tidings.model.errors import Temporary, TooLarge
+from tidings.sandbox.faults import Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON, act, read_body
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "whatsapp_cloud"
+MAX_TEXT = 4096
+TYPES = frozenset(
+    {"text", "template", "image", "video", "document", "audio", "sticker", "location", "contacts",
+     "interactive", "reaction"}
+)  # fmt: skip
+
+_NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}", re.ASCII)
+
+# Code -> HTTP status and title. Of those that Meta answers with 400 or 429, by version, it is 429.
+ERRORS: Mapping[int, tuple[int, str]] = {
+    0: (401, "AuthException"),
+    1: (400, "API Unknown"),
+    2: (503, "API Service"),
+    3: (500, "API Method"),
+    4: (429, "API Too Many Calls"),
+    10: (403, "Permission Denied"),
+    33: (400, "Parameter value is not valid"),
+    100: (400, "Invalid parameter"),
+    190: (401, "Access token has expired"),
+    200: (403, "API Permission"),
+    299: (403, "API Permission"),
+    368: (403, "Temporarily blocked for policies violations"),
+    506: (400, "Duplicate post"),
+    80007: (429, "Rate limit issues"),
+    80008: (429, "There have been too many calls to this WhatsApp Business account"),
+    130429: (429, "Rate limit hit"),
+    130472: (400, "User's number is part of an experiment"),
+    130497: (403, "Business account is restricted from messaging users in this country"),
+    131000: (500, "Something went wrong"),
+    131005: (403, "Access denied"),
+    131008: (400, "Required parameter is missing"),
+    131009: (400, "Parameter value is not valid"),
+    131016: (500, "Service unavailable"),
+    131021: (400, "Recipient cannot be sender"),
+    131026: (400, "Message undeliverable"),
+    131030: (400, "Recipient phone number not in allowed list"),
+    131031: (403, "Account has been locked"),
+    131037: (400, "Display name has not been approved"),
+    131042: (400, "Business eligibility payment issue"),
+    131045: (500, "Incorrect certificate"),
+    131047: (400, "Re-engagement message"),
+    131048: (429, "Spam rate limit hit"),
+    131049: (400, "Not delivered to maintain healthy ecosystem engagement"),
+    131050: (400, "User has stopped marketing messages"),
+    131051: (400, "Unsupported message type"),
+    131052: (400, "Media download error"),
+    131053: (400, "Media upload error"),
+    131056: (429, "Pair rate limit hit"),
+    131057: (500, "Account in maintenance mode"),
+    131062: (400, "Business-scoped user id not supported"),
+    131063: (400, "Marketing templates are off for Cloud API"),
+    131064: (400, "Messaging limit after template misclassification"),
+    132000: (400, "Template param count mismatch"),
+    132001: (404, "Template does not exist"),
+    132005: (400, "Template hydrated text too long"),
+    132007: (400, "Template format character policy violated"),
+    132008: (400, "Template parameter value invalid"),
+    132012: (400, "Template parameter format mismatch"),
+    132015: (400, "Template is paused"),
+    132016: (400, "Template is disabled"),
+    132068: (400, "Flow is blocked"),
+    132069: (400, "Flow is throttled"),
+    133000: (500, "Incomplete deregistration"),
+    133004: (503, "Server temporarily unavailable"),
+    133005: (400, "Two step verification PIN mismatch"),
+    133006: (400, "Phone number re-verification needed"),
+    133008: (400, "Too many two step verification PIN guesses"),
+    133009: (400, "Two step verification PIN guessed too fast"),
+    133010: (400, "Phone number not registered"),
+    133015: (400, "Please wait a few minutes before attempting to register this phone number"),
+    133016: (400, "Account register deregister rate limit exceeded"),
+    135000: (400, "Generic user error"),
+    137000: (400, "Recipient identity key mismatch"),
+}
+
+
+class Wrong(NamedTuple):
+    """Why a request was refused before any fault."""
+
+    code: int
+    details: str
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """The number that sends, and its messages."""
+    number = "/v{version:int}.0/{phone_number_id:int}"
+    return [
+        Route(f"{number}/messages", _Messages(world), methods=["POST"]),
+        Route(number, _number, methods=["GET"]),
+    ]
+
+
+async def _number(request: Request) -> Response:
+    """What `channels test` looks at."""
+    wrong = _stranger(request)
+    if wrong is not None:
+        return _error(*wrong)
+    id_ = str(request.path_params["phone_number_id"])
+    return JSON(
+        {
+            "verified_name": "Sandbox",
+            "display_phone_number": f"+1 555-{id_[-4:]:0>4}",
+            "quality_rating": "GREEN",
+            "id": id_,
+        }
+    )
+
+
+class _Messages:
+    """A bare ASGI endpoint, so that it can cut the line."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._unnamed = count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        wrong = _stranger(request)
+        if wrong is not None:
+            return await _error(*wrong)(scope, receive, send)
+        try:
+            body = _object(await read_body(receive))
+            if body.get("status") == "read":
+                return await JSON({"success": True})(scope, receive, send)
+            wrong = _problem(body)
+            entry = self._world.receive(self._arrival(request, body, wrong))
+        except ClientDisconnect:
+            return None  # half a request never arrived
+        except TooLarge:
+            return await _error(100, "The request is too large")(scope, receive, send)
+        except Temporary:
+            return await _error(131016, "")(scope, receive, send)
+        answer = _error(*wrong) if wrong is not None else _answer(entry, body)
+        return await act(entry, answer, scope, receive, send, senses=self._world.senses)
+
+    def _arrival(self, request: Request, body: Mapping[str, Any], wrong: Wrong | None) -> Arrival:
+        """The id is that of the request, or what the sender wants to hear again in a status."""
+        id_ = request.headers.get("x-request-id") or body.get("biz_opaque_callback_data")
+        kind = str(body.get("type") or "text")
+        said, data = _shown(kind, body.get(kind))
+        return Arrival(
+            CHANNEL,
+            id=str(id_)[:256] if id_ else f"unnamed-{self._world.senses.wall()}-{next(self._unnamed)}",
+            to=("+" + str(body.get("to") or "").lstrip("+"))[:256],
+            text=said,
+            data=data,
+            problem=None if wrong is None else wrong.details,
+        )
+
+
+def _stranger(request: Request) -> Wrong | None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip() or token.startswith("wrong"):
+        return Wrong(190, "Invalid OAuth access token - Cannot parse access token")
+    return None
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _problem(body: Mapping[str, Any]) -> Wrong | None:
+    if body.get("messaging_product") != "whatsapp":
+        return Wrong(100, "The parameter messaging_product is required.")
+    to, kind = body.get("to"), body.get("type", "text")
+    if not isinstance(to, str) or not to:
+        return Wrong(100, "The parameter to is required.")
+    if not _NUMBER.fullmatch(to):
+        return Wrong(100, "Invalid parameter: to")
+    if kind not in TYPES:
+        return Wrong(131051, f"Message type {str(kind)[:40]} is not supported")
+    if not body.get(kind):
+        return Wrong(131008, f"The parameter {kind} is required.")
+    if kind == "text":
+        return _wrong_text(body[kind])
+    if kind == "template" and not (isinstance(body[kind], dict) and body[kind].get("name")):
+        return Wrong(131008, "The parameter template['name'] is required.")
+    return None
+
+
+def _wrong_text(text: object) -> Wrong | None:
+    said = text.get("body") if isinstance(text, dict) else None
+    if not isinstance(said, str) or not said.strip():
+        return Wrong(131008, "The parameter text['body'] is required.")
+    if len(said) > MAX_TEXT:
+        return Wrong(100, f"Param text['body'] must be at most {MAX_TEXT} characters long.")
+    return None
+
+
+def _shown(kind: str, given: object) -> tuple[str, object]:
+    """What the phone shows of a message: its text, and the rest as it came."""
+    if not isinstance(given, dict):
+        return "", given
+    if kind == "text":
+        return str(given.get("body") or ""), None
+    body = given.get("body")
+    said = given.get("caption") or (body.get("text") if isinstance(body, dict) else "") or ""
+    return str(said), {kind: given}
+
+
+def _answer(entry: Entry, body: Mapping[str, Any]) -> Response:
+    match entry.did:
+        case Kind.THROTTLED:
+            return _error(130429, "Cloud API message throughput has been reached.")
+        case Kind.ERROR:
+            return _error(131000, "")
+        case Kind.GONE:
+            return _error(131026, "The recipient is not on WhatsApp.")
+        case Kind.REFUSED:
+            return _error(int(entry.code) if entry.code.isdigit() else 131000, "")
+        case _:
+            return JSON(_accepted(entry, body))
+
+
+def _accepted(entry: Entry, body: Mapping[str, Any]) -> dict[str, object]:
+    to = str(body["to"])
+    message = {"id": f"wamid.{urlsafe_b64encode(f'{to}:{entry.n}'.encode()).decode()}"}
+    if body.get("type") == "template":
+        message["message_status"] = "accepted"
+    contact = {"input": to, "wa_id": to.lstrip("+")}
+    return {"messaging_product": "whatsapp", "contacts": [contact], "messages": [message]}
+
+
+def _error(code: int, details: str) -> JSON:
+    """An error in Meta's envelope; a code that we do not know is answered with 400."""
+    status, title = ERRORS.get(code, (400, "Unknown error"))
+    error: dict[str, object] = {"message": f"(#{code}) {title}", "type": "OAuthException", "code": code}
+    error["error_data"] = {"messaging_product": "whatsapp", "details": details or title}
+    return JSON({"error": {**error, "fbtrace_id": "SandboxTraceId"}}, status_code=status)

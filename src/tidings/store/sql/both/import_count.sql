@@ -1,0 +1,2 @@
+-- So many more were taken.
+update imports set taken = taken + :n where id = :run

@@ -1,0 +1,2 @@
+-- This row may be taken again.
+delete from import_rows where source = :source and key = :key
