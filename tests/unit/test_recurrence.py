@@ -1,4 +1,4 @@
-"""From rules to instants: compared with independent libraries and with brute force, over changes of the clocks."""
+"""From rules to instants: compared with other engines and with brute force, over changes of the clocks."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def by_dateutil(fields: list[str], begin: datetime) -> Iterator[datetime]:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_cron_fires_when_dateutil_says(seed: int) -> None:
-    """25 generated rules, zones and times each, 5 and 6 fields: equal, with gaps and overlaps as stated (A8)."""
+    """25 generated rules, zones and times each, 5 and 6 fields: equal, gaps and overlaps as stated (A8)."""
     rng, compared = random.Random(seed), 0
     while compared < 25:
         fields = [
@@ -162,7 +162,7 @@ def test_cron_fires_when_dateutil_says(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_cron_for_every_hour_fires_whenever_the_clock_matches(seed: int) -> None:
-    """10 generated rules each, around changes of the clocks: every matching instant, none twice, by brute force."""
+    """10 generated rules each, around changes of the clocks: every matching instant, by brute force (A8)."""
     rng = random.Random(seed)
     for _ in range(10):
         minutes, weekdays = a_field(rng, 0, 59, 0.2), a_field(rng, 0, 6, 0.7)

@@ -1,4 +1,4 @@
-"""Files that commands read: opened or refused in a sentence, read in pieces, with a bar where a person looks."""
+"""Files that commands read: opened or refused in a sentence, read in pieces, with a bar for people."""
 
 from __future__ import annotations
 

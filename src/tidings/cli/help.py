@@ -7,10 +7,10 @@ from typing import Any
 from typer.core import TyperGroup
 
 SECTIONS = {
-    "Send": ("serve", "send", "templates"),
+    "Send": ("serve", "send", "schedules", "templates"),
     "People": ("contacts", "lists", "suppressions"),
     "Look": ("messages", "log", "dead", "channels", "nodes"),
-    "Connect": ("subscriptions", "rollout"),
+    "Connect": ("subscriptions", "rollout", "import"),
     "Look after": ("doctor", "db", "config", "sandbox", "version"),
 }
 

@@ -105,7 +105,8 @@ async def _run(
                         note(progress.bad)
                         counts.update(progress.counts)
                 except BaseException:  # a signal, too: whoever broke it off must know what stands
-                    print(f"broken off: {_told(counts)} before that", file=sys.stderr)
+                    if counts:
+                        print(f"broken off: {_told(counts)} before that", file=sys.stderr)
                     raise
     return counts
 

@@ -14,12 +14,14 @@ from . import (
     db,
     dead,
     doctor,
+    import_,
     lists,
     log,
     messages,
     nodes,
     rollout,
     sandbox,
+    schedules,
     send,
     serve,
     subscriptions,
@@ -57,6 +59,7 @@ def _root(
 
 program.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 program.command("send", epilog=send.EXAMPLES)(send.send)
+program.add_typer(schedules.group, name="schedules")
 program.add_typer(templates.group, name="templates")
 program.add_typer(messages.group, name="messages")
 program.command("log", epilog=log.EXAMPLES)(log.log)
@@ -68,6 +71,7 @@ program.add_typer(channels.group, name="channels")
 program.add_typer(nodes.group, name="nodes")
 program.add_typer(subscriptions.group, name="subscriptions")
 program.add_typer(rollout.group, name="rollout")
+program.add_typer(import_.group, name="import")
 program.command("doctor")(doctor.doctor)
 program.add_typer(db.group, name="db")
 program.command("config")(config.config)

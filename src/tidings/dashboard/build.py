@@ -58,6 +58,8 @@ def _environment(app: App) -> Environment:
     filters: dict[str, Any] = {
         "state_word": words.state_word,
         "tone": words.tone,
+        "stage_tone": words.stage_tone,
+        "recipient_tone": words.recipient_tone,
         "moment_of": words.moment_of,
         "counted": words.counted,
         "timeline": words.timeline,

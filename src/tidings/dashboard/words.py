@@ -25,6 +25,14 @@ TONES = {
     "expired": "still",
     "skipped": "still",
 }
+STAGES = {
+    "loading": "calm",
+    "new": "calm",
+    "pending": "busy",
+    "paused": "warn",
+    "completed": "good",
+    "failed": "bad",
+}
 IN_DOUBT = {"resend": "is sent again", "ask": "is looked up", "hold": "is held for you"}
 TILES = (
     ("waiting", "for their time or turn", "pending"),
@@ -60,6 +68,16 @@ def state_word(message: Shown) -> str:
 def tone(message: Shown) -> str:
     """The colour of a state."""
     return TONES[state_word(message)]
+
+
+def stage_tone(state: str) -> str:
+    """The colour of a broadcast's state."""
+    return STAGES.get(state, "still")
+
+
+def recipient_tone(state: str) -> str:
+    """The colour of what became of one recipient."""
+    return TONES.get(state, "still")
 
 
 def moment_of(message: Shown) -> str | None:

@@ -94,6 +94,6 @@ def open_desk(
     return Desk(
         store, clock, lease, messages, dead, board, Overview(store), SentLog(store), subscriptions, contacts,
         audience, Suppressions(store, clock, reachable),
-        schedules=Schedules(store, clock, {"message": MessageMaker(messages)}),
+        schedules=Schedules(store, clock, {"message": MessageMaker(messages), "broadcast": freezer}),
         rollout=RollOut(store, clock), broadcasts=Broadcasts(store, clock), freezer=freezer,
     )  # fmt: skip

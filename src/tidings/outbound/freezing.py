@@ -100,7 +100,7 @@ class Freezer:
             recipients = self._source({"addresses": plan.addresses, "list": plan.list}, row)
             try:
                 told = await self._load(row, recipients)
-                return Created(await self._freeze(row["lot"], told, kept), done.replayed)
+                return Created(await self._freeze(row["lot"], told, kept))
             except (Invalid, NotFound, TooLarge) as error:
                 await self._drop(row, error, kept)
                 raise

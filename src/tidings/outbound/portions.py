@@ -186,7 +186,7 @@ def _next_look(look: Look, first: int | None) -> int:
     if tally.processing:
         times.append(now + LOOK)
     elif tally.open:
-        times.append(now + (SOON if now - look.changed_at < MINUTE else LATER))
+        times.append(now + _patience(now - look.changed_at))
         times += [quiet_from(look.options.quiet, zone_of(part, look.options), now) for part in look.parts
                   if look.options.quiet is not None and part.taken]  # fmt: skip
     if tally.open <= WINDOW // 2 and (look.gate is None or look.taken < look.gate):
@@ -194,6 +194,11 @@ def _next_look(look: Look, first: int | None) -> int:
         if first is not None:
             times = [max(at, first - AHEAD) if at <= now else at for at in times]
     return max(now + LOOK, min(times))
+
+
+def _patience(since: int) -> int:
+    """How long to leave it alone when nothing is at work just now: the longer, the longer ago it was fed."""
+    return LOOK if since < 10 * SECOND else SOON if since < MINUTE else LATER
 
 
 # -- clocks of the recipients

@@ -7,6 +7,7 @@ be undone: what still waits is cancelled and may be taken again; what was sent i
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -170,9 +171,8 @@ class TakeOver:
         report.known += len(known)
         report.taken += len(judged)
         report.refused += len(bad)
-        report.reasons.update(f"{entry['field']}: {entry['kind']}" for entry in bad)
-        told = [{name: entry[name] for name in entry if name != "kind"} for entry in bad]
-        report.bad += told[: max(0, MOST_TOLD - len(report.bad))]
+        report.reasons.update(_PARTICULARS.sub("…", entry["problem"]) for entry in bad)
+        report.bad += bad[: max(0, MOST_TOLD - len(report.bad))]
         report.samples += [_sample(one) for one in judged[: max(0, SAMPLES - len(report.samples))]]
 
     async def _judge(self, rows: Sequence[Row], reading: _Reading) -> tuple[list[_Judged], list[Row]]:
@@ -189,7 +189,6 @@ class TakeOver:
                         "field": error.field,
                         "problem": error.problem,
                         "remedy": error.remedy,
-                        "kind": error.remedy or error.problem,
                     }
                 )
         return judged, bad
@@ -261,6 +260,7 @@ class TakeOver:
         )
 
 
+_PARTICULARS = re.compile(r"'[^']*'|\d[\w:.,+-]*")  # what differs from row to row
 _KEY = "\0key"  # no column has this name
 
 

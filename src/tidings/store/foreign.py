@@ -105,8 +105,10 @@ class _SqliteTable:
             tables = self._run("select name from sqlite_schema where type in ('table', 'view') order by name")
             raise _no_table(table, [str(row[0]) for row in tables])
         keys = [str(row[1]) for row in found if row[5]]
-        self.columns = [str(row[1]) for row in found]
-        self.primary = keys[0] if len(keys) == 1 else "rowid" if not keys else None
+        self.columns: Sequence[str] = [str(row[1]) for row in found]
+        is_table = self._run("select 1 from sqlite_schema where type = 'table' and name = ?1", (table,))
+        unnamed = "rowid" if is_table and not keys else None  # every table without a key has this one
+        self.primary: str | None = keys[0] if len(keys) == 1 else unnamed
 
     async def rows(self, columns: Sequence[str], where: str | None, after: Any, limit: int) -> list[Any]:
         """A page."""

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from ...outbound.desk import Desk
 from ..frame import Frame
-from . import beside, dead, home, messages
+from . import beside, broadcasts, dead, home, messages, schedules
 
 
 def add_routes(api: FastAPI, desk: Desk, frame: Frame) -> None:
@@ -14,6 +14,8 @@ def add_routes(api: FastAPI, desk: Desk, frame: Frame) -> None:
     found = [
         home.ways(desk, frame),
         messages.ways(desk, frame),
+        broadcasts.ways(desk, frame),
+        schedules.ways(desk, frame),
         dead.ways(desk, frame),
         beside.ways(api, frame),
     ]

@@ -126,7 +126,8 @@ class Api:
             return ""
         for secret in self._hide:
             said = said.replace(secret, "[hidden]")
-        return repr(said.strip()[:SHOWN])[1:-1]
+        said = said.strip()[:SHOWN]
+        return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in said)
 
     async def _ask(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], since: float | None

@@ -14,16 +14,34 @@ from importlib.metadata import entry_points
 
 from ...kernel.clock import SystemClock
 from ...model.errors import Misconfigured
-from . import console, discord, groupme, noop, sandbox, slack, telegram, twilio, webhook, whatsapp_cloud
+from . import (
+    apprise,
+    console,
+    discord,
+    email,
+    groupme,
+    http,
+    noop,
+    sandbox,
+    slack,
+    telegram,
+    twilio,
+    webhook,
+    whatsapp_cloud,
+    whatsapp_session,
+)
 from .base import Channel
 from .options import COMMON, Kind, Now, Read
 
 GROUP = "tidings.channels"
 
 KINDS: Mapping[str, Kind] = {
+    "apprise": apprise.KIND,
     "console": console.KIND,
     "discord": discord.KIND,
+    "email": email.KIND,
     "groupme": groupme.KIND,
+    "http": http.KIND,
     "noop": noop.KIND,
     "sandbox": sandbox.KIND,
     "slack": slack.KIND,
@@ -31,6 +49,7 @@ KINDS: Mapping[str, Kind] = {
     "twilio": twilio.KIND,
     "webhook": webhook.KIND,
     "whatsapp_cloud": whatsapp_cloud.KIND,
+    "whatsapp_session": whatsapp_session.KIND,
 }
 
 

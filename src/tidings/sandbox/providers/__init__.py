@@ -13,8 +13,16 @@ from starlette.routing import BaseRoute
 
 from tidings.sandbox.world import World
 
-from . import phone, telegram, whatsapp_cloud
+from . import discord, groupme, phone, slack, telegram, twilio, whatsapp_cloud
 
 Provider = Callable[[World], Sequence[BaseRoute]]
 
-PROVIDERS: tuple[Provider, ...] = (phone.routes, telegram.routes, whatsapp_cloud.routes)
+PROVIDERS: tuple[Provider, ...] = (
+    phone.routes,
+    telegram.routes,
+    whatsapp_cloud.routes,
+    twilio.routes,
+    slack.routes,
+    discord.routes,
+    groupme.routes,
+)

@@ -195,7 +195,7 @@ def _message(asked: Asked, arrival: Arrival, entry: Entry) -> dict[str, object]:
 
 
 def segments(text: str) -> int:
-    """How many texts the network makes of it: 160 plain characters, or 70 others; less when there are more."""
+    """How many texts the network makes of it: of 160 plain characters or 70 others, a few less when split."""
     whole, part = (160, 153) if text.isascii() else (70, 67)
     return 1 if len(text) <= whole else -(-len(text) // part)
 

@@ -1,0 +1,104 @@
+"""Schedules: rules that make messages or broadcasts at instants; what they will do, and what they did."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from ...outbound.desk import Desk
+from ...outbound.repeats import Created
+from ...outbound.schedules import FIELDS, PREVIEW
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
+from ..queries import CHECKED
+
+_CHANGES = {name: field._replace(required=False) for name, field in FIELDS.items()}
+After = Annotated[str | None, Query(description="the `next` of the page before")]
+
+
+def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
+    """Everything under /v1/schedules; `zone` is for rules that name none."""
+    router = APIRouter(prefix="/v1/schedules", tags=["schedules"], responses=PROBLEMS)
+
+    @router.post("", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT)
+    async def create(request: Request) -> Response:
+        """Make a schedule. With an Idempotency-Key the same call can be repeated safely."""
+        body, key = await read_json(request), request.headers.get("idempotency-key")
+        made = await desk.schedules.create(body, zone=zone, key=key)
+        return _created(made, f"/v1/schedules/{made.answer['id']}")
+
+    @router.post(":preview", openapi_extra=takes(PREVIEW))
+    async def foresee(request: Request) -> Response:
+        """The next firings of a rule, without saving it."""
+        return answer(desk.schedules.foresee(await read_json(request), zone=zone))
+
+    @router.get("", dependencies=CHECKED)
+    async def page(state: str | None = None, limit: int = 50, after: After = None) -> Response:
+        """Schedules, newest first."""
+        return answer((await desk.schedules.page(state=state, limit=limit, after=after))._asdict())
+
+    @router.get("/{id}", responses=MISSING, dependencies=CHECKED)
+    async def show(id: str) -> Response:
+        """One schedule with its rule in words, its last and its next run."""
+        return answer(await desk.schedules.show(id))
+
+    @router.patch("/{id}", responses=MISSING | CONFLICT, openapi_extra=takes(_CHANGES))
+    async def edit(id: str, request: Request) -> Response:
+        """Change some fields; null takes one away. Takes effect at once."""
+        return answer(await desk.schedules.edit(id, await read_json(request)))
+
+    @router.delete("/{id}", responses=MISSING | CONFLICT)
+    async def remove(id: str, request: Request) -> Response:
+        """End it and forget it, with its log. What it has made stays."""
+        await read_fields(request, {})
+        return answer(await desk.schedules.remove(id))
+
+    @router.post("/{id}/pause", responses=MISSING | CONFLICT)
+    async def pause(id: str, request: Request) -> Response:
+        """Make nothing until it is resumed."""
+        await read_fields(request, {})
+        return answer(await desk.schedules.pause(id))
+
+    @router.post("/{id}/resume", responses=MISSING | CONFLICT)
+    async def resume(id: str, request: Request) -> Response:
+        """Go on with the next instant from now; what fell into the pause is not made up for."""
+        await read_fields(request, {})
+        return answer(await desk.schedules.resume(id))
+
+    @router.post("/{id}/end", responses=MISSING | CONFLICT)
+    async def end(id: str, request: Request) -> Response:
+        """Make nothing more; the log stays."""
+        await read_fields(request, {})
+        return answer(await desk.schedules.end(id))
+
+    @router.post(
+        "/{id}/run",
+        status_code=201,
+        responses=MISSING | CONFLICT,
+        openapi_extra=takes({}, required=False, keyed=True),
+    )
+    async def run(id: str, request: Request) -> Response:
+        """Make it once now, beside its rule."""
+        await read_fields(request, {})
+        return _created(await desk.schedules.run(id, key=request.headers.get("idempotency-key")))
+
+    @router.get("/{id}/preview", responses=MISSING, dependencies=CHECKED)
+    async def preview(id: str, n: int = 10) -> Response:
+        """The next firings, in UTC and in its own zone, with a note where the clocks change."""
+        return answer({"items": await desk.schedules.preview(id, n)})
+
+    @router.get("/{id}/occurrences", responses=MISSING, dependencies=CHECKED)
+    async def occurrences(id: str, limit: int = 50, after: After = None) -> Response:
+        """The log: what became of each occurrence, newest first."""
+        return answer((await desk.schedules.occurrences(id, limit=limit, after=after))._asdict())
+
+    return router
+
+
+def _created(made: Created, place: str | None = None) -> Response:
+    headers = {} if place is None else {"location": place}
+    if made.replayed:
+        headers["idempotency-replayed"] = "true"
+    return answer(made.answer, 201, headers)

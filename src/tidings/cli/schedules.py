@@ -1,0 +1,462 @@
+"""`tidings schedules`: rules that make messages or broadcasts at instants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import engine, output
+from .help import examples
+from .options import After, AsJson, ConfigFile, Database, Limit
+from .output import Column, Row
+
+if TYPE_CHECKING:
+    from ..app import App
+
+group = typer.Typer(help="Schedules: recurring messages and broadcasts.", no_args_is_help=True)
+
+ScheduleId = Annotated[str, typer.Argument(metavar="ID", help="The schedule's id.", show_default=False)]
+Cron = Annotated[
+    str | None, typer.Option(metavar="FIELDS", help="5 fields, or 6 with seconds first; or @daily.")
+]
+Every = Annotated[str | None, typer.Option(metavar="LENGTH", help="An interval: 90m, 12h, 7d.")]
+Daily = Annotated[str | None, typer.Option(metavar="TIMES", help="Times of day: '09:00, 18:30'.")]
+Weekly = Annotated[str | None, typer.Option(metavar="DAYS TIMES", help="For example 'mon, fri 09:00'.")]
+Monthly = Annotated[
+    str | None, typer.Option(metavar="DAYS TIMES", help="For example '1, last, first monday 09:00'.")
+]
+Yearly = Annotated[str | None, typer.Option(metavar="DAYS TIMES", help="For example '12-24 18:00'.")]
+Rrule = Annotated[str | None, typer.Option(metavar="RRULE", help="RFC 5545, without DTSTART.")]
+Zone = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Its time zone; the configured one unless given.")
+]
+Start = Annotated[str | None, typer.Option(metavar="WHEN", help="Not before this day or time.")]
+End = Annotated[str | None, typer.Option(metavar="WHEN", help="Not after this day or time.")]
+Count = Annotated[int | None, typer.Option(metavar="N", help="Make so many, then end.")]
+Skip = Annotated[list[str] | None, typer.Option(metavar="DAY", help="A day without it; may be repeated.")]
+Name = Annotated[str | None, typer.Option(metavar="TEXT", help="What people call it.")]
+Missed = Annotated[str | None, typer.Option(metavar="skip|latest|all", help="What to do about missed ones.")]
+Grace = Annotated[
+    str | None, typer.Option(metavar="LENGTH", help="How late one may still be made up for; 1h.")
+]
+Channel = Annotated[str | None, typer.Option("--channel", "-c", metavar="NAME", help="Which way out.")]
+To = Annotated[str | None, typer.Option(metavar="WHO", help="Who gets it.")]
+Text = Annotated[str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says.")]
+Message = Annotated[
+    str | None, typer.Option(metavar="JSON", help="All fields of the message, instead of the three above.")
+]
+Broadcast = Annotated[str | None, typer.Option(metavar="JSON", help="Make a broadcast of these fields.")]
+Key = Annotated[
+    str | None, typer.Option(metavar="KEY", help="Idempotency key: the same call again changes nothing.")
+]
+Number = Annotated[int, typer.Option("--number", "-n", metavar="N", help="How many firings to show.")]
+
+
+@group.command(
+    epilog=examples(
+        'tidings schedules add --daily 09:00 --zone Europe/Berlin -c phone --to ada -t "good morning"',
+        'tidings schedules add --cron "0 9 * * 1-5" --skip 2026-12-25 -c phone --to ada -t "stand-up"',
+        'tidings schedules add --yearly "12-24 18:00" -c phone --to ada -t "merry Christmas"',
+    )
+)
+def add(
+    *,
+    cron: Cron = None,
+    every: Every = None,
+    daily: Daily = None,
+    weekly: Weekly = None,
+    monthly: Monthly = None,
+    yearly: Yearly = None,
+    rrule: Rrule = None,
+    zone: Zone = None,
+    start: Start = None,
+    end: End = None,
+    count: Count = None,
+    skip: Skip = None,
+    name: Name = None,
+    missed: Missed = None,
+    grace: Grace = None,
+    channel: Channel = None,
+    to: To = None,
+    text: Text = None,
+    message: Message = None,
+    broadcast: Broadcast = None,
+    key: Key = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Make a schedule. The answer says when it fires next."""
+    rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
+    fields = _timing(rule, zone, start, end, count, skip)
+    fields |= _given(name=name, missed=missed, grace=grace)
+    fields |= _made(channel, to, text, message, broadcast)
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            made = await desk.schedules.create(fields, zone=app.settings.zone, key=key)
+            _answer(app, made.answer, "made before" if made.replayed else "made", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command("list", epilog=examples("tidings schedules list --state paused"))
+def list_(
+    *,
+    state: Annotated[str | None, typer.Option(metavar="STATE", help="active, paused or ended.")] = None,
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Schedules, newest first."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            page = await desk.schedules.page(state=state, limit=limit, after=after)
+            now = app.clock.now()
+            columns = [
+                Column("id", lambda row: row["id"], keep=True),
+                Column("state", lambda row: row["state"], _state),
+                Column("next", lambda row: row["next_at"], lambda row: output.away(row["next_at"], now)),
+                Column("last", lambda row: row["last_at"], lambda row: output.away(row["last_at"], now)),
+                Column("made", lambda row: row["made"], right=True, spare=True),
+                Column("when", lambda row: row["rule_in_words"]),
+                Column("name", lambda row: row["name"]),
+            ]  # fmt: skip
+            nothing = "no such schedules" if state else "no schedules yet; make one: tidings schedules add"
+            output.listing(page.items, columns, as_json=as_json, more=page.next, nothing=nothing)
+
+    engine.run(work())
+
+
+@group.command()
+def show(
+    schedule: ScheduleId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """One schedule: its rule in words, what it makes, last and next run."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            row = await desk.schedules.show(schedule)
+            if as_json:
+                output.say_json(row)
+            else:
+                _print(app, row)
+
+    engine.run(work())
+
+
+@group.command(
+    epilog=examples("tidings schedules edit ID --daily 10:00", 'tidings schedules edit ID --end ""')
+)
+def edit(
+    schedule: ScheduleId,
+    *,
+    cron: Cron = None,
+    every: Every = None,
+    daily: Daily = None,
+    weekly: Weekly = None,
+    monthly: Monthly = None,
+    yearly: Yearly = None,
+    rrule: Rrule = None,
+    zone: Zone = None,
+    start: Start = None,
+    end: End = None,
+    count: Annotated[
+        int | None, typer.Option(metavar="N", help="Make so many, then end; 0 takes it away.")
+    ] = None,
+    skip: Skip = None,
+    name: Name = None,
+    missed: Missed = None,
+    grace: Grace = None,
+    message: Annotated[str | None, typer.Option(metavar="JSON", help="All fields of the message.")] = None,
+    broadcast: Broadcast = None,
+    text: Annotated[
+        str | None, typer.Option("--text", "-t", metavar="TEXT", help="What the message says.")
+    ] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Change a schedule, at once. An empty value takes a field away."""
+    rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
+    fields: dict[str, Any] = {} if not rule else {"rule": rule}
+    texts = _given(zone=zone, start=start, end=end, name=name, missed=missed, grace=grace)
+    fields |= {field: value or None for field, value in texts.items()}
+    fields |= {} if count is None else {"count": count or None}
+    fields |= {} if skip is None else {"skip": [day for day in skip if day] or None}
+    fields |= _given(message=_parsed(message, "message"), broadcast=_parsed(broadcast, "broadcast"))
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            if text is not None:
+                before = (await desk.schedules.show(schedule)).get("message") or {}
+                fields["message"] = {**before, **fields.get("message", {}), "text": text}
+            _answer(app, await desk.schedules.edit(schedule, fields), "changed", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command()
+def pause(
+    schedule: ScheduleId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """Make nothing until it is resumed."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            _answer(app, await desk.schedules.pause(schedule), "paused", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command()
+def resume(
+    schedule: ScheduleId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """Go on with the next instant from now."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            _answer(app, await desk.schedules.resume(schedule), "resumed", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command()
+def end(
+    schedule: ScheduleId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """Make nothing more; its log stays."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            _answer(app, await desk.schedules.end(schedule), "ended", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command()
+def remove(
+    schedule: ScheduleId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """End a schedule and forget it, with its log. What it has made stays."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            _answer(app, await desk.schedules.remove(schedule), "removed", as_json=as_json)
+
+    engine.run(work())
+
+
+@group.command()
+def run(
+    schedule: ScheduleId,
+    *,
+    key: Key = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Make it once now, beside its rule."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            made = await desk.schedules.run(schedule, key=key)
+            if as_json:
+                output.say_json({**made.answer, "replayed": made.replayed})
+            else:
+                output.say((made.answer["id"], "bold"), f" is the {made.answer['makes']} that was made")
+
+    engine.run(work())
+
+
+@group.command(
+    epilog=examples(
+        "tidings schedules preview ID",
+        'tidings schedules preview --cron "30 2 * * *" --zone Europe/Berlin --start 2027-03-27 -n 3',
+    )
+)
+def preview(
+    schedule: Annotated[
+        str | None, typer.Argument(metavar="ID", help="A schedule's id; or give a rule.", show_default=False)
+    ] = None,
+    *,
+    cron: Cron = None,
+    every: Every = None,
+    daily: Daily = None,
+    weekly: Weekly = None,
+    monthly: Monthly = None,
+    yearly: Yearly = None,
+    rrule: Rrule = None,
+    zone: Zone = None,
+    start: Start = None,
+    end: End = None,
+    count: Count = None,
+    skip: Skip = None,
+    number: Number = 10,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:  # fmt: skip
+    """When a schedule, or a rule that is not saved, fires next."""
+    rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
+    _one_of(schedule, rule)
+    fields = _timing(rule, zone, start, end, count, skip)
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            if schedule is not None:
+                items = await desk.schedules.preview(schedule, number)
+            else:
+                found = desk.schedules.foresee({**fields, "n": number}, zone=app.settings.zone)
+                items = found["items"]
+                if output.on_terminal() and not as_json:
+                    output.say((found["rule_in_words"], "dim"))
+            columns = [
+                Column("at", lambda row: row["at"], keep=True),
+                Column("local", lambda row: row["local"], lambda row: str(row["words"]), keep=True),
+                Column("note", lambda row: row["note"]),
+            ]
+            output.listing(items, columns, as_json=as_json, nothing="it fires no more")
+
+    engine.run(work())
+
+
+@group.command()
+def log(
+    schedule: ScheduleId,
+    *,
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """What became of each occurrence, newest first."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            page = await desk.schedules.occurrences(schedule, limit=limit, after=after)
+            columns = [
+                Column("at", lambda line: line["at"], keep=True),
+                Column("local", lambda line: line["local"], keep=True, spare=True),
+                Column("outcome", lambda line: line["outcome"]),
+                Column("made", lambda line: line["made"], keep=True),
+                Column("detail", lambda line: line["detail"]),
+            ]
+            output.listing(
+                page.items, columns, as_json=as_json, more=page.next, nothing="nothing happened yet"
+            )
+
+    engine.run(work())
+
+
+def _rule(*said: str | None) -> dict[str, str]:
+    kinds = ("cron", "every", "daily", "weekly", "monthly", "yearly", "rrule")
+    return {kind: value for kind, value in zip(kinds, said, strict=True) if value is not None}
+
+
+def _timing(
+    rule: dict[str, str],
+    zone: str | None,
+    start: str | None,
+    end: str | None,
+    count: int | None,
+    skip: list[str] | None,
+) -> dict[str, Any]:
+    return {"rule": rule, **_given(zone=zone, start=start, end=end, count=count, skip=skip or None)}
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _made(
+    channel: str | None, to: str | None, text: str | None, message: str | None, broadcast: str | None
+) -> dict[str, Any]:
+    """What it makes, from the short options or from JSON; a text alone completes the latter."""
+    plain = _given(channel=channel, to=to, text=text)
+    if broadcast is not None:
+        return {"broadcast": _parsed(broadcast, "broadcast"), **({"message": plain} if plain else {})}
+    return {"message": {**(_parsed(message, "message") or {}), **plain} or None}
+
+
+def _parsed(said: str | None, name: str) -> dict[str, Any] | None:
+    if said is None:
+        return None
+    import orjson
+
+    from ..model.errors import Invalid
+
+    try:
+        found = orjson.loads(said)
+    except orjson.JSONDecodeError as error:
+        remedy = """write it as '{"name": "value"}'"""
+        raise Invalid(f"--{name} is not JSON ({error})", remedy=remedy, field=name) from None
+    if not isinstance(found, dict):
+        raise Invalid(f"--{name} is not a JSON object", remedy="""write '{"name": "value"}'""", field=name)
+    return found
+
+
+def _one_of(schedule: str | None, rule: dict[str, str]) -> None:
+    if (schedule is None) == (not rule):
+        from ..model.errors import Invalid
+
+        problem = (
+            "an id and a rule are both given" if rule else "nothing says which schedule or rule is meant"
+        )
+        raise Invalid(problem, remedy="give one id, or one of --cron, --every, --daily ...", field="rule")
+
+
+def _answer(app: App, row: Row, done: str, *, as_json: bool) -> None:
+    if as_json:
+        output.say_json(row)
+        return
+    output.say((row["id"], "bold"), f" {done}")
+    if row.get("next_at") is not None:
+        zone, now = _zone(row), app.clock.now()
+        output.say(f"  fires {row['rule_in_words']}; next {output.full(row['next_at'], zone, now)}")
+
+
+def _zone(row: Row) -> Any:
+    from ..outbound.zones import read_zone
+
+    return read_zone(row["zone"])
+
+
+def _state(row: Row) -> Any:
+    from rich.text import Text
+
+    styles = {"active": "green", "paused": "yellow", "ended": "dim"}
+    problem = Text("!", "bold red") if row["problem"] else Text()
+    return Text(row["state"], styles.get(row["state"], "")) + problem
+
+
+def _print(app: App, row: Row) -> None:
+    zone, now = _zone(row), app.clock.now()
+    limit = f"{row['made']} of {row['count']}" if row["count"] else None
+    output.facts(
+        [
+            ("id", row["id"], None),
+            ("name", row["name"], None),
+            ("state", row["state"], _state(row)),
+            ("problem", row["problem"], None),
+            ("fires", row["rule_in_words"], None),
+            ("rule", row["rule"], None),
+            ("zone", row["zone"], None),
+            ("next", row["next_at"], output.full(row["next_at"], zone, now)),
+            ("last", row["last_at"], output.full(row["last_at"], zone, now)),
+            ("last made", row["last_made"], None),
+            ("made", row["made"], limit),
+            ("start", row["start"], output.full(row["start"], zone, now)),
+            ("end", row["end"], output.full(row["end"], zone, now)),
+            ("skip", ", ".join(row["skip"]), None),
+            ("missed", row["missed"], f"{row['missed']}, within {row['grace']}"),
+            ("makes", row["makes"], None),
+            (row["makes"], row[row["makes"]], None),
+        ]
+    )

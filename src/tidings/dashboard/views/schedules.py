@@ -1,0 +1,72 @@
+"""Schedules: a row each with its rule in words, and the page of one with its next and last firings."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...model.errors import NotFound, TidingsError
+from ...outbound.desk import Desk
+from ..frame import Frame, Way, no_such
+
+PAGE = 50
+AHEAD = 10
+LOGGED = 25
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Their routes."""
+
+    async def page(request: Request) -> Response:
+        """Schedules, newest first."""
+        names = ("state", "after")
+        chosen: dict[str, Any] = {
+            name: value for name in names if (value := request.query_params.get(name, "").strip())
+        }
+        found = await desk.schedules.page(limit=PAGE, **chosen)
+        more = urlencode(chosen | {"after": found.next}) if found.next else None
+        return frame.page("schedules.html", items=found.items, chosen=chosen, more=more)
+
+    async def show(request: Request) -> Response:
+        """One schedule: its rule, what comes next, and what became of its occurrences."""
+        id_, query = request.path_params["id"], request.query_params
+        schedule = await desk.schedules.show(id_)
+        ahead = [] if schedule["state"] == "ended" else await desk.schedules.preview(id_, AHEAD)
+        log = await desk.schedules.occurrences(id_, limit=LOGGED, after=query.get("after") or None)
+        more = urlencode({"after": log.next}) if log.next else None
+        return frame.page(
+            "schedule.html",
+            schedule=schedule,
+            ahead=ahead,
+            log=log.items,
+            more=more,
+            problem=query.get("problem"),
+        )
+
+    async def act(request: Request) -> Response:
+        """What a person asks of one schedule."""
+        id_, action = request.path_params["id"], request.path_params["action"]
+        doing = {
+            "pause": desk.schedules.pause,
+            "resume": desk.schedules.resume,
+            "end": desk.schedules.end,
+            "run": desk.schedules.run,
+        }.get(action)
+        if doing is None:
+            raise no_such(action)
+        try:
+            await doing(id_)
+        except NotFound:
+            raise
+        except TidingsError as error:
+            return RedirectResponse(f"/schedules/{id_}?{urlencode({'problem': str(error)})}", 303)
+        return RedirectResponse(f"/schedules/{id_}", 303)
+
+    return [
+        Way("GET", "/schedules", page),
+        Way("GET", "/schedules/{id}", show),
+        Way("POST", "/schedules/{id}/{action}", act),
+    ]

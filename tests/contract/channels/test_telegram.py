@@ -1,0 +1,672 @@
+"""Telegram: what leaves, what each answer means, and what a pretend Telegram makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from tidings.model.errors import Invalid, Misconfigured
+from tidings.model.message import Message
+from tidings.model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
+from tidings.model.task import Category, OnUnknown
+from tidings.outbound.channels.base import Channel, probe
+from tidings.outbound.channels.registry import build
+from tidings.outbound.channels.telegram import TelegramSettings
+from tidings.outbound.http import SHOWN
+from tidings.sandbox.providers.telegram import ERRORS
+
+from ..receiver import (
+    Act,
+    Receiver,
+    answer,
+    black_hole,
+    cut,
+    drip_head,
+    endless,
+    hang_up_in_body,
+    receiving,
+    refusing,
+)
+from .conftest import Sandbox
+
+SECRET = "AAcanary-canary_canary0123456789abcde"
+TOKEN = f"110201543:{SECRET}"
+NOW = 1_790_000_060_000_000
+ANN, GROUP = "123456789", "-987654321"
+
+P, V, T, TH = Category.PERMANENT, Category.VALIDATION, Category.TEMPORARY, Category.THROTTLING
+
+
+def channel(url: str, **options: Any) -> Channel:
+    """A bot that speaks to this address."""
+    given = {"token": TOKEN, "base_url": url, "deadline": 20, **options}
+    return build("bot", "telegram", given, now=lambda: NOW)
+
+
+def message(to: str = ANN, *, attempt: int = 1, **content: Any) -> Message:
+    """A message to somebody."""
+    return Message("0190-a1", "default", "bot", to, {"text": "hello", **content}, NOW, attempt)
+
+
+async def send(url: str, to: str = ANN, options: dict[str, Any] | None = None, **content: Any) -> Outcome:
+    """What came of one attempt."""
+    made = channel(url, **(options or {}))
+    try:
+        return await made.send(message(to, **content))
+    finally:
+        await made.close()
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    """A receiver that does as it is told, for what no Telegram would answer."""
+    async with receiving() as ready:
+        yield ready
+
+
+# What leaves
+
+
+async def test_the_request_is_telegrams_byte_for_byte(sandbox: Sandbox) -> None:
+    """Method in the path, one JSON object, a number as a number; the receipt names chat and message."""
+    data = {"parse_mode": "HTML", "disable_notification": True}
+    outcome = await send(sandbox.url, data=data)
+
+    (seen,) = sandbox.requests
+    assert (seen.method, seen.path) == ("POST", f"/bot{TOKEN}/sendMessage")
+    assert seen.headers["content-type"] == "application/json"
+    assert seen.body == (
+        b'{"chat_id":123456789,"text":"hello","parse_mode":"HTML","disable_notification":true}'
+    )
+    assert outcome == Done("123456789/1")
+
+
+async def test_a_message_arrives_on_the_phone_under_its_chat(sandbox: Sandbox) -> None:
+    """The ledger knows it by the engine's own id, so that a second copy is seen as one."""
+    made = channel(sandbox.url)
+    for _ in range(2):
+        await made.send(message(text="Grüße 🎉", data={"reply_markup": {"force_reply": True}}))
+    await made.close()
+
+    shown = sandbox.world.conversations.find("telegram", ANN)
+    assert shown is not None
+    assert [(entry.id, entry.text, entry.copy) for entry in shown.entries] == [
+        ("0190-a1", "Grüße 🎉", 1),
+        ("0190-a1", "Grüße 🎉", 2),
+    ]
+    assert '"force_reply":true' in shown.last.data
+
+
+@pytest.mark.parametrize(
+    ("data", "body"),
+    [
+        ({"parse_mode": None}, {}),
+        ({}, {"parse_mode": "MarkdownV2"}),
+        ({"parse_mode": "HTML"}, {"parse_mode": "HTML"}),
+        (
+            {"entities": [{"type": "bold", "offset": 0, "length": 5}]},
+            {"entities": [{"type": "bold", "offset": 0, "length": 5}]},
+        ),
+        (
+            {"message_thread_id": 7, "protect_content": False, "link_preview_options": {"is_disabled": True}},
+            {
+                "parse_mode": "MarkdownV2",
+                "message_thread_id": 7,
+                "protect_content": False,
+                "link_preview_options": {"is_disabled": True},
+            },
+        ),
+    ],
+)
+async def test_extras_go_along_in_telegrams_own_words(
+    sandbox: Sandbox, data: dict[str, Any], body: dict[str, Any]
+) -> None:
+    """The channel's parse_mode holds unless the message says otherwise; null means plain."""
+    assert isinstance(await send(sandbox.url, options={"parse_mode": "MarkdownV2"}, data=data), Done)
+
+    assert sandbox.requests[0].json == {"chat_id": 123456789, "text": "hello", **body}
+
+
+@pytest.mark.parametrize("kind", ["photo", "document", "video", "audio", "voice", "animation"])
+async def test_media_are_sent_by_url_with_the_text_as_caption(sandbox: Sandbox, kind: str) -> None:
+    """Each kind has a method of its own."""
+    data = {kind: "https://example.com/x", "entities": [{"type": "bold", "offset": 0, "length": 5}]}
+    outcome = await send(sandbox.url, data=data)
+
+    assert outcome == Done("123456789/1")
+    assert sandbox.requests[0].path.lower().endswith(f"/send{kind}")
+    assert sandbox.requests[0].json == {
+        "chat_id": 123456789,
+        kind: "https://example.com/x",
+        "caption": "hello",
+        "caption_entities": [{"type": "bold", "offset": 0, "length": 5}],
+    }
+
+
+async def test_a_public_name_is_a_recipient_too(sandbox: Sandbox) -> None:
+    """Channels and public groups."""
+    assert isinstance(await send(sandbox.url, "@durov_channel"), Done)
+
+    assert sandbox.requests[0].json["chat_id"] == "@durov_channel"
+
+
+# What is refused before it is accepted
+
+
+@pytest.mark.parametrize(
+    ("to", "content", "field", "words"),
+    [
+        ("ada", {}, "to", "no Telegram chat"),
+        ("+15551234567", {}, "to", "phone number"),
+        ("0", {}, "to", "no Telegram chat"),
+        ("12345678901234567", {}, "to", "no Telegram chat"),
+        ("@no", {}, "to", "no Telegram chat"),
+        ("１２３", {}, "to", "no Telegram chat"),
+        (ANN, {"text": " \n"}, "text", "nothing to send"),
+        (ANN, {"text": "x" * 4097}, "text", "4,097"),
+        (ANN, {"text": "x" * 32_769, "data": {"parse_mode": "HTML"}}, "text", "32,768"),
+        (ANN, {"data": {"parse_mode": "BBCode"}}, "data", "parse_mode"),
+        (ANN, {"data": {"parse_mod": "HTML"}}, "data.parse_mod", "parse_mod"),
+        (ANN, {"data": {"disable_notification": "yes"}}, "data.disable_notification", "true or false"),
+        (ANN, {"data": [1]}, "data", "object"),
+        (ANN, {"data": {"photo": "file:///etc/passwd"}}, "data", "URL"),
+        (ANN, {"data": {"photo": "a", "video": "b"}}, "data", "both photo and video"),
+        (ANN, {"text": "x" * 1025, "data": {"photo": "https://example.com/x"}}, "text", "1025"),
+    ],
+)
+async def test_what_telegram_would_never_take_is_refused_at_once(
+    to: str, content: dict[str, Any], field: str, words: str
+) -> None:
+    """Bad input: one sentence, the field and a remedy; a message that slips through is a dead letter."""
+    made = channel("http://127.0.0.1:9")
+    given = message(to, **content)
+    with pytest.raises(Invalid) as caught:
+        made.check(to, dict(given.content))
+    outcome = await made.send(given)
+    await made.close()
+
+    assert (caught.value.field, bool(caught.value.remedy)) == (field, True)
+    assert words in str(caught.value)
+    assert isinstance(outcome, Reject)
+    assert outcome.category is V
+
+
+@pytest.mark.parametrize("to", ["1", "-1001234567890", "9007199254740991", "@abcd"])
+def test_every_kind_of_chat_is_taken(to: str) -> None:
+    """People, groups, supergroups, channels."""
+    channel("http://127.0.0.1:9").check(to, {"text": "x" * 4096})
+
+
+async def test_a_long_text_is_split_where_it_was_asked_for(sandbox: Sandbox) -> None:
+    """In order, at white space, each at most 4,096 characters; no part counts as a copy of another."""
+    text = "\n".join(f"line {number} " + "x" * 90 for number in range(100))
+    outcome = await send(sandbox.url, options={"long_text": "split"}, text=text)
+
+    parts = [seen.json["text"] for seen in sandbox.requests]
+    assert len(parts) == 3 and all(len(part) <= 4096 for part in parts)
+    assert "\n".join(parts) == text
+    assert outcome == Done("123456789/1 123456789/2 123456789/3")
+    assert {entry.copy for entry in sandbox.ledger} == {1}
+
+
+async def test_a_text_that_is_sent_in_part_is_in_doubt(receiver: Receiver) -> None:
+    """R1: a plain retry would send the first part twice without saying so."""
+    sent = b'{"ok":true,"result":{"message_id":7,"chat":{"id":123456789}}}'
+    receiver.script(answer(200, sent), answer(429, b'{"ok":false,"error_code":429,"description":"Too Many"}'))
+    outcome = await send(receiver.url, options={"long_text": "split"}, text="word " * 1000)
+
+    assert isinstance(outcome, Unknown)
+    assert "1 of 2 parts were sent (123456789/7)" in outcome.evidence
+    assert "Too Many" in outcome.evidence
+
+
+async def test_what_is_marked_up_stays_whole(sandbox: Sandbox) -> None:
+    """Telegram counts without the tags, and a part could begin inside of one."""
+    text = '<a href="https://example.com/' + "x" * 4096 + '">here</a>'
+    outcome = await send(sandbox.url, options={"long_text": "split", "parse_mode": "HTML"}, text=text)
+
+    assert isinstance(outcome, Done)
+    assert len(sandbox.requests) == 1
+
+
+# What an answer means: the table of the reference
+
+ROWS: list[tuple[str, type[Outcome], Category, bool]] = [
+    ("chat_not_found", Reject, P, False),
+    ("private_chat_not_found", Reject, P, False),
+    ("chat_id_empty", Reject, V, False),
+    ("text_empty", Reject, V, False),
+    ("text_must_be_non_empty", Reject, V, False),
+    ("message_too_long", Reject, V, False),
+    ("text_too_long", Reject, V, False),
+    ("parse_mode", Reject, V, False),
+    ("entities", Reject, V, False),
+    ("reply_not_found", Reject, V, False),
+    ("thread_not_found", Reject, P, False),
+    ("topic_closed", Reject, P, False),
+    ("button_url", Reject, V, False),
+    ("wrong_url", Reject, V, False),
+    ("markup_too_long", Reject, V, False),
+    ("no_write_access", Reject, P, False),
+    ("not_enough_rights", Reject, P, False),
+    ("need_administrator", Reject, P, False),
+    ("chat_restricted", Reject, P, False),
+    ("chat_write_forbidden", Reject, P, False),
+    ("peer_id_invalid", Reject, P, False),
+    ("migrated_long_ago", Reject, P, False),
+    ("group_deactivated", Reject, P, False),
+    ("logged_out", Reject, P, True),
+    ("unauthorized", Reject, P, True),
+    ("invalid_token", Reject, P, True),
+    ("blocked", Reject, P, False),
+    ("deactivated", Reject, P, False),
+    ("cannot_initiate", Reject, P, False),
+    ("to_a_bot", Reject, P, False),
+    ("to_the_bot", Reject, P, False),
+    ("kicked", Reject, P, False),
+    ("kicked_from_supergroup", Reject, P, False),
+    ("kicked_from_channel", Reject, P, False),
+    ("not_a_member", Reject, P, False),
+    ("group_deleted", Reject, P, False),
+    ("method_not_found", Reject, V, False),
+    ("not_found", Reject, P, True),
+    ("two_pollers", Retry, T, False),
+    ("webhook_active", Retry, T, False),
+    ("webhook_set", Retry, T, False),
+    ("too_large", Reject, V, False),
+    ("misdirected", Reject, P, True),
+    ("restart", Retry, T, False),
+]
+
+
+def test_every_error_of_the_reference_has_a_row() -> None:
+    """One row per error; a group that moved has a test of its own."""
+    assert {row[0] for row in ROWS} == set(ERRORS) - {"migrated"}
+
+
+@pytest.mark.parametrize(("code", "kind", "category", "account"), ROWS, ids=[row[0] for row in ROWS])
+async def test_each_error_has_its_category_and_its_consequence(
+    sandbox: Sandbox, code: str, kind: type[Outcome], category: Category, account: bool
+) -> None:
+    """A4: try again or not, and whether it is the whole channel's fault; in Telegram's own words."""
+    sandbox.break_("error", code=code)
+    outcome = await send(sandbox.url)
+
+    assert type(outcome) is kind
+    assert isinstance(outcome, Retry | Reject)
+    assert (outcome.category, outcome.whole_channel) == (category, account)
+    assert ERRORS[code].description in outcome.reason
+    assert f"HTTP {ERRORS[code].status}" in outcome.reason
+
+
+@pytest.mark.parametrize(("to", "account"), [(ANN, True), (GROUP, False), ("@durov_channel", False)])
+async def test_a_flood_is_waited_out_for_as_long_as_telegram_says(
+    sandbox: Sandbox, to: str, account: bool
+) -> None:
+    """A4, A5: people are paced by us, so their 429 is the bot's and parks all; a group has its own limit."""
+    sandbox.break_("429", seconds=17)
+    outcome = await send(sandbox.url, to)
+
+    assert outcome == Retry(TH, "HTTP 429: Too Many Requests: retry after 17", timedelta(seconds=17), account)
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "wait"),
+    [
+        (b'{"ok":false,"error_code":429,"parameters":{"retry_after":3}}', "9", 3),
+        (b'{"ok":false,"error_code":429}', "9", 9),
+        (b'{"ok":false,"error_code":429,"parameters":{"retry_after":-3}}', "9", 9),
+        (b'{"ok":false,"error_code":429,"parameters":{"retry_after":1e99}}', "9", 9),
+        (b'{"ok":false,"error_code":429,"parameters":{"retry_after":9999999}}', "9", 86_400),
+        (b'{"ok":false,"error_code":429,"parameters":[]}', "nonsense", None),
+        (b"<html>slow down</html>", "9", 9),
+    ],
+)
+async def test_the_wait_is_read_in_every_form_and_bounded(
+    receiver: Receiver, body: bytes, header: str, wait: int | None
+) -> None:
+    """F27: the body first, then the header; nonsense is no wish."""
+    receiver.script(answer(429, body, retry_after=header))
+    outcome = await send(receiver.url)
+
+    assert isinstance(outcome, Retry)
+    assert outcome.category is TH
+    assert outcome.after == (None if wait is None else timedelta(seconds=wait))
+
+
+async def test_a_group_that_moved_gets_its_message_at_the_new_place(sandbox: Sandbox) -> None:
+    """REDIRECT: rewritten and sent in the same attempt; later messages go there at once."""
+    sandbox.break_("error", code="migrated", recipient=GROUP)
+    made = channel(sandbox.url)
+    outcomes = [await made.send(message(GROUP)) for _ in range(2)]
+    await made.close()
+
+    new = -1_000_987_654_321
+    assert outcomes == [Done(f"{new}/2"), Done(f"{new}/3")]
+    assert [seen.json["chat_id"] for seen in sandbox.requests] == [int(GROUP), new, new]
+
+
+@pytest.mark.parametrize(("rule", "done"), [("reject", False), ("plain", True)])
+async def test_wrong_markup_is_a_dead_letter_or_goes_out_plain(
+    sandbox: Sandbox, rule: str, done: bool
+) -> None:
+    """As configured; the pretend Telegram reads HTML strictly."""
+    outcome = await send(
+        sandbox.url, options={"bad_markup": rule, "parse_mode": "HTML"}, text="a <b>bold move"
+    )
+
+    assert isinstance(outcome, Done) is done
+    if done:
+        assert sandbox.requests[-1].json == {"chat_id": 123456789, "text": "a <b>bold move"}
+    else:
+        assert isinstance(outcome, Reject)
+        assert outcome.category is V
+        assert "can't parse entities" in outcome.reason
+
+
+# No answer, strange answers
+
+
+@pytest.mark.parametrize("act", [cut, black_hole, drip_head])
+async def test_a_lost_answer_is_a_doubt_and_is_held(receiver: Receiver, act: Act) -> None:
+    """F24, F25: Telegram has no key against duplicates, so a person decides."""
+    receiver.script(act)
+    made = channel(receiver.url, deadline=0.5)
+    outcome = await made.send(message())
+    await made.close()
+
+    assert isinstance(outcome, Unknown)
+    assert made.traits.on_unknown is OnUnknown.HOLD
+    assert "cannot be asked" in made.traits.why_on_unknown
+    assert isinstance(await made.lookup(message()), Unknown)
+
+
+@pytest.mark.parametrize(("word", "copies"), [("@lost", 1), ("@down", 0), ("@gone", 0)])
+async def test_the_sandbox_breaks_by_the_recipients_name(sandbox: Sandbox, word: str, copies: int) -> None:
+    """With no preparation at all: the line is cut after the message was taken, or it is refused."""
+    outcome = await send(sandbox.url, word)
+
+    expected = {"@lost": Unknown, "@down": Retry, "@gone": Reject}[word]
+    assert type(outcome) is expected
+    assert [entry.copy for entry in sandbox.ledger] == [copies]
+
+
+async def test_no_connection_is_no_doubt() -> None:
+    """F22: certainly not sent."""
+    with refusing() as url:
+        outcome = await send(url)
+
+    assert isinstance(outcome, Retry)
+    assert outcome.category is T
+
+
+PAGE = b"<html><body>" + b"Bad Gateway " * 900_000 + b"</body></html>"  # 10 MB
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "category", "account"),
+    [
+        (200, Unknown, None, False),
+        (301, Reject, P, True),
+        (400, Reject, V, False),
+        (401, Reject, P, True),
+        (403, Reject, P, True),
+        (404, Reject, P, True),
+        (413, Reject, V, False),
+        (500, Unknown, None, False),
+        (502, Unknown, None, False),
+        (503, Retry, T, False),
+        (504, Unknown, None, False),
+    ],
+)
+@pytest.mark.parametrize("body", [b"<html>hello</html>", PAGE], ids=["short", "10 MB"])
+async def test_a_page_instead_of_json_is_judged_by_its_status(
+    receiver: Receiver,
+    status: int,
+    kind: type[Outcome],
+    category: Category | None,
+    account: bool,
+    body: bytes,
+) -> None:
+    """Bad input: not Telegram's words, so a gateway's 5xx is a doubt; shown short, parsed by nobody."""
+    receiver.script(answer(status, body))
+    outcome = await send(receiver.url)
+
+    assert type(outcome) is kind
+    shown = outcome.evidence if isinstance(outcome, Unknown) else outcome.reason
+    assert f"HTTP {status}" in shown and len(shown) < SHOWN + 60
+    if isinstance(outcome, Retry | Reject):
+        assert (outcome.category, outcome.whole_channel) == (category, account)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        hang_up_in_body,
+        endless,
+        answer(200),
+        answer(200, b'{"ok":true,"result":'),
+        answer(200, b'{"ok":true,"result":[]}'),
+        answer(200, b'{"ok":true,"result":{"message_id":"x","chat":5}}'),
+    ],
+)
+async def test_a_yes_counts_whatever_becomes_of_its_body(receiver: Receiver, act: Act) -> None:
+    """F26: the status line decides; only the receipt is missing."""
+    receiver.script(act)
+    outcome = await send(receiver.url, options={"deadline": 2})
+
+    assert outcome == Done() or (act is endless and isinstance(outcome, Unknown))
+
+
+async def test_junk_in_an_errors_fields_breaks_nothing(receiver: Receiver) -> None:
+    """A hostile other side cannot make a channel raise."""
+    for body in (
+        b'{"ok":false}',
+        b'{"ok":false,"error_code":"x","description":{"a":1},"parameters":7}',
+        b'{"ok":false,"error_code":400,"description":null,"parameters":{"migrate_to_chat_id":"x"}}',
+        b"[]",
+        b"nul",
+    ):
+        receiver.script(answer(400, body))
+        outcome = await send(receiver.url)
+        assert isinstance(outcome, Reject)
+        assert outcome.category is V
+
+
+# Secrets
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        cut,
+        answer(404, f"no route /bot{TOKEN}/sendMessage".encode()),
+        answer(502, f"<p>/bot110201543%3A{SECRET}/sendMessage</p>".encode()),
+        answer(400, f'{{"ok":false,"error_code":400,"description":"Bad: {TOKEN}"}}'.encode()),
+        answer(200, f"<p>{SECRET}".encode()),
+    ],
+)
+async def test_the_token_is_in_nothing_that_can_be_seen(
+    receiver: Receiver, act: Act, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S9: it is part of the URL, and an answer may repeat it."""
+    caplog.set_level("DEBUG")
+    receiver.script(act, act)
+    made = channel(receiver.url)
+    outcomes = [await made.send(message()), await probe(made)]
+    with refusing() as url:
+        outcomes.append(await send(url))
+    await made.close()
+
+    assert (
+        "canary" not in f"{outcomes} {caplog.text} {made!r} {made.traits!r} {TelegramSettings(token=TOKEN)!r}"
+    )
+
+
+@pytest.mark.parametrize("token", ["canary", "1:canary canary", f"bot{TOKEN}", f"{TOKEN}/canary", 5, ""])
+def test_a_malformed_token_stops_the_start_and_is_not_repeated(token: object) -> None:
+    """S9, bad input."""
+    with pytest.raises(Misconfigured, match="BotFather") as caught:
+        build("bot", "telegram", {"token": token})
+    assert caught.value.field == "token"
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "words"),
+    [
+        ({}, "token", "missing"),
+        ({"token": TOKEN, "base_url": "http://api.telegram.org"}, "base_url", "https"),
+        ({"token": TOKEN, "base_url": "http://8.8.8.8"}, "base_url", "https"),
+        ({"token": TOKEN, "base_url": "https://example.com/?a=1"}, "base_url", "without ?"),
+        ({"token": TOKEN, "base_url": "telegram"}, "base_url", "https"),
+        ({"token": TOKEN, "parse_mode": "bbcode"}, "parse_mode", "MarkdownV2"),
+        ({"token": TOKEN, "long_text": "cut"}, "long_text", "'split'"),
+        ({"token": TOKEN, "bad_markup": "x"}, "bad_markup", "'plain'"),
+    ],
+)
+def test_a_wrong_option_stops_the_start(options: dict[str, object], field: str, words: str) -> None:
+    """Named, with a remedy, and no secret in it."""
+    with pytest.raises(Misconfigured, match=words) as caught:
+        build("bot", "telegram", options)
+    assert (caught.value.field, bool(caught.value.remedy)) == (field, True)
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com",
+        "http://127.0.0.1:8025",
+        "http://[::1]:8025",
+        "http://sandbox:8025/",
+        "http://10.1.2.3",
+    ],
+)
+def test_a_base_url_may_be_anywhere_over_https_and_near_over_http(url: str) -> None:
+    """A self-hosted Bot API server, or the sandbox."""
+    build("bot", "telegram", {"token": TOKEN, "base_url": url})
+
+
+def test_the_limits_are_telegrams_unless_said_otherwise() -> None:
+    """30 a second over all chats, one a second in one."""
+    plain = build("bot", "telegram", {"token": TOKEN}).traits
+    paid = build("bot", "telegram", {"token": TOKEN, "per_second": 1000, "per_recipient": 0.1}).traits
+
+    assert (plain.per_second, plain.per_recipient) == (30, timedelta(seconds=1))
+    assert (paid.per_second, paid.per_recipient) == (1000, timedelta(seconds=0.1))
+
+
+# channels test
+
+
+async def test_a_probe_says_whose_token_it_is_and_sends_nothing(sandbox: Sandbox) -> None:
+    """getMe; a wrong token is told as Telegram tells it."""
+    made, wrong = channel(sandbox.url), channel(sandbox.url, token="5:wrong-canary")
+    found, refused = await probe(made), await probe(wrong)
+    await made.close()
+    await wrong.close()
+
+    assert found == Done("@sandbox_110201543_bot, bot 110201543")
+    assert refused == Reject(P, "HTTP 401: Unauthorized", whole_channel=True)
+    assert sandbox.ledger == []
+
+
+async def test_a_probe_without_an_answer_is_no_doubt(receiver: Receiver) -> None:
+    """Nothing was sent, so nothing can be in doubt."""
+    receiver.script(cut, answer(200, b"<html>"), answer(200, b'{"ok":true,"result":[]}'))
+    made = channel(receiver.url)
+    outcomes = [await probe(made) for _ in range(3)]
+    await made.close()
+
+    assert all(isinstance(outcome, Retry) for outcome in outcomes)
+
+
+async def test_a_kind_that_cannot_be_asked_says_so() -> None:
+    """The default of the port."""
+    assert isinstance(await probe(build("screen", "console", {})), Skip)
+
+
+# The pretend Telegram, as other clients meet it
+
+
+@pytest.fixture
+async def client(sandbox: Sandbox) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=sandbox.url) as ready:
+        yield ready
+
+
+async def test_parameters_come_as_json_form_query_or_files(
+    sandbox: Sandbox, client: httpx.AsyncClient
+) -> None:
+    """As Telegram takes them; method names in any case; nested objects in a form are JSON text."""
+    path = f"/bot{TOKEN}/SENDmessage"
+    markup = '{"force_reply":true}'
+    answers = [
+        await client.post(path, json={"chat_id": 5, "text": "a"}),
+        await client.post(path, data={"chat_id": "5", "text": "b", "reply_markup": markup}),
+        await client.get(path, params={"chat_id": "5", "text": "c"}),
+        await client.post(
+            f"/bot{TOKEN}/sendPhoto", data={"chat_id": "5", "caption": "d"}, files={"photo": b"x"}
+        ),
+    ]
+
+    assert [one.status_code for one in answers] == [200] * 4
+    assert [entry.text for entry in sandbox.ledger] == ["a", "b", "c", "d"]
+    assert {entry.copy for entry in sandbox.ledger} == {1}
+    result = answers[0].json()["result"]
+    assert result["chat"] == {"id": 5, "type": "private", "first_name": "Ann"}
+    assert result["from"]["is_bot"] is True and result["text"] == "a" and result["date"] > 0
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "description"),
+    [
+        ("/botnonsense/sendMessage", {}, 404, "Not Found"),
+        (f"/bot{TOKEN}/sendPigeon", {}, 404, "Not Found: method not found"),
+        (f"/bot{TOKEN}/sendMessage", {"text": "a"}, 400, "Bad Request: chat_id is empty"),
+        (f"/bot{TOKEN}/sendMessage", {"chat_id": "ann", "text": "a"}, 400, "Bad Request: chat not found"),
+        (f"/bot{TOKEN}/sendMessage", {"chat_id": 5}, 400, "Bad Request: message text is empty"),
+        (
+            f"/bot{TOKEN}/sendMessage",
+            {"chat_id": 5, "text": "x" * 4097},
+            400,
+            "Bad Request: message is too long",
+        ),
+        (
+            f"/bot{TOKEN}/sendMessage",
+            {"chat_id": 5, "text": "x" * 40_000},
+            400,
+            "Bad Request: text is too long",
+        ),
+        (
+            f"/bot{TOKEN}/sendMessage",
+            {"chat_id": 5, "text": "x", "parse_mode": "x"},
+            400,
+            "Bad Request: unsupported parse_mode",
+        ),
+        (f"/bot{TOKEN}/sendPhoto", {"chat_id": 5}, 400, "Bad Request: there is no photo in the request"),
+    ],
+)
+async def test_a_wrong_request_gets_telegrams_own_error(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any], status: int, description: str
+) -> None:
+    """Status, code and description agree."""
+    found = await client.post(path, json=body)
+
+    assert (found.status_code, found.json()) == (
+        status,
+        {"ok": False, "error_code": status, "description": description},
+    )
+
+
+async def test_a_body_that_is_no_json_is_a_bad_request(client: httpx.AsyncClient) -> None:
+    """And no error of the server's."""
+    headers = {"content-type": "application/json"}
+    found = await client.post(f"/bot{TOKEN}/sendMessage", content=b"{nonsense", headers=headers)
+
+    assert (found.status_code, found.json()["ok"]) == (400, False)
