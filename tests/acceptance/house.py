@@ -84,8 +84,14 @@ class House:
     async def work(self) -> None:
         """Send all that is due now; time may have passed since the last beat."""
         await self.app.worker.node.beat()
+        await self.act()
         while (await self.app.worker.runner.step()).claimed:
-            pass
+            await self.act()
+
+    async def act(self) -> None:
+        """One step of every actor."""
+        for actor in self.app.actors:
+            await actor.step()
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..config import Settings
+from ..config import ChannelSettings, Settings
 from ..model.errors import TidingsError
 from .ports import PortInUse, listen, port_of
 
@@ -30,9 +30,28 @@ _REMEDY = "stop what listens there, choose another port with TIDINGS_SANDBOX_POR
 def is_wanted(settings: Settings) -> bool:
     """Whether a channel points at this machine's phone."""
     return settings.sandbox and any(
-        channel.kind == "sandbox" and _points_here(channel.options.get("url"), settings.sandbox_port)
-        for channel in settings.channels.values()
+        _uses_phone(channel, settings.sandbox_port) for channel in settings.channels.values()
     )
+
+
+def mail_port_of(settings: Settings) -> int | None:
+    """The port of the pretend mail server, if a channel points at it: the next one after the phone's."""
+    port = settings.sandbox_port + 1
+    wanted = any(_sends_mail_here(channel, port) for channel in settings.channels.values())
+    return port if wanted and settings.sandbox_port else None
+
+
+def _uses_phone(channel: ChannelSettings, port: int) -> bool:
+    if channel.kind == "sandbox":
+        return _points_here(channel.options.get("url"), port)
+    given = channel.options.get("base_url", channel.options.get("url"))
+    return (given is not None and _points_here(given, port)) or _sends_mail_here(channel, port + 1)
+
+
+def _sends_mail_here(channel: ChannelSettings, port: int) -> bool:
+    options = channel.options
+    here = options.get("host") in (HOST, "localhost", "::1")
+    return channel.kind == "email" and here and str(options.get("port")) == str(port)
 
 
 def ledger_of(settings: Settings) -> Path:
@@ -44,8 +63,9 @@ def ledger_of(settings: Settings) -> Path:
 class Phone:
     """The phone's server, or the wait for its port."""
 
-    def __init__(self, port: int, ledger: Path) -> None:
+    def __init__(self, port: int, ledger: Path, *, mail_port: int | None = None) -> None:
         self._ledger = ledger
+        self._mail_port = mail_port
         self._server: QuietServer | None = None
         self._world: Any = None
         self._waiting: asyncio.Task[None] | None = None
@@ -86,7 +106,8 @@ class Phone:
         from ..sandbox import create_sandbox
         from .servers import QuietServer
 
-        app = create_sandbox(self._ledger)
+        mail = None if self._mail_port is None else listen(HOST, self._mail_port, remedy=_REMEDY)
+        app = create_sandbox(self._ledger, mail=mail)
         self._world = app.state.world
         self._server = QuietServer(app, listening)
         await self._server.begin()

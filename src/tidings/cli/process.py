@@ -21,7 +21,7 @@ from ..observability.log import fan_out, log_sink
 from . import banner
 from .engine import learn_time
 from .logs import adopt_libraries
-from .phone import Phone, is_wanted, ledger_of
+from .phone import Phone, is_wanted, ledger_of, mail_port_of
 from .ports import listen, port_of
 from .servers import QuietServer
 
@@ -35,7 +35,9 @@ async def serve(settings: Settings, *, works: bool, config: Path | None) -> None
         listening = listen(settings.host, settings.port, remedy=_REMEDY)
         stack.callback(listening.close)
         settings = replace(settings, port=port_of(listening))
-        phone = Phone(settings.sandbox_port, ledger_of(settings)) if is_wanted(settings) else None
+        phone = None
+        if is_wanted(settings):
+            phone = Phone(settings.sandbox_port, ledger_of(settings), mail_port=mail_port_of(settings))
         if phone is not None:
             stack.push_async_callback(phone.stop)
             settings = replace(settings, sandbox_port=phone.port)

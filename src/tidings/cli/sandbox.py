@@ -11,6 +11,9 @@ import typer
 def sandbox(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", help="Port; 0 takes a free one.")] = 8025,
+    mail_port: Annotated[
+        int | None, typer.Option(metavar="N", help="Port of the pretend mail server. [the next one]")
+    ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Gets one line per request; without it nothing is kept."),
@@ -22,4 +25,4 @@ def sandbox(
     """
     from ..sandbox import serve
 
-    serve(ledger, host=host, port=port)
+    serve(ledger, host=host, port=port, mail_port=mail_port)

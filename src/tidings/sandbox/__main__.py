@@ -21,10 +21,11 @@ def main() -> int:
     parser.add_argument(
         "--port", default=PORT, type=int, help="port, 0 for any free one (default: %(default)s)"
     )
+    parser.add_argument("--mail-port", type=int, help="port of the mail server (default: the next one)")
     parser.add_argument("--ledger", type=Path, help="JSONL file that gets one line per request")
     options = parser.parse_args()
     try:
-        serve(options.ledger, host=options.host, port=options.port)
+        serve(options.ledger, host=options.host, port=options.port, mail_port=options.mail_port)
     except KeyboardInterrupt:
         pass  # the server has already stopped in order
     except TidingsError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,17 +13,27 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from . import control, page
 from .providers import PROVIDERS
+from .providers.smtp import SmtpServer
 from .senses import Senses
 from .world import World
 
 
-def create_sandbox(ledger_path: Path | None, *, senses: Senses | None = None) -> Starlette:
-    """A ready application; its `state.world` is the world behind it. Without a path nothing outlives it."""
+def create_sandbox(
+    ledger_path: Path | None, *, senses: Senses | None = None, mail: socket.socket | None = None
+) -> Starlette:
+    """A ready application; its `state.world` is the world behind it. Without a path nothing outlives it.
+
+    `mail` listens already: there the pretend mail server takes mail while the application runs.
+    """
     world = World(ledger_path, senses)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        letters = SmtpServer(world)
+        if mail is not None:
+            await letters.start(mail)
         yield
+        await letters.stop()
         world.close()
 
     app = _Sandbox(routes=sandbox_routes(world), lifespan=lifespan)

@@ -24,12 +24,22 @@ class PortInUse(Misconfigured):
     exit_code = 2
 
 
-def serve(ledger_path: Path | None, *, host: str = HOST, port: int = PORT) -> None:
-    """Run until a signal comes. Raises before anything starts when the port or the ledger cannot be had."""
+def serve(
+    ledger_path: Path | None, *, host: str = HOST, port: int = PORT, mail_port: int | None = None
+) -> None:
+    """Run until a signal comes. Raises before anything starts when a port or the ledger cannot be had.
+
+    Mail is taken on the next port, unless another is named.
+    """
     listening = _listen(host, port)
+    mail = _listen_for_mail(host, port, mail_port)
     try:
-        app = create_sandbox(ledger_path)
+        app = create_sandbox(ledger_path, mail=mail)
         print(f"The pretend phone is at http://{_shown(host)}:{listening.getsockname()[1]}/", flush=True)
+        if mail is None:
+            print("It takes no mail: that port is in use (choose one with --mail-port)", flush=True)
+        else:
+            print(f"It takes mail at {_shown(host)}:{mail.getsockname()[1]}", flush=True)
         print(f"Its ledger is {ledger_path or 'kept in memory only (give --ledger to keep it)'}", flush=True)
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, proxy_headers=False, timeout_graceful_shutdown=2
@@ -37,6 +47,8 @@ def serve(ledger_path: Path | None, *, host: str = HOST, port: int = PORT) -> No
         _Server(config, app.state.world).run(sockets=[listening])
     finally:
         listening.close()
+        if mail is not None:
+            mail.close()
 
 
 class _Server(uvicorn.Server):
@@ -49,6 +61,16 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._world.feed.close()
         super().handle_exit(sig, frame)
+
+
+def _listen_for_mail(host: str, port: int, wanted: int | None) -> socket.socket | None:
+    """The port that was named, or else the next one if it is free: few need it."""
+    if wanted is not None:
+        return _listen(host, wanted)
+    try:
+        return _listen(host, port + 1 if port else 0)
+    except PortInUse:
+        return None
 
 
 def _listen(host: str, port: int) -> socket.socket:

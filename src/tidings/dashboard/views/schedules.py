@@ -49,16 +49,18 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     async def act(request: Request) -> Response:
         """What a person asks of one schedule."""
         id_, action = request.path_params["id"], request.path_params["action"]
-        doing = {
-            "pause": desk.schedules.pause,
-            "resume": desk.schedules.resume,
-            "end": desk.schedules.end,
-            "run": desk.schedules.run,
-        }.get(action)
-        if doing is None:
-            raise no_such(action)
         try:
-            await doing(id_)
+            match action:
+                case "pause":
+                    await desk.schedules.pause(id_)
+                case "resume":
+                    await desk.schedules.resume(id_)
+                case "end":
+                    await desk.schedules.end(id_)
+                case "run":
+                    await desk.schedules.run(id_)
+                case _:
+                    raise no_such(action)
         except NotFound:
             raise
         except TidingsError as error:

@@ -1,4 +1,4 @@
-"""Everything else that Apprise knows: one Apprise URL per channel. The package is an extra, imported when used.
+"""Everything else that Apprise knows: one URL of its per channel. An extra, imported only when it is used.
 
 Apprise says yes or no, and why in words meant for people. Where its words have an HTTP status in them, that
 status decides; where they have none, nobody can say whether the message left, and it is held. An Apprise URL

@@ -76,7 +76,7 @@ class WhatsappSessionSettings:
     """One session on one server."""
 
     server: Flavour = Flavour.WAHA
-    url: str = "http://127.0.0.1:3000"
+    base_url: str = "http://127.0.0.1:3000"
     api_key: str | None = field(default=None, repr=False)
     session: str = "default"
     message_ids: bool = False
@@ -108,8 +108,8 @@ class WhatsappSessionChannel:
         self._settings = settings
         self._headers = {"x-api-key": settings.api_key} if settings.api_key else {}
         hide = [settings.api_key] if settings.api_key else []
-        self._api = Api(settings.url, deadline=settings.deadline, hide=hide, now=now)
-        self._quick = Api(settings.url, deadline=settings.status_within, hide=hide, now=now)
+        self._api = Api(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
+        self._quick = Api(settings.base_url, deadline=settings.status_within, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """A number in E.164 form, or a chat as the server names it; a text that is not endless."""
@@ -280,7 +280,7 @@ KIND = Kind(
     lambda settings, now: WhatsappSessionChannel(settings, now=now),
     {
         "server": _flavour,
-        "url": base_url,
+        "base_url": base_url,
         "api_key": credential,
         "session": _session,
         "message_ids": yes_or_no,

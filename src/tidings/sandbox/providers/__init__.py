@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 from tidings.sandbox.world import World
 
-from . import discord, groupme, phone, slack, telegram, twilio, whatsapp_cloud
+from . import discord, gateway, groupme, phone, slack, telegram, twilio, waha, whatsapp_cloud
 
 Provider = Callable[[World], Sequence[BaseRoute]]
 
@@ -25,4 +25,6 @@ PROVIDERS: tuple[Provider, ...] = (
     slack.routes,
     discord.routes,
     groupme.routes,
+    waha.routes,
+    gateway.routes,
 )
