@@ -84,7 +84,7 @@ async def test_a_schedule_of_broadcasts_makes_one_at_its_time(home: House) -> No
     shown = (await home.http.get(f"/v1/schedules/{made['id']}")).json()
     assert (shown["made"], shown["problem"]) == (1, None)
     found = await home.app.store.read("broadcast_find", id=shown["last_made"], tenant="default")
-    assert [(row["schedule"], row["text"]) for row in found] == [(made["id"], "news")]
+    assert [(row["schedule"], row["channel"]) for row in found] == [(made["id"], "out")]
 
 
 async def test_the_same_call_with_a_key_makes_one_schedule(home: House) -> None:

@@ -1,4 +1,4 @@
-"""`tidings channels`: the ways out, how they stand, pause and resume."""
+"""`tidings channels`: the ways out, how they stand, pause, resume and test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .output import Column, Row
 if TYPE_CHECKING:
     from rich.text import Text
 
-group = typer.Typer(help="The ways out: how they stand, pause, resume.", no_args_is_help=True)
+group = typer.Typer(help="The ways out: how they stand, pause, resume, test.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.", show_default=False)]
 
@@ -77,6 +77,33 @@ def resume(
             _answer(await desk.channels.resume(name), as_json=as_json)
 
     engine.run(work())
+
+
+@group.command(epilog=examples("tidings channels test bot", "tidings channels test bot --json"))
+def test(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> None:
+    """Ask a channel's provider whether the account works. Sends nothing and needs no database.
+
+    The exit code is 1 when it does not work.
+    """
+    from ..outbound.trials import try_out
+
+    async def work() -> bool:
+        async with engine.channels(engine.settings(config)) as channels:
+            trial = await try_out(channels, name)
+        if as_json:
+            output.say_json(trial._asdict())
+        else:
+            verdict, style = _VERDICTS[trial.works]
+            output.say((name, "bold"), f" ({trial.kind}) ", (verdict, style), f": {output.flat(trial.said)}")
+            if trial.remedy:
+                output.say((f"→ {trial.remedy}", "dim"))
+        return trial.works is not False
+
+    if not engine.run(work()):
+        raise typer.Exit(1)
+
+
+_VERDICTS = {True: ("works", "green"), False: ("does not work", "bold red"), None: ("not tested", "yellow")}
 
 
 def _answer(row: Row, *, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from ..app import App
     from ..config import Settings
+    from ..outbound.channels.base import Channel
     from ..outbound.desk import Desk
 
 T = TypeVar("T")
@@ -54,6 +55,19 @@ async def opened(chosen: Settings) -> AsyncIterator[tuple[App, Desk]]:
         )
     finally:
         await app.close()
+
+
+@asynccontextmanager
+async def channels(chosen: Settings) -> AsyncIterator[Mapping[str, Channel]]:
+    """The configured channels alone: no database is opened."""
+    from ..app import build
+
+    app = build(chosen)
+    try:
+        yield app.channels
+    finally:
+        for channel in app.channels.values():
+            await channel.close()
 
 
 async def learn_time(app: App) -> None:

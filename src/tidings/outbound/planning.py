@@ -53,11 +53,13 @@ class Plan(NamedTuple):
 
 def plan(standing: Standing, now: int) -> Plan:
     """Judge what is due at `now`; the announced instant is."""
-    made = _chosen(standing, now)
-    if standing.left is not None:
-        made = made[: standing.left]
-    last = _last_dealt_with(standing, made, now)
-    following = standing.series.first_after(last)
+    following = standing.series.first_after(standing.next_at)
+    if following is None or following.at > now:  # nearly always: one is due, and nobody was away for long
+        made, last = [standing.next_at][: now - standing.next_at < _allowance(standing)], standing.next_at
+    else:
+        made = _chosen(standing, now)[: standing.left]
+        last = _last_dealt_with(standing, made, now)
+        following = standing.series.first_after(last)
     lines = [*_missed(standing, made, last, now), *_left_out(standing, last)]
     return Plan(made, lines, last, None if following is None else following.at)
 
@@ -81,8 +83,12 @@ def _chosen(standing: Standing, now: int) -> list[int]:
     """The instants to make, oldest first."""
     if standing.missed == ALL:
         return list(islice(_due(standing, now, now - standing.grace), MOST_MADE))
-    late = standing.grace if standing.missed == LATEST else min(standing.grace, ON_TIME)
-    return _newest(standing, now, now - late)
+    return _newest(standing, now, now - _allowance(standing))
+
+
+def _allowance(standing: Standing) -> int:
+    """How late one may be and still be made."""
+    return min(standing.grace, ON_TIME) if standing.missed == SKIP else standing.grace
 
 
 def _newest(standing: Standing, now: int, after: int) -> list[int]:
@@ -107,6 +113,8 @@ def _last_dealt_with(standing: Standing, made: list[int], now: int) -> int:
 
 def _missed(standing: Standing, made: list[int], last: int, now: int) -> list[Line]:
     """Those that are due and not made; many of them in one line."""
+    if made == [last] and last == standing.next_at:
+        return []
     chosen = set(made)
     counted = islice(_due(standing, min(now, last), standing.next_at - 1), MOST_COUNTED + len(made))
     missed = [at for at in counted if at not in chosen]

@@ -29,7 +29,7 @@ class Settled(NamedTuple):
 def read_zone(name: str, *, field: str = "zone") -> ZoneInfo:
     """The zone of that name, or an error that names those that sound alike."""
     known = _known()
-    if name not in known.values():
+    if known.get(name.lower()) != name:
         near = _near(name, known)
         remedy = f"did you mean {' or '.join(near)}?" if near else "use a name such as UTC or Europe/Berlin"
         raise Invalid(f"there is no time zone {name[:60]!r}", field=field, remedy=remedy)

@@ -15,7 +15,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import ClassVar, cast
 
-from ...model.errors import Invalid, TooLarge
+from ...model.errors import CallerError, Invalid, TooLarge
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
@@ -105,7 +105,7 @@ class EmailChannel:
         try:
             letter = self._letter(message.recipient, message.content)
             body = compose(letter, id_=message.id, date=moment(self._now()).replace(microsecond=0))
-        except Invalid as error:
+        except CallerError as error:
             return Reject(Category.VALIDATION, error.problem)
         except CANNOT_BE_WRITTEN as error:
             return Reject(Category.VALIDATION, f"the mail cannot be written down: {type(error).__name__}")
@@ -132,15 +132,18 @@ class EmailChannel:
         """Nobody can be asked."""
         return Unknown("a mail server cannot be asked what it took")
 
-    async def probe(self) -> str:
+    async def probe(self) -> Outcome:
         """Connect and log in, and send nothing."""
         try:
             name = await self._smtp.greet(deadline=self._settings.deadline)
         except Refused as error:
-            raise Invalid(f"the mail server refuses: {_said(error.reply, self._hide)}") from error
-        except (Unfit, NotSent) as error:
-            raise Invalid(str(error)) from error
-        return f"{name} takes mail{' from ' + self._settings.username if self._settings.username else ''}"
+            return outcome_of(error, own_sender=True, hide=self._hide)
+        except Unfit as error:
+            return Reject(Category.PERMANENT, f"nothing can be sent: {error}", whole_channel=True)
+        except NotSent as error:
+            return Retry(Category.TEMPORARY, f"not connected: {error}")
+        user = self._settings.username
+        return Done(f"{_said(Reply(250, name), self._hide)}{f', as {user}' if user else ''}")
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -58,7 +58,8 @@ class SandboxChannel:
             per_second=settings.per_second,
             per_recipient=settings.per_recipient,
         )
-        self._url = check_url(settings.url.rstrip("/") + PATH, ANY_HOST).url
+        self._address = settings.url.rstrip("/")
+        self._url = check_url(self._address + PATH, ANY_HOST).url
         self._now = now
         self._http = HttpClient(connect_within=settings.deadline / 2)
 
@@ -89,6 +90,19 @@ class SandboxChannel:
     async def lookup(self, message: Message) -> Outcome:
         """The phone is looked at by a person."""
         return Unknown("the sandbox cannot be asked what it got")
+
+    async def probe(self) -> Outcome:
+        """Whether a phone listens there."""
+        url = check_url(f"{self._address}/sandbox/faults", ANY_HOST).url
+        try:
+            answer = await self._http.request(
+                "GET", url, headers={}, deadline=self.traits.deadline, pinned=None, max_answer=_MAX_ANSWER
+            )
+        except (NotSent, MaybeSent) as error:
+            return Retry(Category.TEMPORARY, str(error))
+        if answer.status != 200:
+            return Reject(Category.PERMANENT, f"no phone is there: HTTP {answer.status}")
+        return Done(f"the pretend phone at {self._address}")
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -97,7 +97,7 @@ class SlackChannel:
         self._settings = settings
         self._hook = settings.webhook_token
         secret = settings.token or self._hook or ""
-        hide = (secret, secret.rpartition("/")[2])
+        hide = (secret, re.split("[/-]", secret, maxsplit=0 if self._hook else 1)[-1])
         base = settings.base_url or (API if self._hook is None else HOOKS)
         self._headers = {**_JSON, **({} if self._hook else {"authorization": f"Bearer {secret}"})}
         self._api = Api(base, deadline=settings.deadline, hide=hide, now=now)

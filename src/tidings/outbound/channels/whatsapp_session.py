@@ -144,12 +144,12 @@ class WhatsappSessionChannel:
             return Connection(Link.LOGGED_OUT, "the server does not take the key")
         return waha_status(reply, self._quick) if waha else gateway_status(reply, self._quick)
 
-    async def probe(self) -> str:
+    async def probe(self) -> Outcome:
         """Ask for the session's state."""
         found = await self.status()
-        if found.link is not Link.CONNECTED:
-            raise Invalid(f"the session is {found.link}: {found.why}")
-        return f"the session is connected ({found.why})"
+        if found.link is Link.CONNECTED:
+            return Done(f"the session is connected ({found.why})")
+        return by_link(found.link, f"the session is {found.link}: {found.why}")
 
     async def lookup(self, message: Message) -> Outcome:
         """Nobody can be asked."""

@@ -1,7 +1,8 @@
 """A pretend gateway in front of a WhatsApp session: two routes, below `/gateway`.
 
 `GET /gateway/status` says {isReady, connectionState}; `POST /gateway/send` takes {phone, message} and says
-{success, error}. `POST /sandbox/gateway` changes the state, as a phone or a network would.
+{success, error}. `POST /sandbox/gateway` changes the state, as a phone or a network would. Fault by code: the
+words of the error, with _ for spaces.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ class _Gateway:
             return _failed(400 if self._state == READY else 503, problem)
         if entry.did in _ERRORS:
             status, words = _ERRORS[entry.did]
+            words = entry.code.replace("_", " ") or words
             wait = {"retry-after": f"{entry.wait:g}"} if entry.did is Kind.THROTTLED else {}
             return _failed(status, words, wait)
         return JSON({"success": True, "error": None, "messageId": f"{CHANNEL}-{entry.n}"})

@@ -36,6 +36,7 @@ MAX_LINE = 4_096
 MAX_RECIPIENTS = 100
 
 _SCRIPT = re.compile(r"(smtp|data)-([45]\d\d)(?:-([45]\.\d{1,3}\.\d{1,3}))?", re.ASCII)
+_THREE_DIGITS = re.compile(r"[45]\d\d", re.ASCII)
 _PATH = re.compile(r"(?:FROM|TO):\s*<([^<>\s]*)>((?:\s+\S+)*)\s*", re.IGNORECASE | re.ASCII)
 
 _FAULTS: Mapping[Kind, str] = {
@@ -269,6 +270,8 @@ class _Talk:
             return None
         if entry.did is Kind.SLOW:
             await self._world.senses.sleep(entry.wait)
+        if entry.did is Kind.REFUSED:
+            return f"{entry.code if _THREE_DIGITS.fullmatch(entry.code) else '554'} As the fault asks"
         return _FAULTS.get(entry.did, f"250 2.0.0 OK queued as {CHANNEL}-{entry.n}")
 
     async def _body(self) -> bytes | None:
@@ -293,7 +296,7 @@ class _Talk:
 
         entry = self._world.receive(arrival(first, None))
         for other in others:
-            self._world.receive(arrival(other, Fault(entry.did, entry.wait)))
+            self._world.receive(arrival(other, Fault(entry.did, entry.wait, entry.code)))
         return entry
 
 

@@ -1,8 +1,9 @@
 """A pretend WAHA server: WhatsApp through sessions that can be started, stopped, scanned and logged out.
 
 The routes are WAHA's own, below `/waha`. A session's state is what its own routes make of it; a person (or a
-test) sets any other through `POST /sandbox/waha/{session}`, which also stands for scanning the code. The code
-itself comes as text only (`format=raw`); the picture is a feature that this edition lacks.
+test) sets any other through `POST /sandbox/waha/{session}`, which also stands for scanning the code. Fault by
+code: a state, for one request. The code to scan comes as text only (`format=raw`); the picture is a feature
+that this edition lacks.
 """
 
 from __future__ import annotations
@@ -206,6 +207,8 @@ class _Waha:
             return error_answer(error)
         if unfit:
             return self._not_in(name, "WORKING")
+        if entry.did is Kind.REFUSED and entry.code.upper() in STATES:
+            return self._not_in(name, "WORKING", entry.code.upper())
         return Acted(entry, _answer(entry, arrival), self._world.senses)
 
     def _shown(self, name: str) -> dict[str, Any]:
@@ -222,9 +225,10 @@ class _Waha:
         known = request.path_params["session"] in self._states
         return _locked(request) or (None if known else _not_found("Session not found"))
 
-    def _not_in(self, name: str, expected: str) -> Response:
+    def _not_in(self, name: str, expected: str, state: str | None = None) -> Response:
         words = "Session status is not as expected. Try again later or restart the session"
-        body = {"error": words, "session": name, "status": self._states[name], "expected": [expected]}
+        state = state or self._states[name]
+        body = {"error": words, "session": name, "status": state, "expected": [expected]}
         return JSON(body, status_code=422)
 
 

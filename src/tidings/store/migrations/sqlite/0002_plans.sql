@@ -36,7 +36,7 @@ alter table messages add column part integer;
 alter table messages add column contact text;
 alter table messages add column variables text;
 create unique index messages_lot on messages (lot, recipient) where lot is not null;
-create index messages_part on messages (lot, part, task) where lot is not null;
+create index messages_part on messages (lot, part, task) where part is not null;
 
 create table broadcasts (
   lot              integer primary key,

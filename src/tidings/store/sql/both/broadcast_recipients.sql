@@ -7,7 +7,7 @@ from (select m.task, m.id, m.recipient, m.part, m.contact, m.variables, m.accept
       when t.state = 'failed' and t.unknown then 'held' when t.state = 'cancelled' and not t.cancel_asked then 'skipped'
       else t.state end as standing
   from (select task, id, recipient, part, contact, variables, accepted_at from messages
-        where lot = :lot and (part, task) > (cast(:part as smallint), cast(:after as bigint))
+        where lot = :lot and part is not null and (part, task) > (cast(:part as smallint), cast(:after as bigint))
         order by part, task limit :window) m
   left join tasks t on t.id = m.task) r
 where cast(:state as text) is null or r.standing = :state

@@ -1,10 +1,8 @@
 -- Nothing of a part is due before its quiet hours are over; each with its history line. Own file: one statement.
 with moved as (
   update tasks t set due_at = :until, expires_at = t.expires_at + (:until - t.due_at)
-  from (select t.id from tasks t join messages m on m.task = t.id
-        where t.lot = :lot and t.state = 'pending' and t.id > :after and t.id <= :upto and t.due_at < :until
-          and m.part = cast(:part as smallint)) r
-  where t.id = r.id and t.state is not distinct from 'pending'
+  where t.lot = :lot and t.state = 'pending' and t.id > :after and t.id <= :upto and t.due_at < :until
+    and (select m.part from messages m where m.task = t.id) = cast(:part as smallint)
   returning t.id, t.tries
 )
 insert into history (task, origin, state, try, detail, at)

@@ -3,4 +3,4 @@ update schedules s set state = g.state, next_at = g.next_at, fired = g.fired, la
   problem = g.problem, version = s.version + 1
 from jsonb_to_recordset(cast(:moves as jsonb)) as g(id text, version int, due bigint, state text, next_at bigint, fired int,
   last_at bigint, last_made text, problem text)
-where s.id = g.id and s.version = g.version and s.next_at = g.due
+where s.id = g.id and s.version = g.version and s.next_at is not distinct from g.due  -- found by id, never by time

@@ -1,0 +1,142 @@
+"""Personal reminders: for once, for every day, for every birthday; and the engine is killed in between.
+
+The engine runs in a temporary folder, on free ports, and is spoken to over its HTTP API. It is killed with -9
+after the first reminder, and is away while the other two come due. The proof is not the engine's own word but
+the ledger of the pretend phone, which writes down every request it gets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.request import Request, urlopen
+
+PATIENCE = 30  # seconds
+ONCE, DAILY, BIRTHDAY = "The oven!", "Take your medicine", "It is Bo's birthday"
+
+
+def main() -> int:
+    """Tell the story; 0 when each reminder arrived exactly once."""
+    with tempfile.TemporaryDirectory(prefix="personal-") as place:
+        folder = Path(place)
+        with engine(folder) as running:
+            print("The engine runs.")
+            last = plan(running.url)
+            until(lambda: ONCE in sent(running.url), f"{ONCE!r} is sent")
+            print(f"Sent: {ONCE}")
+            running.process.kill()
+            running.process.wait()
+        print("The engine was killed with -9, and is away while the others come due.")
+        until(lambda: datetime.now(UTC) > last + timedelta(seconds=1), "their time has passed")
+        with engine(folder) as running:
+            print("The engine runs again, and makes up for what it missed.")
+            until(lambda: len(sent(running.url)) == 3, "all three are sent")
+            foretell(running.url)
+        copies = arrived(folder)
+        for text in (ONCE, DAILY, BIRTHDAY):
+            print(f"The phone got {text!r} {copies[text]} time{'s' if copies[text] != 1 else ''}.")
+        return 0 if copies == Counter([ONCE, DAILY, BIRTHDAY]) else 1
+
+
+def plan(url: str) -> datetime:
+    """Three reminders for the next seconds; gives the time of the last one."""
+    first = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=3)
+    second, last = first + timedelta(seconds=4), first + timedelta(seconds=5)
+    call(url, "/v1/messages", reminder(ONCE) | {"at": first.isoformat()})
+    print(f"  once, at {first:%H:%M:%S}: {ONCE}")
+    for text, rule in (
+        (DAILY, {"daily": f"{second:%H:%M:%S}"}),
+        (BIRTHDAY, {"yearly": f"{last:%m-%d %H:%M:%S}"}),
+    ):
+        made = call(url, "/v1/schedules", {"rule": rule, "zone": "UTC", "message": reminder(text)})
+        print(f"  {made['rule_in_words']}: {text}")
+    return last
+
+
+def reminder(text: str) -> dict[str, str]:
+    """A message to oneself."""
+    return {"channel": "phone", "to": "me", "text": text}
+
+
+def sent(url: str) -> list[str]:
+    """What the engine has written down as sent: none of it ever goes out again."""
+    return [message["text"] for message in call(url, "/v1/messages?state=sent")["items"]]
+
+
+def foretell(url: str) -> None:
+    """When those that come again do so."""
+    for schedule in reversed(call(url, "/v1/schedules")["items"]):
+        print(f"  next at {schedule['next_at']}: {schedule['message']['text']}")
+
+
+def arrived(folder: Path) -> Counter[str]:
+    """What the pretend phone took, and how often."""
+    lines = (folder / "data" / "sandbox.jsonl").read_text().splitlines()
+    return Counter(entry["text"] for entry in map(json.loads, lines) if entry["copy"] > 0)
+
+
+class Running(NamedTuple):
+    """An engine that is ready, and where it answers."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+
+@contextmanager
+def engine(folder: Path) -> Iterator[Running]:
+    """`tidings serve`, from the moment it says that it is ready; gone when the block ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tidings.cli", "serve", "--port", "0"], cwd=folder, env=surroundings(),
+        text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert process.stdout is not None
+    said = ""
+    try:
+        while "Ctrl-C stops" not in said:
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError("tidings serve did not start; run it by hand to see why")
+            said += line
+        page = re.search(r"page +(http://\S+?)/?\s", said)
+        assert page is not None
+        yield Running(process, page[1])
+    finally:
+        process.kill()
+        process.wait()
+
+
+def call(url: str, path: str, body: object = None) -> Any:
+    """What the API answers; with a body, to a POST."""
+    data = None if body is None else json.dumps(body).encode()
+    with urlopen(Request(url + path, data, {"content-type": "application/json"}), timeout=10) as answer:
+        return json.load(answer)
+
+
+def until(look: Callable[[], object], what: str) -> None:
+    """Look every now and then until it is so."""
+    give_up = time.monotonic() + PATIENCE
+    while not look():
+        if time.monotonic() > give_up:
+            raise RuntimeError(f"waited in vain until {what}")
+        time.sleep(0.1)
+
+
+def surroundings() -> dict[str, str]:
+    """Our environment without settings that somebody made; the phone takes any free port."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
+    return {**clean, "TIDINGS_SANDBOX_PORT": "0"}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
