@@ -175,3 +175,35 @@ def tell(page: str, got: list[Any]) -> bool:
     if not got:
         post(f"{page}/v1/messages", {"channel": "console", "to": "ada", "text": "hello"})
     return bool(got)
+
+
+@pytest.mark.parametrize("database", ["sqlite_url", "postgres_url"])
+async def test_schedules_and_broadcasts_are_told_with_what_they_made(
+    database: str, request: pytest.FixtureRequest
+) -> None:
+    """A message says of which schedule or broadcast it is; a broadcast's end goes to its own webhook too."""
+    with hooks() as (url, got):
+        async with house(request.getfixturevalue(database), events_private=True) as home:
+            await home.http.post("/v1/subscriptions", json={"url": f"{url}/all", "events": ["*"]})
+            await home.act()
+            schedule = {
+                "rule": {"every": "1h"}, "count": 1,
+                "message": {"channel": "out", "to": "ada", "text": "hello"},
+            }  # fmt: skip
+            made = (await home.http.post("/v1/schedules", json=schedule)).json()
+            broadcast = {
+                "name": "Flood", "channel": "out", "addresses": ["bob", "eve"], "text": "water", "xref": "x1",
+                "trigger": "IMMEDIATE", "webhook": f"{url}/own",
+            }  # fmt: skip
+            begun = (await home.app.freezer.create(broadcast)).answer
+            for _ in range(4):
+                home.clock.advance(3601)
+                await home.work()
+
+            told = [json.loads(body) for _, body in got]
+            sent = {one["data"]["to"]: one["data"] for one in told if one["type"] == "message.sent"}
+            assert (sent["ada"]["schedule"], sent["ada"]["broadcast"]) == (made["id"], None)
+            assert (sent["bob"]["broadcast"], sent["eve"]["xref"]) == (begun["id"], "x1")
+            types = [one["type"] for one in told]
+            assert types.count("broadcast.completed") == 2  # to the subscription, and to its own webhook
+            assert types.count("schedule.ended") == 1

@@ -499,6 +499,10 @@ async def test_a_deadline_that_ends_while_connecting_is_never_called_not_sent_by
 # Every kind, and how a table of the configuration becomes one
 
 NEEDED: dict[str, dict[str, object]] = {  # what a kind cannot do without
+    "discord": {"webhook_id": "223704706495545344", "webhook_token": "3d89bb7572e0fb30"},
+    "groupme": {"bot_id": "0123456789abcdef"},
+    "slack": {"token": "xoxb-0123456789"},
+    "twilio": {"account_sid": "AC" + "0" * 32, "auth_token": "0123456789", "sender": "+15550001111"},
     "telegram": {"token": "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"},
     "whatsapp_cloud": {"phone_number_id": "106540352242922", "access_token": "EAAtoken"},
 }

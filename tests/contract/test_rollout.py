@@ -188,7 +188,8 @@ async def test_a_report_is_compared_and_every_kind_of_difference_listed(
         "only_ours": 1, "only_theirs": 1, "other_content": 1, "other_time": 1,
     }  # fmt: skip
     assert {(entry["kind"], entry["to"]) for entry in found.differences} == {
-        ("only_ours", "ours"), ("only_theirs", "theirs"), ("other_content", "content"), ("other_time", "time"),
+        ("only_ours", "ours"), ("only_theirs", "theirs"),
+        ("other_content", "content"), ("other_time", "time"),
     }  # fmt: skip
     late = next(entry for entry in found.differences if entry["kind"] == "other_time")
     assert late["apart_s"] == 620

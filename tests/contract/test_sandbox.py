@@ -382,6 +382,10 @@ def test_the_count_of_ids_is_bounded_and_says_so() -> None:
         ("slow-99999", 1, None, Fault(Kind.SLOW, 600)),
         ("cut", 1, None, Fault(Kind.CUT)),
         ("gone", 1, None, Fault(Kind.GONE)),
+        ("error-21610", 9, None, Fault(Kind.REFUSED, code="21610")),
+        ("rota+error-is_archived", 1, None, Fault(Kind.REFUSED, code="is_archived")),
+        ("terror-21610", 1, None, Fault(Kind.OK)),
+        ("error-", 1, None, Fault(Kind.OK)),
         ("begone", 1, None, Fault(Kind.OK)),
         ("slow-", 1, None, Fault(Kind.OK)),
         ("slow-٣", 1, None, Fault(Kind.OK)),
@@ -453,6 +457,9 @@ def test_rules_of_one_kind_replace_and_used_up_ones_go() -> None:
         ({"kind": "slow", "seconds": 601}, "at most 600"),
         ({"kind": "500", "recipient": ""}, "recipient must be"),
         ({"kind": "500", "colour": "red"}, "no field 'colour'"),
+        ({"kind": "error"}, "code must be"),
+        ({"kind": "error", "code": "a b"}, "code must be"),
+        ({"kind": "error", "code": "x" * 65}, "code must be"),
     ],
 )
 def test_a_senseless_command_is_refused_with_what_would_be_right(command: object, word: str) -> None:
@@ -478,6 +485,21 @@ async def test_faults_are_set_shown_and_healed_by_command(phone: httpx.AsyncClie
     assert (await phone.delete("/sandbox/faults/99")).status_code == 404
     assert (await phone.delete("/sandbox/faults")).json() == {"healed": 1}
     assert (await phone.get("/sandbox/faults")).json()["faults"] == []
+
+
+@pytest.mark.parametrize(("code", "status"), [("503", 503), ("21610", 400)])
+async def test_a_providers_own_error_can_be_asked_for(
+    phone: httpx.AsyncClient, path: Path, code: str, status: int
+) -> None:
+    """By its code: it is in the ledger, in the list of faults and on the page, and nobody got the message."""
+    made = await phone.post("/sandbox/faults", json={"kind": "error", "code": code})
+    answer = await send(phone)
+
+    assert made.json()["code"] == code
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    (line,) = read_ledger(path)
+    assert (line.did, line.code, line.delivered) == (Kind.REFUSED, code, False)
+    assert f"answered with error {code}" in (await phone.get("/")).text
 
 
 async def test_a_fault_ends_by_itself(phone: httpx.AsyncClient, hand: Hand) -> None:

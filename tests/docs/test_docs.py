@@ -30,6 +30,7 @@ from tidings.model.errors import TidingsError
 from tidings.model.message import Draft
 from tidings.model.outcome import Outcome
 from tidings.observability import events, log
+from tidings.outbound import telling
 from tidings.outbound.channels import options, registry
 from tidings.outbound.drafts import FIELDS
 from tidings.outbound.health import Status
@@ -301,6 +302,13 @@ def test_every_event_has_its_entry() -> None:
         level = {10: "debug", 20: "info", 30: "warning", 40: "error"}[log._LEVELS.get(kind, 20)]
         told = (code(row["in the log"]), row["level"], codes(row["fields"]))
         assert told == (log._snake(kind.__name__), level, {item.name for item in fields(kind)}), kind
+
+
+def test_every_event_for_others_has_its_entry() -> None:
+    """With what it tells, in the words of the program."""
+    rows = named(sections(page("reference/events.md"))["Told to others"], "type")
+
+    assert dict(telling.TYPES) == {name: row["what it tells"] for name, row in rows.items()}
 
 
 def test_every_state_has_its_entry() -> None:

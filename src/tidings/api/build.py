@@ -11,6 +11,7 @@ from . import errors
 from .gate import Gate
 from .keys import Keys
 from .routes import (
+    broadcasts,
     bulk,
     channels,
     contacts,
@@ -50,6 +51,7 @@ def create_api(app: App) -> FastAPI:
     for router in (
         messages.routes(desk, settings.zone),
         bulk.routes(desk, settings.zone, largest=largest, most=settings.max_bulk),
+        broadcasts.routes(desk, largest=largest, most=settings.max_bulk),
         dead.routes(desk),
         channels.routes(desk),
         log.routes(desk),
@@ -67,6 +69,8 @@ def create_api(app: App) -> FastAPI:
     errors.install(api)
     api.add_middleware(
         Gate, keys=keys, host=settings.host, new_id=app.clock.new_id, largest=largest,
-        unlimited=frozenset({bulk.PATH, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT}),
+        unlimited=frozenset(
+            {bulk.PATH, broadcasts.RECIPIENTS, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT}
+        ),
     )  # fmt: skip
     return api

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -146,7 +147,13 @@ _SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}  # as the d
 def read_place(zone: str | None) -> str | None:
     """A time zone's name; one that does not exist is told with those that sound alike."""
     zone = None if zone is None else zone.strip()
-    return read_zone(zone).key if zone else zone
+    return _zone(zone) if zone else zone
+
+
+@lru_cache(1000)
+def _zone(name: str) -> str:
+    """Many rows of a file name the same few."""
+    return read_zone(name).key
 
 
 def read_language(code: str | None) -> str | None:

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 from ..model.errors import Invalid
 
-_TYPES: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "object": dict, "array": list, "number": float}
+_TYPES: Mapping[str, type] = {
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "object": dict,
+    "array": list,
+    "number": float,
+}
 _NAMES = {
     "string": "a text",
     "integer": "a whole number",

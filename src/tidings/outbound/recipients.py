@@ -96,6 +96,8 @@ def read_recipient(said: object) -> Recipient:
     zone, variables = said.get("zone"), said.get("variables")
     if zone is not None and not isinstance(zone, str):
         raise Invalid("zone is not a text", field="zone", remedy='for example "Europe/Berlin"')
+    if isinstance(variables, str):  # a cell of a table
+        variables = _unpacked(variables)
     if variables is not None and not isinstance(variables, dict):
         raise Invalid("variables is not an object", field="variables", remedy=_EXAMPLE)
     rest = {name: value for name, value in said.items() if name not in (*_ADDRESS, "zone", "variables")}
@@ -103,6 +105,14 @@ def read_recipient(said: object) -> Recipient:
     if any(isinstance(value, dict | list) for value in rest.values()):
         check_depth(rest, "variables")
     return Recipient(said[names[0]], zone or None, None, rest)
+
+
+def _unpacked(cell: str) -> object:
+    """An object in one cell, as an export writes it."""
+    try:
+        return orjson.loads(cell) if cell.strip() else None
+    except orjson.JSONDecodeError:
+        return cell
 
 
 _EXAMPLE = 'write {"address": "ada", "zone": "Europe/Berlin", "variables": {"name": "Ada"}}, or only "ada"'

@@ -19,7 +19,9 @@ _DAYS = dict(zip(WEEKDAYS, calendar.day_name, strict=True))
 def in_words(stored: str) -> str:
     """A stored rule as a person would say it."""
     rule = orjson.loads(stored)
-    kind = next(name for name in _WORDS if name in rule)
+    kind = next((name for name in _WORDS if name in rule), None)
+    if kind is None:
+        return "by a rule that this version does not know"
     skipped = len(rule.get("skip", ()))
     but = f", but for {skipped} day{'s' * (skipped > 1)}" if skipped else ""
     return f"{_WORDS[kind](rule[kind])}{but}"

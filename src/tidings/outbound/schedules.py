@@ -6,11 +6,10 @@ it names the version it was made from, and so does the tick.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import timedelta
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -19,68 +18,36 @@ from ..kernel.clock import Clock
 from ..model import durations
 from ..model.errors import CallerError, Invalid, NotFound, Refused
 from ..model.time import SECOND, iso, micros, moment
-from ..store.port import Outrun, Row, Rows, Step, Store
-from . import planning
+from ..store.port import Once, Outrun, Row, Rows, Step, Store
 from .cursor import page_size, place
-from .fields import Field, check
-from .making import Maker, Occasion, within
+from .fields import check
+from .making import Maker, Making, Occasion, within
 from .messages import COLUMNS, Page, Rules
-from .recurrence import KINDS, Series
+from .recurrence import Series
 from .repeats import Created, create, find, once, same
 from .rule_words import in_words
-from .rules import read_rule, shown_rule
+from .rules import shown_rule
+from .schedule_drafts import (
+    CHANGES,
+    FIELDS,
+    MOST_SHOWN,
+    PREVIEW,
+    Wanted,
+    as_given,
+    first_instant,
+    never,
+    read_timing,
+    read_wanted,
+    timing_of,
+)
 from .standing import series_of
-from .times import echo, parse_in, parse_when
-from .zones import read_zone, settle
+from .times import echo
+from .zones import read_zone, zone_or_utc
 
-GRACE = timedelta(hours=1)  # E6
-LONGEST_GRACE = timedelta(days=31)
-MOST_COUNT = 1_000_000
-MOST_SHOWN = 366  # firings of one preview
 STATES = ("active", "paused", "ended")
-_LONGEST_NAME = 200
 _TRIES = 5  # of a change that others keep overtaking
 _DROPPED = 5000
 _NEWEST = "~"  # sorts after every id
-
-_EXAMPLE = {"channel": "phone", "to": "ada", "text": "Hello"}
-TIMING: Mapping[str, Field] = {
-    "rule": Field("object", f"when: one of {', '.join(KINDS)}", {"cron": "0 9 * * 1-5"}, required=True),
-    "zone": Field("string", "time zone of the rule; the setting `zone`, if not given", "Europe/Berlin"),
-    "start": Field("string", "not before this", "2026-12-01"),
-    "end": Field("string", "not after this", "2027-03-31"),
-    "count": Field("integer", "how many to make, then it ends", 10),
-    "skip": Field("array", "days on which nothing is made", ["2026-12-25"]),
-}  # fmt: skip
-FIELDS: Mapping[str, Field] = {
-    "name": Field("string", "what people call it", "Morning round"),
-    **TIMING,
-    "missed": Field("string", "what to do about missed ones: skip, latest or all", "latest"),
-    "grace": Field("string", "how late one may still be made up for", "1h"),
-    "message": Field("object", "what it makes: the fields of a message, without a time", _EXAMPLE),
-    "broadcast": Field("object", "what it makes: the fields of a broadcast, without a trigger"),
-}  # fmt: skip
-PREVIEW: Mapping[str, Field] = {**TIMING, "n": Field("integer", f"how many to show, 1 to {MOST_SHOWN}", 10)}
-
-
-class Wanted(NamedTuple):
-    """A schedule as somebody wants it, checked; the columns of its row."""
-
-    name: str
-    rule: str
-    zone: str
-    makes: str
-    body: str
-    missed: str
-    grace: int
-    start_at: int | None
-    end_at: int | None
-    most: int | None
-
-    @property
-    def series(self) -> Series:
-        """Its instants."""
-        return series_of(self._asdict())
 
 
 class Schedules:
@@ -104,8 +71,8 @@ class Schedules:
         earlier = await find(self._store, self._once("schedules", key, given, None, now, tenant))
         if earlier is not None:
             return earlier
-        wanted = _read(given, zone, now)
-        first = _first(wanted, now)
+        wanted = read_wanted(given, zone, now)
+        first = first_instant(wanted, now)
         await self._judge(wanted, Occasion(id_, now, now, tenant))
         row = {**wanted._asdict(), "id": id_, "tenant": tenant, "next_at": first, "at": now}
         blank = {"state": "active", "fired": 0, "last_at": None, "last_made": None, "problem": None}
@@ -117,18 +84,18 @@ class Schedules:
 
     async def edit(self, id_: str, body: object, *, tenant: str = "default") -> Row:
         """Change some fields; null takes a field back to what it is when left out. Takes effect at once."""
-        changes = check(body, {name: field._replace(required=False) for name, field in FIELDS.items()})
+        changes = check(body, CHANGES)
         for _ in range(_TRIES):
             row, now = await self._find(id_, tenant), self._clock.now()
-            given = {**_given(row), **changes}
+            given = {**as_given(row), **changes}
             if changes.get("message") is not None or changes.get("broadcast") is not None:
                 given |= {name: changes.get(name) for name in ("message", "broadcast")}
-            wanted = _read(given, read_zone(row["zone"]), now, before=row)
+            wanted = read_wanted(given, read_zone(row["zone"]), now, before=row)
             next_at = row["next_at"]
-            if _timing(wanted._asdict()) != _timing(row) and row["state"] == "active":
-                next_at = _first(wanted, max(now, row["last_at"] or 0))
+            if timing_of(wanted._asdict()) != timing_of(row) and row["state"] == "active":
+                next_at = first_instant(wanted, max(now, row["last_at"] or 0))
             if wanted.most is not None and wanted.most <= row["fired"] and row["state"] == "active":
-                raise _never(f"it has made {row['fired']} already", "count", "give a higher count, or end it")
+                raise never(f"it has made {row['fired']} already", "count", "give a higher count, or end it")
             await self._judge(wanted, Occasion(id_, now, now, tenant))
             step = {"id": id_, "tenant": tenant, "version": row["version"], "next_at": next_at, "at": now}
             if (await self._store.write([Step("schedule_edit", {**wanted._asdict(), **step})]))[0]:
@@ -160,16 +127,28 @@ class Schedules:
 
     async def run(self, id_: str, *, key: str | None = None, tenant: str = "default") -> Created:
         """Make it once now, beside its rule."""
-        row, now = await self._find(id_, tenant), self._clock.now()
-        earlier = await find(self._store, self._once("schedules.run", key, id_, None, now, tenant))
+        earlier = await find(
+            self._store, self._once("schedules.run", key, id_, None, self._clock.now(), tenant)
+        )
         if earlier is not None:
             return earlier
-        if row["state"] == "ended":
-            raise Refused("it has ended", remedy="resume it first, or make a new one")
-        making = await self._maker(row["makes"]).prepare(
-            orjson.loads(row["body"]), Occasion(id_, now, now, tenant)
-        )
-        answer = {"id": making.id, "makes": row["makes"], "schedule": id_, "at": iso(now)}
+        for _ in range(_TRIES):
+            row, now = await self._find(id_, tenant), self._clock.now()
+            if row["state"] == "ended":
+                raise Refused("it has ended", remedy="resume it first, or make a new one")
+            occasion = Occasion(id_, now, now, tenant)
+            making = await self._maker(row["makes"]).prepare(orjson.loads(row["body"]), occasion)
+            answer = {"id": making.id, "makes": row["makes"], "schedule": id_, "at": iso(now)}
+            kept = self._once("schedules.run", key, id_, answer, now, tenant)
+            try:
+                return await self._write_run(row, making, answer, kept, now)
+            except Outrun:
+                continue
+        raise _overtaken()
+
+    async def _write_run(self, row: Row, making: Making, answer: Row, kept: Once | None, now: int) -> Created:
+        """What was made, its line in the log and the schedule's last run, in one transaction."""
+        id_ = row["id"]
         line = {"schedule": id_, "at": now, "outcome": "made", "made": making.id, "detail": "run by hand"}
         ran = {"id": id_, "version": row["version"], "at": now, "made": making.id}
         steps = [
@@ -177,13 +156,8 @@ class Schedules:
             Step("schedule_ran", ran, needed=True),
             Step("occurrence_add", {"lines": orjson.dumps([line]).decode()}),
         ]
-        kept = self._once("schedules.run", key, id_, answer, now, tenant)
-        try:
-            done = await self._store.enqueue(
-                making.tasks, Rows("messages", COLUMNS, making.rows), once=kept, also=steps
-            )
-        except Outrun:
-            raise _overtaken() from None
+        rows = Rows("messages", COLUMNS, making.rows)
+        done = await self._store.enqueue(making.tasks, rows, once=kept, also=steps)
         if done.earlier is not None and kept is not None:
             return Created(same(done.earlier, kept), replayed=True)
         await self._store.hint()
@@ -215,7 +189,7 @@ class Schedules:
         """The log: what became of each occurrence, newest first."""
         row, size = await self._find(id_, tenant), page_size(limit)
         lines = await self._store.read("occurrence_page", schedule=id_, before=place(after), limit=size)
-        zone = read_zone(row["zone"])
+        zone = zone_or_utc(row["zone"])
         return Page(
             [_line(line, zone) for line in lines], str(lines[-1]["at"]) if len(lines) == size else None
         )
@@ -232,7 +206,7 @@ class Schedules:
         given, now = check(body, PREVIEW), self._clock.now()
         count = given.get("n")
         timing = {name: value for name, value in given.items() if name != "n"}
-        rule, chosen, start, end, most = _timed(timing, zone, now)
+        rule, chosen, start, end, most = read_timing(timing, zone, now)
         row = {"rule": rule, "zone": chosen.key, "start_at": start, "end_at": end}
         items = _firings(series_of(row), now, _shown(10 if count is None else count, most))
         return {"rule_in_words": in_words(rule), "zone": chosen.key, "items": items}
@@ -272,7 +246,9 @@ class Schedules:
             raise Invalid(f"a schedule cannot make a {makes} here", remedy="use message")
         return maker
 
-    def _once(self, scope: str, key: str | None, said: object, answer: object, now: int, tenant: str) -> Any:
+    def _once(
+        self, scope: str, key: str | None, said: object, answer: object, now: int, tenant: str
+    ) -> Once | None:
         if key is None:
             return None
         until = now + micros(self._rules.keep_keys)
@@ -285,7 +261,7 @@ class Schedules:
 
 def described(row: Row, now: int) -> Row:
     """A schedule as people see it."""
-    zone = read_zone(row["zone"])
+    zone = zone_or_utc(row["zone"])
     return {
         "id": row["id"],
         "name": row["name"],
@@ -342,6 +318,10 @@ def _shown(n: int, left: int | None) -> int:
     return n if left is None else min(n, left)
 
 
+def _length(grace: int) -> str:
+    return durations.spell(timedelta(microseconds=grace)).replace(" ", "")
+
+
 def _resumed(row: Row, now: int) -> int:
     if row["most"] is not None and row["fired"] >= row["most"]:
         raise Refused(f"it has made all {row['most']}", remedy="give it a higher count first")
@@ -349,143 +329,6 @@ def _resumed(row: Row, now: int) -> int:
     if following is None:
         raise Refused("it has no occurrence left", remedy="give it a later end, or another rule, first")
     return following.at
-
-
-# -- reading what somebody wants
-
-
-def _read(given: Mapping[str, Any], usual: ZoneInfo, now: int, before: Row | None = None) -> Wanted:
-    """The columns of a row, from fields of a request; `before` is the row that is being changed."""
-    rule, zone, start, end, most = _timed(given, usual, now, before)
-    makes, body = _made(given)
-    return Wanted(
-        _name(given.get("name"), rule), rule, zone.key, makes, body, _policy(given.get("missed")),
-        _grace(given, before), start, end, most,
-    )  # fmt: skip
-
-
-def _timed(
-    given: Mapping[str, Any], usual: ZoneInfo, now: int, before: Row | None = None
-) -> tuple[str, ZoneInfo, int | None, int | None, int | None]:
-    if given.get("rule") is None:
-        raise Invalid("rule is missing", field="rule", remedy='for example {"cron": "0 9 * * 1-5"}')
-    zone = usual if given.get("zone") is None else read_zone(given["zone"])
-    start = _bound(given, "start", zone, now, before)
-    end = _bound(given, "end", zone, now, before)
-    if start is not None and end is not None and end < start:
-        raise Invalid(
-            f"it ends at {iso(end)}, before it starts at {iso(start)}", field="end", remedy="give a later end"
-        )
-    anchor = _anchor(given, start, before)
-    rule = read_rule(given["rule"], anchor=now // SECOND * SECOND if anchor is None else anchor, skip=given.get("skip"))
-    most = given.get("count")
-    if most is not None and not 1 <= most <= MOST_COUNT:
-        raise Invalid(f"count is {most}", field="count", remedy=f"use 1 to {MOST_COUNT:,}, or leave it out")
-    return rule, zone, start, end, most
-
-
-def _anchor(given: Mapping[str, Any], start: int | None, before: Row | None) -> int | None:
-    """What an interval counts from: the start; or, for a rule that stays, what it has counted from so far."""
-    if start is not None:
-        return start
-    if before is None or before["start_at"] is not None or given["rule"] != shown_rule(before["rule"]):
-        return None
-    anchor: int | None = orjson.loads(before["rule"]).get("anchor")
-    return anchor
-
-
-def _bound(given: Mapping[str, Any], name: str, zone: ZoneInfo, now: int, before: Row | None) -> int | None:
-    """A day, or a time, in the schedule's own zone unless it says another; an end includes its day."""
-    if name not in given and before is not None:
-        kept: int | None = before[f"{name}_at"]
-        return kept
-    text = given.get(name)
-    if text is None:
-        return None
-    try:
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-            day = date.fromisoformat(text) + timedelta(days=name == "end")
-            return settle(datetime.combine(day, time()), zone).at - (name == "end")
-        if re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?", text):
-            return settle(datetime.fromisoformat(text), zone).at
-    except (ValueError, OverflowError):
-        raise Invalid(
-            f"{text!r} is not a possible day or time", field=name, remedy="write 2026-12-01"
-        ) from None
-    return parse_when(text, now=now, zone=zone, field=name)
-
-
-def _first(wanted: Wanted, after: int) -> int:
-    following = wanted.series.first_after(after)
-    if following is None:
-        if wanted.end_at is not None and wanted.end_at <= after:
-            raise _never(f"it ended at {iso(wanted.end_at)}", "end", "give an end in the future")
-        if wanted.end_at is not None:
-            raise _never(f"no instant lies before its end at {iso(wanted.end_at)}", "end", "give a later end")
-        raise _never("no instant of its rule lies ahead", "rule", "check the days, COUNT and UNTIL")
-    return following.at
-
-
-def _never(why: str, field: str, remedy: str) -> Invalid:
-    return Invalid(f"it would never fire: {why}", field=field, remedy=remedy)
-
-
-def _made(given: Mapping[str, Any]) -> tuple[str, str]:
-    kinds = [name for name in ("message", "broadcast") if given.get(name) is not None]
-    if len(kinds) != 1:
-        problem = "both message and broadcast are given" if kinds else "nothing says what it makes"
-        raise Invalid(problem, field="message", remedy="give `message` or `broadcast`, one of them")
-    return kinds[0], orjson.dumps(given[kinds[0]]).decode()
-
-
-def _name(said: str | None, rule: str) -> str:
-    name = in_words(rule)[:_LONGEST_NAME] if said is None else said.strip()
-    if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise Invalid(
-            "the name is empty, too long or has control characters",
-            field="name",
-            remedy=f"use 1 to {_LONGEST_NAME} printable characters",
-        )
-    return name
-
-
-def _policy(said: str | None) -> str:
-    if said is not None and said not in planning.POLICIES:
-        raise Invalid(
-            f"missed is {said[:40]!r}", field="missed", remedy=f"use {', '.join(planning.POLICIES)}"
-        )
-    return said or planning.LATEST
-
-
-def _grace(given: Mapping[str, Any], before: Row | None) -> int:
-    if "grace" not in given and before is not None:
-        return int(before["grace"])
-    said = given.get("grace")
-    length = GRACE if said is None else parse_in(said, field="grace")
-    if not timedelta(seconds=1) <= length <= LONGEST_GRACE:
-        raise Invalid(f"grace is {said!r}", field="grace", remedy="use 1s to 31d")
-    return micros(length)
-
-
-def _given(row: Row) -> dict[str, Any]:
-    """A row as a request for it would be written; times and lengths stay those of the row."""
-    return {
-        "name": row["name"],
-        "rule": shown_rule(row["rule"]),
-        "zone": row["zone"],
-        "count": row["most"],
-        "skip": orjson.loads(row["rule"]).get("skip"),
-        "missed": row["missed"],
-        row["makes"]: orjson.loads(row["body"]),
-    }
-
-
-def _length(grace: int) -> str:
-    return durations.spell(timedelta(microseconds=grace)).replace(" ", "")
-
-
-def _timing(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("rule", "zone", "start_at", "end_at"))
 
 
 def _before(after: str | None) -> str:

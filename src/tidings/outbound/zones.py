@@ -36,6 +36,11 @@ def read_zone(name: str, *, field: str = "zone") -> ZoneInfo:
     return ZoneInfo(name)
 
 
+def zone_or_utc(name: str) -> ZoneInfo:
+    """For showing what was stored, even if the zone has left the tables since."""
+    return ZoneInfo(name if _known().get(name.lower()) == name else "UTC")
+
+
 def settle(there: datetime, zone: ZoneInfo) -> Settled:
     """The instant at which a clock on the wall of that zone shows this time."""
     first, second = _offsets(there, zone)

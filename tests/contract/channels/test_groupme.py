@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
@@ -15,8 +16,10 @@ from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.groupme import LISTED, found_in
 from tidings.outbound.channels.registry import build
+from tidings.store.port import Store
 
 from ..receiver import Receiver, answer, receiving
+from ..world import World
 from .conftest import Sandbox
 
 BOT_ID = "canary0123456789abcdef"
@@ -199,6 +202,29 @@ async def test_a_message_in_doubt_is_looked_up_by_its_guid(
 
     assert type(outcome) is (Done if found else Retry)
     assert not isinstance(outcome, Done) or outcome.receipt
+
+
+@pytest.mark.parametrize(("fault", "requests"), [("lost", ["POST", "GET"]), ("cut", ["POST", "GET", "POST"])])
+async def test_the_engine_asks_before_it_sends_again(
+    store: Store, clock: ManualClock, sandbox: Sandbox, fault: str, requests: list[str]
+) -> None:
+    """E1, R1: through the engine, on both databases: the recipient has it once, and the doubt is told."""
+    world = World(store, clock, on_unknown=OnUnknown.ASK)
+    made = channel(sandbox.url)
+    world.channels["main"] = made  # type: ignore[index]
+    await world.open()
+    sandbox.break_(fault, times=1)
+    id_ = await world.send(ADA)
+    await world.step()
+    in_doubt = await world.show(id_)
+    await world.step(seconds=6)
+    sent = await world.show(id_)
+    await made.close()
+
+    assert (in_doubt["state"], in_doubt["unknown"]) == ("pending", True)
+    assert (sent["state"], bool(sent["receipt"])) == ("sent", True)
+    assert [seen.method for seen in sandbox.requests] == requests
+    assert sum(entry.delivered for entry in sandbox.ledger) == 1
 
 
 async def test_who_was_never_written_to_did_not_get_it(sandbox: Sandbox) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
+import telegram.error
+from telegram import Bot
 
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.message import Message
@@ -668,3 +670,40 @@ async def test_a_body_that_is_no_json_is_a_bad_request(client: httpx.AsyncClient
     found = await client.post(f"/bot{TOKEN}/sendMessage", content=b"{nonsense", headers=headers)
 
     assert (found.status_code, found.json()["ok"]) == (400, False)
+
+
+async def test_a_well_known_client_works_unchanged(sandbox: Sandbox) -> None:
+    """python-telegram-bot, told another address only: it sends, and knows each error for what it is."""
+    async with Bot(TOKEN, base_url=f"{sandbox.url}/bot") as bot:
+        sent = await bot.send_message(5, "<b>hi</b> Ann", parse_mode="HTML")
+        pictures = [await bot.send_photo(5, photo, caption="look") for photo in (b"bytes", "https://a.b/c")]
+        others = [
+            await send(5, "https://a.b/c")
+            for send in (
+                bot.send_document,
+                bot.send_video,
+                bot.send_audio,
+                bot.send_voice,
+                bot.send_animation,
+            )
+        ]
+        sandbox.break_("429", seconds=7, times=1)
+        with pytest.raises(telegram.error.RetryAfter) as flood:
+            await bot.send_message(5, "x")
+        sandbox.break_("error", code="blocked", times=1)
+        with pytest.raises(telegram.error.Forbidden, match="blocked by the user"):
+            await bot.send_message(5, "x")
+        sandbox.break_("error", code="migrated", times=1)
+        with pytest.raises(telegram.error.ChatMigrated) as moved:
+            await bot.send_message(GROUP, "x")
+        with pytest.raises(telegram.error.BadRequest):
+            await bot.send_message(5, "")
+
+    assert bot.username == "sandbox_110201543_bot"
+    assert (sent.text, sent.chat.id, sent.chat.type) == ("hi Ann", 5, "private")
+    assert [picture.caption for picture in pictures] == ["look", "look"]
+    assert all(other.effective_attachment for other in others)
+    assert flood.value.retry_after in (7, timedelta(seconds=7))
+    assert moved.value.new_chat_id == -1_000_987_654_321
+    with pytest.raises(telegram.error.InvalidToken):
+        await Bot("5:wrong", base_url=f"{sandbox.url}/bot").initialize()

@@ -8,6 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
+from pywa.errors import ReEngagementMessage
+from pywa.types import Button
+from pywa_async import WhatsApp
 
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.message import Message
@@ -628,3 +631,35 @@ async def test_who_has_no_token_is_turned_away(sandbox: Sandbox) -> None:
     async with httpx.AsyncClient(base_url=sandbox.url) as stranger:
         found = await stranger.post(f"/v24.0/{PHONE}/messages", json=text())
     assert (found.status_code, found.json()["error"]["code"]) == (401, 190)
+
+
+class Detour(httpx.AsyncHTTPTransport):
+    """Leads a client that knows only Meta's address to the sandbox instead."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._to = httpx.URL(url)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.url = request.url.copy_with(scheme="http", host=self._to.host, port=self._to.port)
+        return await super().handle_async_request(request)
+
+
+async def test_a_well_known_client_works_unchanged(sandbox: Sandbox) -> None:
+    """pywa sends text, buttons, media and a place, marks as read, and knows the errors for what they are."""
+    async with httpx.AsyncClient(transport=Detour(sandbox.url)) as session:
+        client = WhatsApp(PHONE, TOKEN, session=session)
+        sent = [
+            await client.send_message("15551234567", "hello"),
+            await client.send_message("15551234567", "pick", buttons=[Button("Yes", callback_data="y")]),
+            await client.send_image("15551234567", "https://example.com/a.jpg", caption="look"),
+            await client.send_location("15551234567", 1.0, 2.0),
+        ]
+        assert (await client.mark_message_as_read("wamid.X")).success
+        sandbox.break_("error", code="131047")
+        with pytest.raises(ReEngagementMessage):
+            await client.send_message("15551234567", "hello")
+
+    assert len({one.id for one in sent}) == 4
+    assert [entry.text for entry in sandbox.ledger] == ["hello", "pick", "look", "", "hello"]
+    assert {entry.to for entry in sandbox.ledger} == {ANN}

@@ -10,11 +10,10 @@ from starlette.responses import Response
 
 from ...outbound.desk import Desk
 from ...outbound.repeats import Created
-from ...outbound.schedules import FIELDS, PREVIEW
+from ...outbound.schedule_drafts import CHANGES, FIELDS, PREVIEW
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
 from ..queries import CHECKED
 
-_CHANGES = {name: field._replace(required=False) for name, field in FIELDS.items()}
 After = Annotated[str | None, Query(description="the `next` of the page before")]
 
 
@@ -44,7 +43,7 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         """One schedule with its rule in words, its last and its next run."""
         return answer(await desk.schedules.show(id))
 
-    @router.patch("/{id}", responses=MISSING | CONFLICT, openapi_extra=takes(_CHANGES))
+    @router.patch("/{id}", responses=MISSING | CONFLICT, openapi_extra=takes(CHANGES))
     async def edit(id: str, request: Request) -> Response:
         """Change some fields; null takes one away. Takes effect at once."""
         return answer(await desk.schedules.edit(id, await read_json(request)))

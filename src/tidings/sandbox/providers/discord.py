@@ -38,6 +38,7 @@ ERRORS: Mapping[int, tuple[int, str]] = {
 }
 
 _LIMITS = {
+    "via": "1.1 sandbox",  # clients take an answer without it for a block before Discord
     "x-ratelimit-limit": "5",
     "x-ratelimit-remaining": "4",
     "x-ratelimit-reset-after": "2.000",
@@ -87,7 +88,7 @@ def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
         status = http_status(entry.code)
         code = int(entry.code) if entry.code.isdigit() else 50035
         return _error(code) if status is None else Response("", status_code=status, media_type="text/html")
-    if asked.query.get("wait", "").lower() != "true":
+    if asked.query.get("wait", "").lower() not in ("true", "1"):
         return Response(status_code=204, headers=_LIMITS)
     made = {
         "id": str(1_000_000_000_000_000_000 + entry.n),

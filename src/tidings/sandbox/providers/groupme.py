@@ -95,7 +95,10 @@ class _GroupMe:
         """The message in its envelope, or an error."""
         if entry.delivered:
             self._remember(arrival.id)
-        return _refusal(arrival, entry) or _envelope({"message": _message(entry)}, 201)
+        made = _message(entry)
+        # A direct message has both names: clients disagree which one to read.
+        direct = {} if entry.to.startswith(GROUP) else {"direct_message": made}
+        return _refusal(arrival, entry) or _envelope({"message": made, **direct}, 201)
 
     async def list_direct(self, request: Request) -> Response:
         """The newest messages to a person."""

@@ -321,7 +321,11 @@ def _message(
 ) -> dict[str, object]:
     """What Telegram says of a message that it has sent; the number is that of the ledger."""
     file = {"file_id": f"file-{entry.n}", "file_unique_id": f"unique-{entry.n}"}
-    said = given.get("text" if method == "sendmessage" else "caption")
+    said = str(given.get("text" if method == "sendmessage" else "caption") or "")
+    if str(given.get("parse_mode")).lower() == "html":
+        plain = _Plain()
+        plain.read(said)
+        said = "".join(plain.text)
     message: dict[str, object] = {
         "message_id": entry.n,
         "from": bot,

@@ -57,4 +57,4 @@ from claimed
 union all
 select t.id, t.tenant, t.queue, t.kind, t.priority, t.due_at, t.tries, t.throttles, -1, t.crashes,
   t.unknown, t.order_key, t.expires_at, t.max_tries, 0
-from picked p join tasks t on t.id = p.id where p.late
+from picked p cross join lateral (select * from tasks where id = p.id limit 1) t where p.late

@@ -1,4 +1,5 @@
--- Who has opted out; what is there already stays as it is. Own file: a list goes in as JSON, which each database reads in its own way.
+-- Who has opted out; what is there already stays as it is.
+-- Own file: a list goes in as JSON, which each database reads in its own way.
 insert into suppressions (tenant, address, channel, reason, at)
 select :tenant, r.address, r.channel, r.reason, coalesce(cast(:now as bigint), tidings_now())
 from json_to_recordset(cast(:rows as json)) as r(address text, channel text, reason text)

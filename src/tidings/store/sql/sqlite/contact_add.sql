@@ -1,4 +1,5 @@
--- New contacts. Own file: a list goes in as JSON, which each database reads in its own way.
+-- New contacts.
+-- Own file: a list goes in as JSON, which each database reads in its own way.
 insert into contacts (id, tenant, name, zone, language, tags, attributes, created_at, changed_at)
 select r.value ->> 'id', :tenant, r.value ->> 'name', r.value ->> 'zone', r.value ->> 'language', r.value ->> 'tags',
   r.value ->> 'attributes', r.value ->> 'changed_at', r.value ->> 'changed_at'

@@ -1,4 +1,5 @@
 -- A row if all these cards and addresses stand as they were meant to, none if somebody else was quicker.
+--
 -- Own file: a list goes in as JSON, which each database reads in its own way.
 select 1 as one
 where json_array_length(:addresses) = (

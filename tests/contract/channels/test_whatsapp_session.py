@@ -1,0 +1,518 @@
+"""WhatsApp through a session: what leaves, what each answer means, how the session's state is read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from tidings.model.errors import CallerError, Misconfigured
+from tidings.model.message import Message
+from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
+from tidings.model.task import Category, OnUnknown
+from tidings.outbound.channels.base import probe
+from tidings.outbound.channels.connection import Connection, Link
+from tidings.outbound.channels.registry import build
+from tidings.outbound.channels.whatsapp_session import (
+    STATES,
+    WhatsappSessionChannel,
+    WhatsappSessionSettings,
+    message_id,
+)
+from tidings.outbound.http import SHOWN
+
+from ..receiver import Act, Receiver, answer, black_hole, cut, drip_head, endless, receiving, refusing
+from .conftest import Sandbox
+
+NOW = 1_790_000_060_000_000
+KEY = "canary-key"
+ADA = "+15551234567"
+CHAT = "15551234567@c.us"
+PATIENT, SHORT = 20.0, 0.5
+FIVE = timedelta(seconds=5)
+
+
+def channel(url: str, server: str = "waha", **options: Any) -> WhatsappSessionChannel:
+    """A channel aimed at a URL."""
+    given = {"server": server, "base_url": url, "api_key": KEY, "deadline": PATIENT, **options}
+    made = build("wa", "whatsapp_session", given, now=lambda: NOW)
+    assert isinstance(made, WhatsappSessionChannel)
+    return made
+
+
+def waha(sandbox: Sandbox, **options: Any) -> WhatsappSessionChannel:
+    """A channel aimed at the pretend WAHA."""
+    return channel(f"{sandbox.url}/waha", **options)
+
+
+def gateway(sandbox: Sandbox, **options: Any) -> WhatsappSessionChannel:
+    """A channel aimed at the pretend gateway."""
+    return channel(f"{sandbox.url}/gateway", "gateway", **options)
+
+
+def message(to: str = ADA, *, id: str = "0190-a1", **content: Any) -> Message:
+    """A message to somebody."""
+    return Message(id, "default", "wa", to, {"text": "hello", **content}, NOW)
+
+
+async def send(made: WhatsappSessionChannel, what: Message | None = None) -> Outcome:
+    """What came of one attempt."""
+    try:
+        return await made.send(what or message())
+    finally:
+        await made.close()
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    """A server that does as it is told."""
+    async with receiving() as ready:
+        yield ready
+
+
+async def put(sandbox: Sandbox, path: str, **body: Any) -> None:
+    async with httpx.AsyncClient(base_url=sandbox.url) as client:
+        assert (await client.post(path, json=body)).status_code == 200
+
+
+# What leaves
+
+
+async def test_waha_gets_the_request_byte_for_byte(sandbox: Sandbox) -> None:
+    """The fields of its sendText, in its order; the key in its header; the receipt is its id."""
+    outcome = await send(waha(sandbox))
+
+    request = sandbox.requests[0]
+    assert (request.method, request.path) == ("POST", "/waha/api/sendText")
+    assert request.headers["x-api-key"] == KEY
+    assert request.headers["content-type"].startswith("application/json")
+    assert request.body == (
+        b'{"session":"default","chatId":"15551234567@c.us","text":"hello","reply_to":null,'
+        b'"linkPreview":true,"id":null}'
+    )
+    assert outcome == Done(receipt=f"true_{CHAT}_waha-1")
+    assert [(entry.channel, entry.to, entry.text) for entry in sandbox.ledger] == [("waha", CHAT, "hello")]
+
+
+async def test_waha_gets_extras_and_an_id_that_is_the_same_on_every_try(sandbox: Sandbox) -> None:
+    """`message_ids`: whoever removes duplicates by the id can; groups are named as WAHA names them."""
+    data = {"reply_to": "false_1@c.us_AA", "link_preview": False}
+    await put(sandbox, "/sandbox/waha/desk-2", status="WORKING")
+    for _ in range(2):
+        what = message("120363041234567890@g.us", data=data)
+        assert isinstance(await send(waha(sandbox, session="desk-2", message_ids=True), what), Done)
+
+    first, second = (request.json for request in sandbox.requests if request.path.endswith("sendText"))
+    assert (
+        first
+        == second
+        == {
+            "session": "desk-2",
+            "chatId": "120363041234567890@g.us",
+            "text": "hello",
+            "reply_to": "false_1@c.us_AA",
+            "linkPreview": False,
+            "id": message_id("0190-a1"),
+        }
+    )
+    assert message_id("0190-a1") != message_id("0190-a2")
+    assert [entry.copy for entry in sandbox.ledger] == [1, 2]  # the ledger sees the duplicate
+
+
+async def test_the_gateway_gets_the_request_byte_for_byte(sandbox: Sandbox) -> None:
+    """POST /send {phone, message}."""
+    outcome = await send(gateway(sandbox))
+
+    request = sandbox.requests[0]
+    assert (request.method, request.path) == ("POST", "/gateway/send")
+    assert request.body == b'{"phone":"+15551234567","message":"hello"}'
+    assert outcome == Done(receipt="gateway-1")
+
+
+# WAHA's answers: one row per case of the table (provider-apis 3.1)
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "after"),
+    [
+        ("STOPPED", Reject, None),
+        ("STARTING", Retry, FIVE),
+        ("SCAN_QR_CODE", Reject, None),
+        ("PASSKEY_REQUIRED", Reject, None),
+        ("PASSKEY_CONFIRMATION_REQUIRED", Reject, None),
+        ("FAILED", Reject, None),
+    ],
+)
+async def test_a_session_that_cannot_send_makes_the_channel_wait(
+    sandbox: Sandbox, state: str, kind: type, after: timedelta | None
+) -> None:
+    """E7, A4: starting mends itself and parks the channel; all else pauses it for a person."""
+    await put(sandbox, "/sandbox/waha/default", status=state)
+    outcome = await send(waha(sandbox))
+
+    assert isinstance(outcome, Retry | Reject) and type(outcome) is kind
+    assert outcome.whole_channel and state in outcome.reason
+    assert getattr(outcome, "after", None) == after
+    assert not any(entry.delivered for entry in sandbox.ledger)
+
+
+WAHA_ROWS = [
+    # status, body, outcome, category, whole channel
+    (401, {"message": "Unauthorized", "statusCode": 401}, Reject, Category.PERMANENT, True),
+    (404, {"message": "Session not found", "statusCode": 404}, Reject, Category.PERMANENT, True),
+    (422, {"message": "not in this engine", "statusCode": 422}, Reject, Category.VALIDATION, False),
+    (400, {"message": ["chatId must be a string"]}, Reject, Category.VALIDATION, False),
+    (500, {"exception": {"message": "Evaluation failed"}}, Unknown, None, False),
+    (500, {"exception": {"message": "No LID for user"}}, Reject, Category.PERMANENT, False),
+    (500, {"exception": {"message": "wid error: invalid wid"}}, Reject, Category.PERMANENT, False),
+    (500, {"exception": "odd"}, Unknown, None, False),
+    (502, {}, Unknown, None, False),
+    (504, {}, Unknown, None, False),
+    (503, {}, Retry, Category.TEMPORARY, False),
+    (408, {}, Retry, Category.TEMPORARY, False),
+    (429, {}, Retry, Category.THROTTLING, True),
+    (302, {}, Reject, Category.PERMANENT, True),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "kind", "category", "whole"), WAHA_ROWS)
+async def test_each_answer_of_waha_has_its_category(
+    receiver: Receiver, status: int, body: dict[str, Any], kind: type, category: Category | None, whole: bool
+) -> None:
+    """A4: what is about the session is about the channel; an engine's crash says nothing of the message."""
+    receiver.script(answer(status, orjson.dumps(body), retry_after="7"))
+    outcome = await send(channel(receiver.url))
+
+    assert type(outcome) is kind
+    if isinstance(outcome, Retry | Reject):
+        assert (outcome.category, outcome.whole_channel) == (category, whole)
+    if isinstance(outcome, Retry):
+        assert outcome.after == timedelta(seconds=7)
+
+
+@pytest.mark.parametrize(
+    ("body", "receipt"),
+    [
+        ({"id": "true_1@c.us_A"}, "true_1@c.us_A"),
+        ({"id": {"_serialized": "true_1@c.us_B"}}, "true_1@c.us_B"),
+        ({"key": {"id": "3EB0"}}, "3EB0"),
+        ({"_data": {"id": {"id": "C"}}}, "C"),
+        ({"id": 5}, None),
+        ({}, None),
+    ],
+)
+async def test_engines_put_their_id_in_different_places(
+    receiver: Receiver, body: dict[str, Any], receipt: str | None
+) -> None:
+    """What the status says counts, wherever the id is."""
+    receiver.script(answer(201, orjson.dumps(body)))
+
+    assert await send(channel(receiver.url)) == Done(receipt=receipt)
+
+
+# The plain gateway's answers
+
+
+GATEWAY_ROWS = [
+    (200, {"success": False, "error": "The number is not registered"}, Reject, Category.PERMANENT, False),
+    (500, {"success": False, "error": "No LID for user"}, Reject, Category.PERMANENT, False),
+    (200, {"success": False, "error": "client is not ready"}, Retry, Category.TEMPORARY, True),
+    (503, {"success": False, "error": "websocket not connected"}, Retry, Category.TEMPORARY, True),
+    (200, {"success": False, "error": "state UNPAIRED"}, Reject, Category.PERMANENT, True),
+    (200, {"success": False, "error": "logged out"}, Reject, Category.PERMANENT, True),
+    (200, {"success": False, "error": "rate-overlimit"}, Retry, Category.THROTTLING, True),
+    (200, {"success": False, "error": "timed out waiting for message send response"}, Unknown, None, False),
+    (200, {"success": False, "error": "disconnected before the answer"}, Unknown, None, False),
+    (200, {"success": False, "error": "something else"}, Retry, Category.TEMPORARY, False),
+    (200, {"success": False}, Retry, Category.TEMPORARY, False),
+    (200, {}, Unknown, None, False),
+    (200, {"success": "yes"}, Unknown, None, False),
+    (500, {"success": True}, Unknown, None, False),
+    (401, {"success": False, "error": "no key"}, Reject, Category.PERMANENT, True),
+    (429, {"success": False, "error": "slow"}, Retry, Category.THROTTLING, True),
+    (500, {}, Unknown, None, False),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "kind", "category", "whole"), GATEWAY_ROWS)
+async def test_each_answer_of_the_gateway_has_its_category(
+    receiver: Receiver, status: int, body: dict[str, Any], kind: type, category: Category | None, whole: bool
+) -> None:
+    """E3: not registered is never retried; `success` decides, and without it nobody can say."""
+    receiver.script(answer(status, orjson.dumps(body)))
+    outcome = await send(channel(receiver.url, "gateway"))
+
+    assert type(outcome) is kind
+    if isinstance(outcome, Retry | Reject):
+        assert (outcome.category, outcome.whole_channel) == (category, whole)
+
+
+# No answer, strange answers
+
+
+@pytest.mark.parametrize("server", ["waha", "gateway"])
+@pytest.mark.parametrize("act", [cut, black_hole, drip_head])
+async def test_no_answer_after_the_request_left_is_unknown(receiver: Receiver, server: str, act: Act) -> None:
+    """F24: perhaps it was sent."""
+    receiver.script(act)
+
+    assert isinstance(await send(channel(receiver.url, server, deadline=SHORT)), Unknown)
+
+
+@pytest.mark.parametrize("server", ["waha", "gateway"])
+async def test_nobody_there_was_certainly_not_sent(server: str) -> None:
+    """F22: a plain retry."""
+    with refusing() as url:
+        assert isinstance(await send(channel(url, server)), Retry)
+
+
+@pytest.mark.parametrize("server", ["waha", "gateway"])
+@pytest.mark.parametrize(
+    ("act", "kind"),
+    [
+        (answer(500, b"<html>" + b"x" * 9_000), Unknown),
+        (answer(401, b"<html>who are you</html>"), Reject),
+        (answer(200, b"<html>a portal</html>"), Unknown),
+        (endless, Unknown),
+        (answer(400, KEY.encode() + b"\x1b[2J" + b"y" * 9_000), Reject),
+    ],
+)
+async def test_a_page_instead_of_json_is_judged_by_its_status_and_shown_short(
+    receiver: Receiver, server: str, act: Act, kind: type
+) -> None:
+    """Bad input: HTML, megabytes, control characters; nothing is parsed wildly, no secret is shown (S9)."""
+    receiver.script(act)
+    outcome = await send(channel(receiver.url, server, deadline=2 * SHORT if act is endless else PATIENT))
+
+    shown = str(outcome)
+    assert isinstance(outcome, kind)
+    assert len(shown) < SHOWN + 120 and KEY not in shown and "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "copies"),
+    [
+        ("lost", Unknown, 1),
+        ("cut", Unknown, 0),
+        ("500", Unknown, 0),
+        ("429", Retry, 0),
+        ("404", Reject, 0),
+        ("slow", Done, 1),
+    ],
+)
+@pytest.mark.parametrize("make", [waha, gateway])
+async def test_the_faults_of_the_sandbox_work(
+    sandbox: Sandbox, make: Any, word: str, kind: type, copies: int
+) -> None:
+    """By command; the ledger knows what the sender cannot."""
+    sandbox.break_(word, **({"seconds": 0.01} if word == "slow" else {}))
+    outcome = await send(make(sandbox))
+
+    if (make, word) == (gateway, "500"):
+        kind = Retry  # the gateway itself says that it failed
+    assert isinstance(outcome, kind)
+    assert sum(entry.delivered for entry in sandbox.ledger) == copies
+
+
+async def test_a_state_may_last_for_one_request(sandbox: Sandbox) -> None:
+    """A fault by code, where no session shall change."""
+    sandbox.break_("error", code="STARTING", times=1)
+
+    assert isinstance(await send(waha(sandbox)), Retry)
+    assert isinstance(await send(waha(sandbox)), Done)
+
+
+# The session's state
+
+
+@pytest.mark.parametrize(("state", "link"), STATES.items())
+async def test_wahas_states_are_three_to_us(sandbox: Sandbox, state: str, link: Link) -> None:
+    """E7: connected, reconnecting, logged out."""
+    await put(sandbox, "/sandbox/waha/default", status=state)
+    made = waha(sandbox)
+
+    assert await made.status() == Connection(link, state)
+    await made.close()
+    request = sandbox.requests[-1]
+    assert (request.method, request.path) == ("GET", "/waha/api/sessions/default")
+    assert request.headers["x-api-key"] == KEY
+
+
+@pytest.mark.parametrize(
+    ("state", "link"),
+    [
+        ("CONNECTED", Link.CONNECTED),
+        ("OPENING", Link.RECONNECTING),
+        ("PAIRING", Link.RECONNECTING),
+        ("TIMEOUT", Link.RECONNECTING),
+        ("CONFLICT", Link.LOGGED_OUT),
+        ("UNPAIRED", Link.LOGGED_OUT),
+        ("UNPAIRED_IDLE", Link.LOGGED_OUT),
+        ("TOS_BLOCK", Link.LOGGED_OUT),
+    ],
+)
+async def test_the_gateways_states_are_three_to_us(sandbox: Sandbox, state: str, link: Link) -> None:
+    """E7: and a message that is sent meanwhile waits or pauses the channel in the same way."""
+    await put(sandbox, "/sandbox/gateway", connectionState=state)
+    made = gateway(sandbox)
+
+    assert await made.status() == Connection(link, state)
+    outcome = await send(made)
+    expected = {Link.CONNECTED: Done, Link.RECONNECTING: Retry, Link.LOGGED_OUT: Reject}
+    assert type(outcome) is expected[link]
+    assert getattr(outcome, "whole_channel", True)
+
+
+@pytest.mark.parametrize(
+    ("act", "link"),
+    [
+        (answer(404, b"{}"), Link.LOGGED_OUT),
+        (answer(401, b"{}"), Link.LOGGED_OUT),
+        (answer(500, b"<html>"), Link.RECONNECTING),
+        (answer(200, b"[]"), Link.RECONNECTING),
+        (answer(200, b'{"status": "NEW_STATE"}'), Link.LOGGED_OUT),
+        (black_hole, Link.RECONNECTING),
+        (cut, Link.RECONNECTING),
+    ],
+)
+async def test_a_status_that_cannot_be_read_is_no_surprise(receiver: Receiver, act: Act, link: Link) -> None:
+    """E7: within `status_within`, whatever the server does."""
+    receiver.script(act)
+    made = channel(receiver.url, status_within=SHORT)
+    found = await made.status()
+    await made.close()
+
+    assert found.link is link and found.why
+
+
+async def test_the_settings_can_be_tried_without_sending(sandbox: Sandbox) -> None:
+    """Whether the session works, or what a person must do."""
+    good = await probe(waha(sandbox))
+    wrong = await probe(waha(sandbox, api_key="wrong"))
+    await put(sandbox, "/sandbox/gateway", connectionState="OPENING")
+    later = await probe(gateway(sandbox))
+
+    assert isinstance(good, Done)
+    assert isinstance(wrong, Reject) and wrong.whole_channel
+    assert isinstance(later, Retry)
+    assert sandbox.ledger == []
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("to", "content", "field"),
+    [
+        ("", {}, "to"),
+        ("5551234567", {}, "to"),
+        ("+1 555 123-4567", {}, "to"),
+        ("+0123456789", {}, "to"),
+        ("ada@c.us", {}, "to"),
+        ("15551234567@example.org", {}, "to"),
+        (ADA, {"text": ""}, "text"),
+        (ADA, {"text": "x" * 65_537}, "text"),
+        (ADA, {"data": {"image": "x"}}, "data.image"),
+        (ADA, {"data": {"link_preview": "yes"}}, "data.link_preview"),
+        (ADA, {"data": []}, "data"),
+    ],
+)
+def test_what_could_never_be_sent_is_refused_with_a_remedy(
+    to: str, content: dict[str, Any], field: str
+) -> None:
+    """Bad input: a number that is none (with the right form in the remedy), too long, media that it lacks."""
+    with pytest.raises(CallerError) as caught:
+        channel("http://127.0.0.1:3000").check(to, {"text": "hello", **content})
+
+    assert (caught.value.field, bool(caught.value.remedy)) == (field, True)
+
+
+@pytest.mark.parametrize("to", [ADA, CHAT, "120363041234567890@g.us", "123456789012345@lid"])
+def test_people_groups_and_hidden_ids_are_taken(to: str) -> None:
+    """As a number, or as the server names them."""
+    channel("http://127.0.0.1:3000").check(to, {"text": "hello"})
+
+
+def test_the_gateway_has_no_extras() -> None:
+    """What it cannot send is refused, not dropped."""
+    with pytest.raises(CallerError):
+        channel("http://127.0.0.1:3000", "gateway").check(ADA, {"text": "a", "data": {"reply_to": "x"}})
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"server": "evolution"}, "server"),
+        ({"base_url": "waha"}, "base_url"),
+        ({"base_url": "http://waha.example.org"}, "base_url"),
+        ({"session": "a/b"}, "session"),
+        ({"api_key": "a b"}, "api_key"),
+        ({"status_within": 0}, "status_within"),
+    ],
+)
+def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str) -> None:
+    """The error names the option."""
+    with pytest.raises(Misconfigured) as caught:
+        build("wa", "whatsapp_session", options)
+
+    assert caught.value.field == field
+
+
+def test_it_holds_what_is_in_doubt_and_hides_its_key() -> None:
+    """With its reason; the key is in no repr (S9)."""
+    traits = channel("http://127.0.0.1:3000").traits
+
+    assert traits.on_unknown is OnUnknown.HOLD and traits.why_on_unknown
+    assert KEY not in repr(WhatsappSessionSettings(api_key=KEY))
+
+
+# The pretend WAHA as WAHA
+
+
+async def test_the_pretend_waha_has_sessions_that_live(sandbox: Sandbox) -> None:
+    """Create, scan, send, log out, stop, start, delete; its own errors when a session is not there."""
+    async with httpx.AsyncClient(base_url=f"{sandbox.url}/waha", headers={"x-api-key": "any"}) as client:
+        assert (await client.get("/ping")).json() == {"message": "pong"}
+        assert (await client.get("/health")).json()["status"] == "ok"
+        created = await client.post("/api/sessions", json={"name": "two"})
+        assert (created.status_code, created.json()["status"]) == (201, "STARTING")
+        code = (await client.get("/api/two/auth/qr", params={"format": "raw"})).json()
+        assert code["value"].startswith("2@")
+        assert (await client.get("/api/two/auth/qr")).status_code == 422
+        await put(sandbox, "/sandbox/waha/two", status="WORKING")
+        assert (await client.get("/api/two/auth/qr", params={"format": "raw"})).status_code == 422
+        assert (await client.get("/api/sessions/two/me")).json()["id"]
+        assert (await client.get("/api/two/new-message-id")).json()["id"].startswith("3EB0")
+        for action, state in [("stop", "STOPPED"), ("start", "WORKING"), ("logout", "SCAN_QR_CODE")]:
+            moved = await client.post(f"/api/sessions/two/{action}")
+            assert (moved.status_code, moved.json()["status"]) == (201, state)
+        assert (await client.post("/api/sessions/two/dance")).status_code == 404
+        assert {one["name"] for one in (await client.get("/api/sessions")).json()} == {"default", "two"}
+        exists = await client.get(
+            "/api/contacts/check-exists", params={"phone": "+1555404", "session": "two"}
+        )
+        assert exists.json() == {"numberExists": False}
+        assert (await client.delete("/api/sessions/two")).status_code == 200
+        assert (await client.delete("/api/sessions/two")).status_code == 200
+        gone = await client.get("/api/sessions/two")
+        assert (gone.status_code, gone.json()["message"]) == (404, "Session not found")
+        unknown = await client.post("/api/sendText", json={"session": "two", "chatId": CHAT, "text": "x"})
+        assert unknown.status_code == 404
+        bad = await client.post("/api/sendText", json={"session": "default", "chatId": "x", "text": "x"})
+        assert bad.status_code == 400
+        locked = await client.get("/api/sessions", headers={"x-api-key": "wrong"})
+        assert (locked.status_code, locked.json()) == (401, {"message": "Unauthorized", "statusCode": 401})
+
+
+@pytest.mark.parametrize("path", ["/sandbox/waha/default", "/sandbox/gateway"])
+@pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b'{"status": "DANCING", "connectionState": 5}'])
+async def test_a_state_that_does_not_exist_is_refused(sandbox: Sandbox, path: str, body: bytes) -> None:
+    """With the states that there are."""
+    async with httpx.AsyncClient(base_url=sandbox.url) as client:
+        answered = await client.post(path, content=body)
+
+    assert answered.status_code == 422 and answered.json()["error"]["message"]
