@@ -144,8 +144,7 @@ async def _idle(scheduler: Scheduler, seconds: float) -> dict[str, float]:
 async def _due(store: PostgresStore, scheduler: Scheduler, n: int) -> float:
     """Seconds from the instant to the last commit; the scheduler sleeps until then by itself."""
     async with store._connection() as connection:
-        names = {"schema": store.schema}
-        at = await connection.fetchval(f"select {names['schema']}.tidings_now()") + 2 * SECOND
+        at = await connection.fetchval(f"select {store.schema}.tidings_now()") + 2 * SECOND
         before = await connection.fetchval(f"select count(*) from {store.schema}.messages", timeout=60)
         await connection.execute(
             f"update {store.schema}.schedules set next_at = $1 where id in "
@@ -186,8 +185,7 @@ def _server_cpu() -> float:
     family = {os.getpid()}
     while more := {pid for pid, (parent, _) in parents.items() if parent in family} - family:
         family |= more
-    if len(family) == 1:  # the server was started apart: count every process of its name
-        return 0.0
+    assert len(family) > 1, "the server is no child of ours, so its share cannot be told"
     return sum(parents[pid][1] for pid in family - {os.getpid()} if pid in parents)
 
 

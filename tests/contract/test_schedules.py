@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,6 +14,7 @@ import pytest
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, NotFound, Refused, StoreUnavailable
 from tidings.model.time import DAY, HOUR, MINUTE, instant, iso
+from tidings.outbound.listeners import Listeners
 from tidings.outbound.making import Maker, Making, MessageMaker, Occasion
 from tidings.outbound.scheduler import Scheduler
 from tidings.outbound.schedules import Schedules
@@ -414,9 +415,36 @@ async def test_a_rule_that_nobody_understands_any_more_stops_only_itself(plans: 
     await plans.store.write([Step("schedule_edit", {**row, "rule": '{"moon": "full"}', "at": 0})])
     await plans.tick(600)
 
-    found = (await plans.store.read("schedule_find", id=bad, tenant="default"))[0]
-    assert (found["state"], found["problem"] is not None) == ("paused", True)
+    shown = (await plans.schedules.page()).items
+    assert {row["id"]: row["state"] for row in shown} == {bad: "paused", good: "active"}
+    assert (await plans.show(bad))["problem"] is not None
     assert len(await plans.log(good)) == 1
+
+
+class Everybody(Listeners):
+    """Somebody who wants to be told of everything."""
+
+    def are_told(self, tenant: str, types: Sequence[str]) -> bool:
+        return tenant == "default" and bool(types)
+
+
+async def test_what_was_missed_refused_or_has_ended_is_told(store: Store, clock: ManualClock) -> None:
+    """Events out, written with the change that they tell of; nothing where nobody listens."""
+    world = await World(store, clock).open()
+    maker = Moody(MessageMaker(world.messages))
+    plans = Plans(world, {"message": maker})
+    id_ = await plans.add({"every": "1h"}, count=1, missed="skip", message=MESSAGE | {"to": "bob"})
+    await plans.tick(3700)
+    assert await store.read("outbox_page", limit=10) == []
+    plans.scheduler = plans.another(listeners=Everybody(store))
+    await plans.tick(3600)
+    maker.mood = Refused("no such channel")
+    await plans.tick(3500)
+    maker.mood = None
+    await plans.tick(3600)
+
+    told = [(row["type"], row["subject"]) for row in await store.read("outbox_page", limit=10)]
+    assert told == [("schedule.missed", id_), ("schedule.refused", id_), ("schedule.ended", id_)]
 
 
 # -- what a person may do

@@ -12,6 +12,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, NotFound, Refused, TidingsError
 from tidings.model.message import Draft
 from tidings.outbound.contacts import Contacts
+from tidings.outbound.making import MessageMaker, Occasion
 from tidings.outbound.templates import Templates
 from tidings.store.port import Store
 
@@ -195,6 +196,25 @@ async def test_a_repeated_message_gets_its_first_answer_though_the_template_is_g
     again = await world.messages.accept(draft, key="k")
 
     assert (again.id, again.replayed) == (first.id, True)
+
+
+async def test_a_schedule_takes_the_newest_version_each_time_or_the_one_it_names(world: World) -> None:
+    """A8: what an occurrence makes is rendered then; a retired template is told as the reason."""
+    maker = MessageMaker(world.messages)
+    body = {"channel": "main", "to": "ada", "template": "round", "variables": {"n": 7}}
+    await world.messages.templates.create(
+        {"name": "round", "text": "One {{ n }}", "variables": {"n": "number"}}
+    )
+    await world.messages.templates.revise("round", {"text": "Two {{ n }}", "variables": {"n": "number"}})
+    occasion = Occasion("s", world.clock.now(), world.clock.now())
+
+    newest = await maker.prepare(body, occasion)
+    named = await maker.prepare(body | {"template_version": 1}, occasion)
+    await world.messages.templates.retire("round")
+
+    assert [making.rows[0][6] for making in (newest, named)] == ['{"text":"Two 7"}', '{"text":"One 7"}']
+    with pytest.raises(Refused, match="'round' is retired"):
+        await maker.prepare(body, occasion)
 
 
 async def test_a_bulk_call_renders_each_line_and_reports_the_bad_one(world: World) -> None:

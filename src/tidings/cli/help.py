@@ -7,7 +7,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 SECTIONS = {
-    "Send": ("serve", "send", "schedules", "templates"),
+    "Send": ("serve", "send", "broadcasts", "schedules", "templates"),
     "People": ("contacts", "lists", "suppressions"),
     "Look": ("messages", "log", "dead", "channels", "nodes"),
     "Connect": ("subscriptions", "rollout", "import"),

@@ -8,6 +8,7 @@ import typer
 
 from .. import __version__
 from . import (
+    broadcasts,
     channels,
     config,
     contacts,
@@ -59,6 +60,7 @@ def _root(
 
 program.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 program.command("send", epilog=send.EXAMPLES)(send.send)
+program.add_typer(broadcasts.group, name="broadcasts")
 program.add_typer(schedules.group, name="schedules")
 program.add_typer(templates.group, name="templates")
 program.add_typer(messages.group, name="messages")

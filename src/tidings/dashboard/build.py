@@ -71,7 +71,7 @@ def _environment(app: App) -> Environment:
         version=__version__,
         asset=cache(_asset),
         now=lambda: iso(app.clock.now()),
-        channels=sorted(app.channels),
+        channels=sorted(app.settings.channels),
         phones=_phones(app),
         zone=app.settings.zone.key,
         needs_key=bool(app.settings.api_keys),

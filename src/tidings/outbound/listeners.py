@@ -41,7 +41,7 @@ class Listeners:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._by_id: dict[str, Listener] = {}
-        self._tenants: Mapping[str, frozenset[str]] = {}
+        self._tenants: Mapping[str, tuple[str, ...]] = {}
 
     @property
     def are_there(self) -> bool:
@@ -51,7 +51,7 @@ class Listeners:
     def are_told(self, tenant: str, types: Sequence[str]) -> bool:
         """Whether some subscription of a tenant wants one of these."""
         patterns = self._tenants.get(tenant)
-        return patterns is not None and any(telling.wants(tuple(patterns), type_) for type_ in types)
+        return patterns is not None and any(telling.wants(patterns, type_) for type_ in types)
 
     def of(self, tenant: str, type_: str) -> list[Listener]:
         """Everybody who is to be told of such an event."""
@@ -83,7 +83,7 @@ class Listeners:
         tenants: dict[str, set[str]] = {}
         for one in found.values():
             tenants.setdefault(one.tenant, set()).update(one.patterns)
-        self._tenants = {tenant: frozenset(patterns) for tenant, patterns in tenants.items()}
+        self._tenants = {tenant: tuple(patterns) for tenant, patterns in tenants.items()}
 
     def _listener(self, row: Row) -> Listener:
         secrets = tuple(secret for secret in (row["secret"], row["old_secret"]) if secret)

@@ -53,6 +53,12 @@ async def export(store: Store, row: Row, *, state: str | None = None) -> AsyncIt
         after = found.next
 
 
+def cells(row: Row) -> Row:
+    """A recipient as a line of a table: variables in one cell, as an upload takes them back."""
+    variables = row["variables"]
+    return {**row, "variables": None if variables is None else orjson.dumps(variables).decode()}
+
+
 def _untaken(state: str) -> str:
     """What a recipient is called that was never taken: it goes the way of the whole."""
     return state if state in (Stage.CANCELLED, Stage.EXPIRED) else "waiting"

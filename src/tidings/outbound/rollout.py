@@ -36,6 +36,7 @@ PAST = 20  # switches that are shown
 TOLERANCE = timedelta(minutes=1)
 MOST_TOLD = 100  # bad rows of a report that are spelt out
 KEEP = timedelta(days=30)
+_LONGEST_REF = 1000
 _EVERY = 600.0  # seconds between two looks for old shadows
 
 SWITCH: Mapping[str, Field] = {
@@ -223,7 +224,7 @@ def _reported(said: Mapping[str, Any] | TidingsError, zone: ZoneInfo) -> Row:
     if isinstance(said, TidingsError):
         raise said
     to = next((said[name] for name in ("to", "address", "recipient") if said.get(name)), None)
-    if not isinstance(to, str) or len(to) > LONGEST_RECIPIENT:
+    if not isinstance(to, str) or len(to) > LONGEST_RECIPIENT or not to.isprintable():
         raise Invalid(
             "it does not say to whom", field="to", remedy="give the column to, address or recipient"
         )
@@ -232,7 +233,11 @@ def _reported(said: Mapping[str, Any] | TidingsError, zone: ZoneInfo) -> Row:
     if given is None and not said.get("text") and not said.get("data"):
         raise Invalid("it does not say what", field="text", remedy="give text, or digest")
     told = str(given) if given is not None else digest({**said, "data": _data(said.get("data"))})
-    return {"recipient": to, "digest": told, "at": at, "ref": str(said.get("ref") or f"{to}|{at}|{told}")}
+    ref = str(said.get("ref") or f"{to}|{at}|{told}")
+    for name, value in (("digest", told), ("ref", ref)):
+        if not value.isprintable() or len(value) > _LONGEST_REF:
+            raise Invalid(f"{name} is too long or has control characters", field=name, remedy="shorten it")
+    return {"recipient": to, "digest": told, "at": at, "ref": ref}
 
 
 def _data(value: Any) -> Any:

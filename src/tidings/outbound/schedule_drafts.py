@@ -1,4 +1,4 @@
-"""Schedules from what a caller wrote: names and types are checked, times are read in the schedule's own zone."""
+"""Schedules from what a caller wrote: fields are checked, times are read in the schedule's own zone."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def read_timing(
 
 
 def _anchor(given: Mapping[str, Any], start: int | None, before: Row | None, now: int) -> int:
-    """What an interval counts from: its start; for a rule that stays, what it has counted from so far; now."""
+    """What an interval counts from: its start; else, for a rule that stays, as so far; else now."""
     if start is not None:
         return start
     if before is not None and before["start_at"] is None and given["rule"] == shown_rule(before["rule"]):

@@ -42,7 +42,7 @@ from .schedule_drafts import (
 )
 from .standing import series_of
 from .times import echo
-from .zones import read_zone, zone_or_utc
+from .zones import zone_or_utc
 
 STATES = ("active", "paused", "ended")
 _TRIES = 5  # of a change that others keep overtaking
@@ -90,7 +90,7 @@ class Schedules:
             given = {**as_given(row), **changes}
             if changes.get("message") is not None or changes.get("broadcast") is not None:
                 given |= {name: changes.get(name) for name in ("message", "broadcast")}
-            wanted = read_wanted(given, read_zone(row["zone"]), now, before=row)
+            wanted = read_wanted(given, zone_or_utc(row["zone"]), now, before=row)
             next_at = row["next_at"]
             if timing_of(wanted._asdict()) != timing_of(row) and row["state"] == "active":
                 next_at = first_instant(wanted, max(now, row["last_at"] or 0))

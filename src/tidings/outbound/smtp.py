@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import aiosmtplib
 from aiosmtplib import SMTPException, SMTPRecipientRefused, SMTPResponseException, SMTPSenderRefused
@@ -306,10 +306,9 @@ async def _hand_over(client: aiosmtplib.SMTP, body: bytes, dotted: list[bool]) -
     ready = await client.execute_command(b"DATA")
     if ready.code != 354:
         raise Refused(Stage.CONTENT, Reply(ready.code, ready.message))
-    protocol, transport = client.protocol, cast(Any, client.transport)
-    if protocol is None or transport is None:
+    protocol = client.protocol
+    if protocol is None:
         raise NotSent("the connection was lost")
-    transport.set_write_buffer_limits(high=0)  # drained means that it has left this process
     stuffed = _DOTS.sub(b"..", body if body.endswith(b"\r\n") else body + b"\r\n")
     for start in range(0, len(stuffed), _CHUNK):
         protocol.write(stuffed[start : start + _CHUNK])

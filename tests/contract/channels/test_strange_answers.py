@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tidings.config import ChannelSettings
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
@@ -221,6 +222,14 @@ def test_settings_do_not_show_their_secrets(kind: str) -> None:
     for case in CASES.values():
         if case[0] == kind:
             assert SECRET not in repr(KINDS[kind].settings(**case[1]))
+
+
+def test_the_printed_configuration_masks_them(case: str) -> None:
+    """S9: `tidings config` shows which options there are, and no credential in clear."""
+    kind, options, _, _ = CASES[case]
+    shown = ChannelSettings(kind, options)
+
+    assert SECRET not in repr(shown) + str(shown.describe())
 
 
 async def test_content_that_json_cannot_hold_is_rejected(case: str, receiver: Receiver) -> None:

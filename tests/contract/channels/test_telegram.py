@@ -387,12 +387,12 @@ async def test_a_lost_answer_is_a_doubt_and_is_held(receiver: Receiver, act: Act
     assert isinstance(await made.lookup(message()), Unknown)
 
 
-@pytest.mark.parametrize(("word", "copies"), [("@lost", 1), ("@down", 0), ("@gone", 0)])
+@pytest.mark.parametrize(("word", "copies"), [("@lost", 1), ("@down", 0), ("@error_blocked", 0)])
 async def test_the_sandbox_breaks_by_the_recipients_name(sandbox: Sandbox, word: str, copies: int) -> None:
     """With no preparation at all: the line is cut after the message was taken, or it is refused."""
     outcome = await send(sandbox.url, word)
 
-    expected = {"@lost": Unknown, "@down": Retry, "@gone": Reject}[word]
+    expected = {"@lost": Unknown, "@down": Retry, "@error_blocked": Reject}[word]
     assert type(outcome) is expected
     assert [entry.copy for entry in sandbox.ledger] == [copies]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Query, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
@@ -15,7 +14,7 @@ from ...outbound.broadcasts import CHANGES
 from ...outbound.desk import Desk
 from ...outbound.fields import Field
 from ...outbound.plans import FIELDS
-from ...outbound.roll import COLUMNS
+from ...outbound.roll import COLUMNS, cells
 from ...outbound.uploads import form_of, rows
 from ...store.port import Row
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
@@ -176,10 +175,4 @@ def _asking(router: APIRouter, desk: Desk) -> None:
 async def _lines(pages: AsyncIterator[list[Row]], *, exact: bool) -> AsyncIterator[bytes]:
     yield head(COLUMNS)
     async for found in pages:
-        yield sheet([_flat(row) for row in found], COLUMNS, exact=exact)
-
-
-def _flat(row: Row) -> Row:
-    """Variables in one cell, as an upload takes them back."""
-    variables = row["variables"]
-    return {**row, "variables": None if variables is None else orjson.dumps(variables).decode()}
+        yield sheet(map(cells, found), COLUMNS, exact=exact)

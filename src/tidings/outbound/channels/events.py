@@ -36,6 +36,7 @@ POLICY = "events"
 _GONE = 410
 _MOST = 10_000  # receivers whose failures are remembered
 _MAX_ANSWER = 65_536
+_LONGEST_WAIT = timedelta(hours=1)  # between two probes of one receiver; each that fails doubles it
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,9 @@ class EventsChannel:
     def _doubt(self, name: str, failures: int) -> None:
         if len(self._doubts) >= _MOST:
             self._doubts.clear()
-        self._doubts[name] = _Doubt(failures, self._now() + micros(self._breaker.cooldown))
+        longer = 1 << min(max(0, failures - self._breaker.threshold), 10)
+        wait = min(self._breaker.cooldown * longer, _LONGEST_WAIT)
+        self._doubts[name] = _Doubt(failures, self._now() + micros(wait))
 
     async def lookup(self, message: Message) -> Outcome:
         """Nobody can be asked."""

@@ -150,7 +150,9 @@ class SlackChannel:
             return _outcome_of_hook(reply)
         fields = reply.fields
         if reply.is_success and fields.get("ok") is True:
-            return Done(self._api.shown(f"{fields.get('channel')}/{fields.get('ts')}"))
+            place, ts = fields.get("channel"), fields.get("ts")
+            known = isinstance(place, str) and isinstance(ts, str)
+            return Done(self._api.shown(f"{place}/{ts}") if known else None)
         error = fields.get("error")
         if not isinstance(error, str) or not error:
             return by_status(reply, reply.words(), certain=reply.status == 500)

@@ -1,0 +1,529 @@
+"""`tidings broadcasts`: one message for many people; made, filled, started, stopped, counted and exported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import engine, output
+from .help import examples
+from .options import After, AsJson, ConfigFile, Database, Limit
+from .output import Column, Row
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from ..app import App
+    from ..outbound.desk import Desk
+
+group = typer.Typer(help="Broadcasts: one message for many people.", no_args_is_help=True)
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The broadcast's id.", show_default=False)]
+Form = Annotated[
+    str | None, typer.Option("--form", metavar="csv|ndjson", help="Without it as the file is called.")
+]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Shown with it.")]
+Expect = Annotated[
+    int | None, typer.Option("--expect", metavar="N", help="Refuse it unless there are N rows.")
+]
+File = Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - is standard input.")]
+STYLES = {
+    "loading": "yellow",
+    "new": "cyan",
+    "pending": "blue",
+    "paused": "yellow",
+    "completed": "green",
+    "failed": "bold red",
+    "cancelled": "dim",
+    "expired": "yellow",
+}
+_TIMES = ("accepted", "scheduled", "frozen", "started", "paused", "ended")
+
+
+@group.command(
+    epilog=examples(
+        'tidings broadcasts create --channel phone --text "hello" --to ada --to bob',
+        "tidings broadcasts create --channel phone --template flood --file people.csv --per-second 50",
+        'tidings broadcasts create --channel phone --list all --text "9am?" --at "tomorrow 9am" --own-zone',
+    )
+)
+def create(
+    *,
+    channel: Annotated[str, typer.Option("--channel", "-c", metavar="NAME", help="The way out.")],
+    to: Annotated[
+        list[str] | None, typer.Option("--to", metavar="WHO", help="An address; as often as needed.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", metavar="FILE", help="Addresses as CSV or NDJSON; - is input.")
+    ] = None,
+    list_: Annotated[str | None, typer.Option("--list", metavar="NAME", help="A list of contacts.")] = None,
+    text: Annotated[str | None, typer.Option("--text", "-t", metavar="TEXT", help="The words.")] = None,
+    subject: Annotated[str | None, typer.Option("--subject", metavar="TEXT", help="A headline.")] = None,
+    data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="Anything else.")] = None,
+    template: Annotated[str | None, typer.Option("--template", metavar="NAME", help="Or a template.")] = None,
+    var: Annotated[
+        list[str] | None, typer.Option("--var", metavar="NAME=VALUE", help="The same for everybody.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="TEXT", help="What people call it.")] = None,
+    xref: Annotated[str | None, typer.Option("--xref", metavar="KEY", help="To group broadcasts by.")] = None,
+    manual: Annotated[bool, typer.Option("--manual", help="Wait for `tidings broadcasts trigger`.")] = False,
+    at: Annotated[str | None, typer.Option("--at", metavar="WHEN", help="Start then.")] = None,
+    in_: Annotated[str | None, typer.Option("--in", metavar="LENGTH", help="Start so much later.")] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option("--max-attempts", metavar="N", help="Tries, the first one included.")
+    ] = None,
+    attempt_interval: Annotated[
+        float | None, typer.Option("--attempt-interval", metavar="MINUTES", help="Between two tries.")
+    ] = None,
+    per_second: Annotated[
+        float | None, typer.Option("--per-second", metavar="N", help="First tries a second at the most.")
+    ] = None,
+    spread: Annotated[
+        float | None, typer.Option("--spread", metavar="SECONDS", help="Spread starts over 0 to 10 s.")
+    ] = None,
+    error_limit: Annotated[
+        float | None, typer.Option("--error-limit", metavar="PERCENT", help="Stop when more have failed.")
+    ] = None,
+    canary: Annotated[
+        int | None, typer.Option("--canary", metavar="N", help="Send to N first, then wait for resume.")
+    ] = None,
+    quiet: Annotated[
+        str | None, typer.Option("--quiet", metavar="22:00-07:00", help="Hours without a message.")
+    ] = None,
+    zone: Annotated[
+        str | None, typer.Option("--zone", metavar="NAME", help="Of --at, and of whoever has none.")
+    ] = None,
+    own_zone: Annotated[
+        bool, typer.Option("--own-zone", help="Everybody at that time by their own clock.")
+    ] = False,
+    priority: Annotated[
+        int | None, typer.Option("--priority", metavar="0-9", help="0 first, 9 last.")
+    ] = None,
+    webhook: Annotated[
+        str | None, typer.Option("--webhook", metavar="URL", help="Told when it has ended.")
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave bad rows out; otherwise one refuses all.")
+    ] = False,
+    form: Form = None,
+    expect: Expect = None,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="TEXT", help="The same key makes it once.")
+    ] = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Make a broadcast; it starts at once unless a time or --manual says otherwise."""
+    body = {
+        "channel": channel, "addresses": to or None, "list": list_, "text": text, "subject": subject,
+        "data": _json(data), "template": template, "variables": _pairs(var), "name": name, "xref": xref,
+        "trigger": "MANUAL" if manual else None, "at": at, "in": in_, "maxAttempts": max_attempts,
+        "attemptIntervalMinutes": attempt_interval, "per_second": per_second, "spread": spread,
+        "error_limit": error_limit, "canary": canary, "quiet": _quiet(quiet), "zone": zone,
+        "own_zone": own_zone or None, "priority": priority, "webhook": webhook, "skip_bad": skip_bad or None,
+        "recipients": "upload" if file is not None else None,
+    }  # fmt: skip
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            given = {field: value for field, value in body.items() if value is not None}
+            made = await desk.freezer.create(given, key=key)
+            row = made.answer
+            if file is not None:
+                if not as_json:
+                    output.say(("loading ", "dim"), row["id"])
+                row = await _fill(app, desk, row["id"], file, form, expect, as_json=as_json)
+        _made(row, as_json=as_json)
+
+    engine.run(work(), fast=True)
+
+
+@group.command(epilog=examples("tidings broadcasts upload ID people.csv --expect 12000"))
+def upload(
+    broadcast: Id,
+    file: File,
+    *,
+    form: Form = None,
+    expect: Expect = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Fill a broadcast that is loading; an upload that broke off goes on where it stopped."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            row = await _fill(app, desk, broadcast, file, form, expect, as_json=as_json)
+        _made(row, as_json=as_json)
+
+    engine.run(work(), fast=True)
+
+
+async def _fill(
+    app: App, desk: Desk, id_: str, name: str, form: str | None, expect: int | None, *, as_json: bool
+) -> Row:
+    from ..outbound.uploads import rows
+    from . import files
+
+    read_as = files.form_of(name, form)
+    with files.opened(name) as file, files.progress(file, is_shown=not as_json) as show:
+        largest = 3 * app.settings.max_body + 16_384
+        found = rows(files.pieces(file, show), read_as, largest=largest, most_lines=app.settings.max_bulk)
+        return await desk.freezer.upload(id_, found, expected=expect)
+
+
+@group.command("list")
+def list_(
+    *,
+    state: Annotated[str | None, typer.Option("--state", metavar="NAME", help="Only in this state.")] = None,
+    xref: Annotated[str | None, typer.Option("--xref", metavar="KEY", help="Only of this group.")] = None,
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Broadcasts, newest first, with their tally."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            page = await desk.broadcasts.page(state=state, xref=xref, limit=limit, after=after)
+            columns = _columns(desk.clock.now())
+        output.listing(page.items, columns, as_json=as_json, more=page.next, nothing="no broadcasts")
+
+    engine.run(work())
+
+
+@group.command()
+def show(
+    broadcast: Id, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """One broadcast: its options, its times, its exact tally."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (app, desk):
+            row = await desk.broadcasts.show(broadcast)
+            if as_json:
+                output.say_json(row)
+            else:
+                _print(app, row)
+
+    engine.run(work())
+
+
+@group.command()
+def recipients(
+    broadcast: Id,
+    *,
+    state: Annotated[
+        str | None,
+        typer.Option("--state", metavar="NAME", help="waiting, processing, sent, failed, held …"),
+    ] = None,
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Who gets it, each with its tries and what the other side said."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            page = await desk.broadcasts.recipients(broadcast, state=state, limit=limit, after=after)
+        columns = [
+            Column("address", lambda row: row["address"], keep=True),
+            Column("state", lambda row: row["state"], output.state),
+            Column("tries", lambda row: row["tries"], right=True),
+            Column("zone", lambda row: row["zone"], spare=True),
+            Column("said", lambda row: row["said"]),
+            Column("id", lambda row: row["id"], spare=True),
+        ]
+        output.listing(page.items, columns, as_json=as_json, more=page.next, nothing="nobody")
+
+    engine.run(work())
+
+
+@group.command(epilog=examples("tidings broadcasts export ID > people.csv"))
+def export(
+    broadcast: Id,
+    *,
+    state: Annotated[str | None, typer.Option("--state", metavar="NAME", help="Only in this state.")] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Change no cell: for programs, and to upload it again.")
+    ] = False,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")
+    ] = None,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """All recipients as CSV, safe for spreadsheets unless --exact says otherwise."""
+
+    async def work() -> None:
+        import sys
+
+        from ..api.sheet import head, sheet
+        from ..outbound.roll import COLUMNS, cells
+
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            pages = await desk.broadcasts.export(broadcast, state=state)
+            target = sys.stdout.buffer if output_file is None else output_file.open("wb")
+            try:
+                target.write(head(COLUMNS))
+                async for found in pages:
+                    target.write(sheet(map(cells, found), COLUMNS, exact=exact))
+            finally:
+                target.flush() if output_file is None else target.close()
+
+    engine.run(work())
+
+
+@group.command()
+def trigger(
+    broadcast: Id, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """Start it now; what has started already is left alone."""
+    _wish("trigger", broadcast, {}, "started", as_json, database, config)
+
+
+@group.command()
+def pause(
+    broadcast: Id,
+    *,
+    reason: Reason = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Start nothing more of it; what is being sent ends as it would."""
+    given = {} if reason is None else {"reason": reason}
+    _wish("pause", broadcast, given, "paused", as_json, database, config)
+
+
+@group.command()
+def resume(
+    broadcast: Id, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """Go on after a pause, a canary, or a stop by errors."""
+    _wish("resume", broadcast, {}, "goes on", as_json, database, config)
+
+
+@group.command()
+def cancel(
+    broadcast: Id,
+    *,
+    reason: Reason = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Give it up: what waits is cancelled."""
+    given = {} if reason is None else {"reason": reason}
+    _wish("cancel", broadcast, given, "cancelled", as_json, database, config)
+
+
+@group.command()
+def retry(
+    broadcast: Id,
+    *,
+    held: Annotated[
+        bool, typer.Option("--in-doubt", help="Those in doubt too: they may then arrive twice.")
+    ] = False,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Start its failed ones afresh, with all their tries."""
+    _wish("retry", broadcast, {"held": held}, "retries its failed ones", as_json, database, config)
+
+
+@group.command(epilog=examples("tidings broadcasts rate ID 20", "tidings broadcasts rate ID none"))
+def rate(
+    broadcast: Id,
+    per_second: Annotated[str, typer.Argument(metavar="N", help="First tries a second, or none.")],
+    *,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Another rate while it runs."""
+    from ..model.errors import Invalid
+
+    try:
+        body = {"per_second": None if per_second == "none" else float(per_second)}
+    except ValueError:
+        raise Invalid(
+            f"{per_second!r} is not a number", field="per_second", remedy="give one, or none"
+        ) from None
+    _wish("change", broadcast, {"body": body}, "has its new rate", as_json, database, config)
+
+
+@group.command(epilog=examples("tidings broadcasts watch ID"))
+def watch(
+    broadcast: Id, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
+) -> None:
+    """Stay until it has ended, and show how far it is."""
+
+    async def work() -> int:
+        from .watching import follow
+
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            row = await follow(desk, broadcast, as_json=as_json)
+        return 0 if row["state"] == "completed" else 1
+
+    raise typer.Exit(engine.run(work()))
+
+
+@group.command()
+def reports(
+    *,
+    xref: Annotated[str | None, typer.Option("--xref", metavar="KEY", help="Only this group.")] = None,
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Broadcasts added up by their xref."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            if xref is not None:
+                items, more = [await desk.broadcasts.report(xref)], None
+            else:
+                items, more = await desk.broadcasts.reports(limit=limit, after=after)
+        columns = [
+            Column("xref", lambda row: row["xref"], keep=True),
+            Column("broadcasts", lambda row: row["broadcasts"], right=True),
+            Column("total", lambda row: row["total"], right=True),
+            *_counted(),
+        ]
+        output.listing(items, columns, as_json=as_json, more=more, nothing="no broadcast has an xref")
+
+    engine.run(work())
+
+
+def _wish(
+    verb: str, id_: str, given: Mapping[str, Any], words: str, as_json: bool, database: str | None,
+    config: Path | None,
+) -> None:  # fmt: skip
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as (_, desk):
+            row = await getattr(desk.broadcasts, verb)(id_, **given)
+        if as_json:
+            output.say_json(row)
+        else:
+            output.say((row["id"], "bold"), f" {words}: ", _tally(row))
+
+    engine.run(work())
+
+
+def _made(row: Row, *, as_json: bool) -> None:
+    if as_json:
+        output.say_json(row)
+        return
+    output.say((row["id"], "bold"), f" {row['state']}: {row['total']:,} recipients")
+    for word, number in (("duplicates", row["duplicates"]), ("refused", row["refused"])):
+        if number:
+            sample = row["samples"][word][:5]
+            rows = ", ".join(str(one["row"]) for one in sample)
+            output.say(
+                (f"{number:,} {word} left out (rows {rows}{' …' if number > len(sample) else ''})", "yellow")
+            )
+
+
+def _print(app: App, row: Row) -> None:
+    zone, now = app.settings.zone, app.clock.now()
+    content = row["content"] or {}
+    times = [(name, row[f"{name}_at"]) for name in _TIMES]
+    output.facts(
+        [
+            ("id", row["id"], None),
+            ("name", row["name"], None),
+            ("state", row["state"], _state(row)),
+            ("reason", row["reason"], None),
+            ("channel", row["channel"], None),
+            ("trigger", row["trigger"], None),
+            ("xref", row["xref"], None),
+            ("text", content.get("text"), None),
+            ("template", row["template"], None),
+            *((name, at, output.full(at, zone, now)) for name, at in times),
+            (
+                "options",
+                row["options"],
+                ", ".join(f"{k} {output.flat(v)}" for k, v in row["options"].items()),
+            ),
+            ("total", row["total"], f"{row['total']:,}"),
+            *((word, n, f"{n:,}" if n else "") for word, n in row["counts"].items()),
+            ("duplicates", row["duplicates"], f"{row['duplicates']:,}" if row["duplicates"] else ""),
+            ("refused", row["refused"], f"{row['refused']:,}" if row["refused"] else ""),
+            ("you can", ", ".join(row["actions"]), None),
+        ]
+    )
+
+
+def _columns(now: int) -> list[Column]:
+    return [
+        Column("id", lambda row: row["id"], keep=True),
+        Column("state", lambda row: row["state"], _state),
+        Column("accepted", lambda row: row["accepted_at"], lambda row: output.away(row["accepted_at"], now)),
+        Column("channel", lambda row: row["channel"], spare=True),
+        Column("total", lambda row: row["total"], right=True),
+        *_counted(),
+        Column("name", lambda row: row["name"]),
+    ]
+
+
+def _counted() -> list[Column]:
+    return [
+        Column("sent", lambda row: row["counts"]["sent"], right=True),
+        Column("failed", lambda row: row["counts"]["failed"] + row["counts"]["held"], right=True),
+        Column("open", lambda row: row["counts"]["waiting"] + row["counts"]["processing"], right=True),
+    ]
+
+
+def _state(row: Row) -> Text:
+    from rich.text import Text
+
+    return Text(row["state"], STYLES.get(row["state"], ""))
+
+
+def _tally(row: Row) -> str:
+    counted = [f"{n:,} {word}" for word, n in row["counts"].items() if n]
+    return f"{', '.join(counted) or 'nobody'} of {row['total']:,}"
+
+
+def _pairs(given: list[str] | None) -> dict[str, str] | None:
+    from ..model.errors import Invalid
+
+    if not given:
+        return None
+    pairs = [entry.partition("=") for entry in given]
+    for name, sign, _ in pairs:
+        if not name or not sign:
+            raise Invalid(f"{name!r} has no value", field="var", remedy="write --var NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def _json(text: str | None) -> Any:
+    import orjson
+
+    from ..model.errors import Invalid
+
+    try:
+        return None if text is None else orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Invalid(
+            f"--data is not JSON ({error})", field="data", remedy='write {"name": "value"}'
+        ) from None
+
+
+def _quiet(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    begin, _, end = text.partition("-")
+    return {"from": begin.strip(), "to": end.strip()}

@@ -1,0 +1,364 @@
+"""Broadcasts at the faces: what the API and the command line answer, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tidings.model.message import Message
+from tidings.model.outcome import Done, Outcome, Reject
+from tidings.model.task import Category
+
+from .house import House, house
+from .program import run
+
+both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
+BODY = {"channel": "out", "text": "hello", "addresses": ["ada", "bob", "eve"]}
+CSV = {"content-type": "text/csv"}
+NDJSON = {"content-type": "application/x-ndjson"}
+
+
+@pytest.fixture
+async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator[House]:
+    """An engine on SQLite, or on what the test names."""
+    on_postgres = getattr(request, "param", "sqlite") == "postgres"
+    async with house(request.getfixturevalue("postgres_url") if on_postgres else sqlite_url) as built:
+        yield built
+
+
+async def make(home: House, **fields: Any) -> dict[str, Any]:
+    """A broadcast through the API."""
+    answer = await home.http.post("/v1/broadcasts", json=BODY | fields)
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["location"] == f"/v1/broadcasts/{answer.json()['id']}"
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+async def finish(home: House) -> None:
+    """Let everything that is due happen, and its end be seen."""
+    for _ in range(4):
+        await home.work()
+        home.clock.advance(1)
+        await home.act()
+
+
+async def show(home: House, id_: str) -> dict[str, Any]:
+    shown: dict[str, Any] = (await home.http.get(f"/v1/broadcasts/{id_}")).json()
+    return shown
+
+
+def failing(*to: str) -> Any:
+    def script(message: Message) -> Outcome:
+        return Reject(Category.PERMANENT, "=cmd|nobody") if message.recipient in to else Done("r-1")
+
+    return script
+
+
+@both
+async def test_a_broadcast_from_the_call_to_the_export(home: House) -> None:
+    """B1, B7: made, sent, counted; recipients with raw answers; CSV safe and exact."""
+    home.script("out", failing("bob"))
+    made = await make(home, xref="project-7", name="Flood")
+    assert (made["state"], made["total"], made["trigger"]) == ("pending", 3, "IMMEDIATE")
+    await finish(home)
+
+    shown = await show(home, made["id"])
+    assert shown["state"] == "completed"
+    assert (shown["counts"]["sent"], shown["counts"]["failed"], shown["actions"]) == (2, 1, ["retry"])
+    people = (
+        await home.http.get(f"/v1/broadcasts/{made['id']}/recipients", params={"state": "FAILED"})
+    ).json()
+    assert [(row["address"], row["said"]) for row in people["items"]] == [("bob", "=cmd|nobody")]
+    for form, said in (("csv", "'=cmd|nobody"), ("csv-exact", "=cmd|nobody")):
+        answer = await home.http.get(f"/v1/broadcasts/{made['id']}/export", params={"format": form})
+        rows = list(csv.DictReader(io.StringIO(answer.text)))
+        assert [row["address"] for row in rows] == ["ada", "bob", "eve"]
+        assert rows[1]["said"] == said
+    report = (await home.http.get("/v1/broadcasts/reports", params={"xref": "project-7"})).json()["items"][0]
+    assert (report["broadcasts"], report["counts"]["sent"]) == (1, 2)
+    counted = (await home.http.get("/v1/broadcasts/counts", params={"ids": made["id"]})).json()["items"]
+    assert counted[0]["counts"] == shown["counts"]
+
+
+@both
+async def test_an_upload_streams_in_and_starts_when_it_has_ended(home: House) -> None:
+    """NDJSON and CSV; rows with variables; duplicates told by row."""
+    for kind, body in (
+        (NDJSON, b'"ada"\n{"address": "bob", "name": "Bob"}\n\n{"to": "ada"}\n'),
+        (CSV, '\ufeffAddress;Name\r\nada;Ada\r\nbob;"Bo;b"\r\nada;Ada\r\n'.encode()),
+    ):
+        made = await make(home, addresses=None, recipients="upload")
+        assert made["state"] == "loading"
+        answer = await home.http.post(f"/v1/broadcasts/{made['id']}/recipients", content=body, headers=kind)
+        told = answer.json()
+        assert answer.status_code == 200, told
+        assert (told["state"], told["total"], told["duplicates"]) == ("pending", 2, 1)
+        assert told["samples"]["duplicates"] == [{"row": 4, "address": "ada"}]
+        await finish(home)
+        assert (await show(home, made["id"]))["state"] == "completed"
+
+
+async def test_an_export_can_be_uploaded_again(home: House) -> None:
+    """The exact form goes round: addresses, zones and variables come back as they were."""
+    odd = {"address": "+49 151", "zone": "Asia/Tokyo", "variables": {"name": '=1+"1"', "n": 3}}
+    made = await make(home, addresses=[odd, "bob"], own_zone=True, trigger="MANUAL")
+    text = (await home.http.get(f"/v1/broadcasts/{made['id']}/export?format=csv-exact")).text
+    again = await make(home, addresses=None, recipients="upload", own_zone=True, trigger="MANUAL")
+    url = f"/v1/broadcasts/{again['id']}/recipients"
+    assert (await home.http.post(url, content=text.encode(), headers=CSV)).status_code == 200
+
+    items = (await home.http.get(url)).json()["items"]
+    first = next(row for row in items if row["address"] == "+49 151")
+    assert first["zone"] == "Asia/Tokyo"
+    assert {"name": '=1+"1"', "n": 3}.items() <= first["variables"].items()
+
+
+async def test_a_malformed_upload_names_its_rows_and_sends_nothing(home: House) -> None:
+    """Bad CSV: row numbers, 422, nothing sent; mended and sent again it goes on."""
+    made = await make(home, addresses=None, recipients="upload")
+    url = f"/v1/broadcasts/{made['id']}/recipients"
+    bad = await home.http.post(url, content=b"address,name\nada,A\nbob\n,C\neve,E,F\n", headers=CSV)
+    error = bad.json()["error"]
+    assert bad.status_code == 422
+    assert "row 3: the row has 1 fields" in error["message"]
+    assert "row 4: the address is empty" in error["message"]
+    assert "row 5: the row has 3 fields" in error["message"]
+    await finish(home)
+    assert (await show(home, made["id"]))["state"] == "loading"
+
+    good = await home.http.post(url, content=b"address,name\nada,A\nbob,B\n", headers=CSV)
+    assert good.json()["total"] == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "words"),
+    [
+        (b"", CSV, 422, "empty"),
+        (b"address\n", CSV, 422, "nobody"),
+        (b"name\nada\n", CSV, 422, "address is missing"),
+        (b"\xff\xfe", CSV, 422, "UTF-8"),
+        (b"[1]\n", NDJSON, 422, "not a JSON object"),
+        (b"ada\n", {"content-type": "image/png"}, 422, "neither CSV nor NDJSON"),
+    ],
+)
+async def test_junk_uploads_are_refused_clearly(
+    home: House, content: bytes, headers: dict[str, str], status: int, words: str
+) -> None:
+    """One sentence, nothing half done."""
+    made = await make(home, addresses=None, recipients="upload")
+    answer = await home.http.post(f"/v1/broadcasts/{made['id']}/recipients", content=content, headers=headers)
+
+    assert answer.status_code == status
+    assert words in answer.json()["error"]["message"]
+    assert (await show(home, made["id"]))["total"] == 0
+
+
+async def test_an_upload_over_the_limits_is_refused(sqlite_url: str) -> None:
+    """More rows than max_bulk, or a length that is announced too large: 413, and nothing is sent."""
+    async with house(sqlite_url, max_bulk=3) as home:
+        made = await make(home, addresses=None, recipients="upload")
+        url = f"/v1/broadcasts/{made['id']}/recipients"
+        many = "".join(f'"p{n}"\n' for n in range(4)).encode()
+        assert (await home.http.post(url, content=many, headers=NDJSON)).status_code == 413
+        announced = {**NDJSON, "content-length": str(2 << 30)}
+        assert (await home.http.post(url, content=b"x", headers=announced)).status_code == 413
+        await finish(home)
+        assert (await show(home, made["id"]))["state"] == "loading"
+
+
+async def test_the_expected_number_of_rows_is_held_against_what_came(home: House) -> None:
+    """A sender that died in the middle looks like a whole file: `expect` tells."""
+    made = await make(home, addresses=None, recipients="upload")
+    url = f"/v1/broadcasts/{made['id']}/recipients"
+    short = await home.http.post(url, params={"expect": 3}, content=b'"ada"\n"bob"\n', headers=NDJSON)
+    assert short.status_code == 422
+    whole = await home.http.post(url, params={"expect": 3}, content=b'"ada"\n"bob"\n"eve"\n', headers=NDJSON)
+    assert whole.json()["state"] == "pending"
+
+
+async def test_freezing_can_be_a_call_of_its_own(home: House) -> None:
+    """Look before you leap: upload without freezing, then freeze."""
+    made = await make(home, addresses=None, recipients="upload")
+    url = f"/v1/broadcasts/{made['id']}"
+    told = await home.http.post(
+        f"{url}/recipients", params={"freeze": False}, content=b'"ada"\n', headers=NDJSON
+    )
+    assert (told.json()["state"], told.json()["total"]) == ("loading", 1)
+    assert (await home.http.post(f"{url}/freeze")).json()["state"] == "pending"
+    assert (await home.http.post(f"{url}/freeze")).status_code == 409
+
+
+@both
+async def test_fifty_calls_with_one_key_make_one_broadcast(home: House) -> None:
+    """B4: first answer again with Idempotency-Replayed, 409 for a twin under way, 422 for another body."""
+    client = home.client(**{"idempotency-key": "k1"})
+    answers = await asyncio.gather(*(client.post("/v1/broadcasts", json=BODY) for _ in range(50)))
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    assert len({answer.json()["id"] for answer in answers if answer.status_code == 201}) == 1
+
+    again = await client.post("/v1/broadcasts", json=BODY)
+    assert (again.status_code, again.headers["idempotency-replayed"]) == (201, "true")
+    assert (await client.post("/v1/broadcasts", json=BODY | {"text": "ho"})).status_code == 422
+    assert len((await home.http.get("/v1/broadcasts")).json()["items"]) == 1
+    await client.aclose()
+
+
+@both
+async def test_fifty_triggers_start_it_once(home: House) -> None:
+    """B1: every call is answered, one start."""
+    sent: list[str] = []
+
+    def script(message: Message) -> Outcome:
+        sent.append(message.recipient)
+        return Done()
+
+    home.script("out", script)
+    made = await make(home, trigger="MANUAL")
+    url = f"/v1/broadcasts/{made['id']}/trigger"
+    answers = await asyncio.gather(*(home.http.post(url) for _ in range(50)))
+    await finish(home)
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert sorted(sent) == ["ada", "bob", "eve"]
+
+
+async def test_wishes_that_its_state_does_not_allow_are_409(home: House) -> None:
+    """Each says what it is and what to do."""
+    made = await make(home)
+    await finish(home)
+    for verb in ("pause", "resume", "cancel", "retry", "freeze"):
+        answer = await home.http.post(f"/v1/broadcasts/{made['id']}/{verb}")
+        assert answer.status_code == 409, (verb, answer.text)
+        assert answer.json()["error"]["remedy"]
+    assert (await home.http.patch(f"/v1/broadcasts/{made['id']}", json={"per_second": 5})).status_code == 409
+    for verb in ("trigger", "pause", "resume", "cancel", "retry", "freeze"):
+        assert (await home.http.post(f"/v1/broadcasts/nope/{verb}")).status_code == 404
+
+
+async def test_pause_resume_cancel_and_rate_through_the_api(home: House) -> None:
+    """The whole panel."""
+    made = await make(home, per_second=1)
+    url = f"/v1/broadcasts/{made['id']}"
+    paused = (await home.http.post(f"{url}/pause", json={"reason": "tea"})).json()
+    assert (paused["state"], paused["reason"], paused["actions"]) == ("paused", "tea", ["resume", "cancel"])
+    await finish(home)
+    assert (await show(home, made["id"]))["counts"]["waiting"] == 3
+    assert (await home.http.patch(url, json={"per_second": 100})).json()["options"]["per_second"] == 100
+    assert (await home.http.post(f"{url}/resume")).json()["state"] == "pending"
+    assert (await home.http.post(f"{url}/cancel", json={"reason": "no"})).json()["state"] == "cancelled"
+    await finish(home)
+    assert sum((await show(home, made["id"]))["counts"].values()) == 3
+
+
+async def test_lists_have_cursors_and_refuse_what_they_do_not_know(home: House) -> None:
+    """limit, after, items, next; a misspelt filter is refused."""
+    ids = [(await make(home, trigger="MANUAL"))["id"] for _ in range(3)]
+    first = (await home.http.get("/v1/broadcasts", params={"limit": 2})).json()
+    rest = (await home.http.get("/v1/broadcasts", params={"limit": 2, "after": first["next"]})).json()
+    assert {row["id"] for row in first["items"] + rest["items"]} == set(ids)
+    assert rest["next"] is None
+    for bad in ({"limit": 0}, {"state": "gone"}, {"stat": "new"}, {"after": "x" * 100}):
+        assert (await home.http.get("/v1/broadcasts", params=bad)).status_code == 422, bad
+    assert (await home.http.get("/v1/broadcasts/counts", params={"ids": ""})).status_code == 422
+    assert (await home.http.get(f"/v1/broadcasts/{ids[0]}/export?format=xlsx")).status_code == 422
+    assert (await home.http.get("/v1/broadcasts/reports?xref=none")).status_code == 404
+
+
+async def test_a_frozen_recipient_shows_up_among_messages_with_its_broadcasts_words(home: House) -> None:
+    """A recipient is a message like any other: the content is the broadcast's."""
+    made = await make(home)
+    await finish(home)
+    items = await home.everything()
+
+    assert {row["text"] for row in items} == {"hello"}
+    assert {row["to"] for row in items} == {"ada", "bob", "eve"}
+    assert made["content"] == {"text": "hello"}
+
+
+async def test_a_break_in_the_middle_of_an_upload_leaves_it_ready_to_go_on(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is cut: nothing is sent, and the same upload again is taken to its end."""
+    monkeypatch.setattr(type(home.app.store), "bulk", 10)
+    made = await make(home, addresses=None, recipients="upload")
+    url = f"/v1/broadcasts/{made['id']}/recipients"
+    whole = "".join(f'"p{n:03}"\n' for n in range(95)).encode()
+
+    async def cut() -> AsyncIterator[bytes]:
+        yield whole[:300]
+        raise ConnectionError("cut")
+
+    with pytest.raises((ConnectionError, httpx.HTTPError)):
+        await home.http.post(url, content=cut(), headers=NDJSON)
+    await finish(home)
+    before = await show(home, made["id"])
+    assert (before["state"], before["rows"]) == ("loading", 30)
+    told = (await home.http.post(url, content=whole, headers=NDJSON)).json()
+
+    assert (told["total"], told["duplicates"], told["state"]) == (95, 0, "pending")
+
+
+# -- the command line
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A place with one channel that does nothing."""
+    (tmp_path / "tidings.toml").write_text('[channels.out]\nkind = "noop"\n')
+    return tmp_path
+
+
+def test_the_command_line_makes_fills_looks_and_stops(folder: Path) -> None:
+    """Each verb, with JSON for programs."""
+    (folder / "people.csv").write_text("address,name\nada,Ada\nbob,Bob\nada,Ada\n")
+    made = run(
+        "broadcasts", "create", "--channel", "out", "--text", "hi", "--file", "people.csv", "--manual",
+        "--xref", "x1", "--quiet", "22:00-07:00", "--json", folder=folder,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    row = json.loads(made.stdout)
+    assert (row["state"], row["total"], row["duplicates"]) == ("new", 2, 1)
+    id_ = row["id"]
+
+    listed = run("broadcasts", "list", folder=folder).stdout.splitlines()
+    assert listed[1].startswith(f"{id_}\tnew")
+    assert "you_can\ttrigger, cancel" in run("broadcasts", "show", id_, folder=folder).stdout
+    assert "started: 2 waiting of 2" in run("broadcasts", "trigger", id_, folder=folder).stdout
+    assert "paused" in run("broadcasts", "pause", id_, "--reason", "tea", folder=folder).stdout
+    assert "new rate" in run("broadcasts", "rate", id_, "5", folder=folder).stdout
+    assert "goes on" in run("broadcasts", "resume", id_, folder=folder).stdout
+    assert run("broadcasts", "retry", id_, folder=folder).returncode == 2
+    assert run("broadcasts", "cancel", id_, folder=folder).returncode == 0
+    exported = run("broadcasts", "export", id_, "--exact", folder=folder).stdout
+    assert [line.split(",")[0] for line in exported.splitlines()] == ['"address"', '"ada"', '"bob"']
+    watched = run("broadcasts", "watch", id_, folder=folder)
+    assert (watched.returncode, watched.stdout) == (1, "cancelled: 2 cancelled of 2\n")
+    assert "x1\t1\t2" in run("broadcasts", "reports", folder=folder).stdout
+    assert "ada\tcancelled" in run("broadcasts", "recipients", id_, folder=folder).stdout
+
+
+def test_the_command_line_refuses_in_one_sentence(folder: Path) -> None:
+    """Exit code 2, one line on standard error, no traceback."""
+    (folder / "bad.csv").write_text("address,name\nada\n")
+    for words in (
+        ("create", "--channel", "nope", "--text", "hi", "--to", "ada"),
+        ("create", "--channel", "out", "--text", "hi"),
+        ("create", "--channel", "out", "--text", "hi", "--to", "ada", "--quiet", "late"),
+        ("create", "--channel", "out", "--text", "hi", "--file", "bad.csv"),
+        ("create", "--channel", "out", "--text", "hi", "--file", "nope.csv"),
+        ("create", "--channel", "out", "--template", "hi", "--to", "ada", "--var", "x"),
+        ("show", "nope"),
+        ("rate", "nope", "fast"),
+    ):
+        done = run("broadcasts", *words, folder=folder)
+        assert done.returncode == 2, words
+        assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
