@@ -74,11 +74,10 @@ def test_every_kind_of_channel_delivers_to_the_sandbox_and_shows_no_secret(tmp_p
             words = ("send", "--channel", channel, "--to", to, "--text", f"by {channel}", "--wait")
             sent = run(*words, folder=tmp_path, env=env)
             assert sent.returncode == 0, sent.stdout + sent.stderr
-            tried = run("channels", "test", channel, folder=tmp_path, env=env)
-            assert tried.returncode == 0 or channel == "api", tried.stdout + tried.stderr
-            shown += sent.stdout + sent.stderr + tried.stdout + tried.stderr
-        for command in (("config",), ("channels", "list", "--json"), ("messages", "list", "--json")):
-            answer = run(*command, folder=tmp_path, env=env)
+            shown += sent.stdout + sent.stderr
+        for command in ("channels test mail", "channels test whatsapp", "config", "messages list --json"):
+            answer = run(*command.split(), folder=tmp_path, env=env)
+            assert answer.returncode == 0, answer.stdout + answer.stderr
             shown += answer.stdout + answer.stderr
         assert served.stop() == 0
         shown += "\n".join([*served.told, *served.logged])
