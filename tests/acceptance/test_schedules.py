@@ -336,3 +336,38 @@ def test_a_killed_process_loses_no_schedule_and_sends_nothing_twice(tmp_path: Pa
 
     assert len(made) == len(set(made)) == len({line["at"] for line in log})
     assert len(ledger["messages"]) == len(made)
+
+
+def _clock_ahead(length: str) -> dict[str, str]:
+    """What makes a process see another time of day; its stopwatch goes on as always."""
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not found:
+        pytest.skip("faketime is not installed: apt install faketime")
+    return {"LD_PRELOAD": str(found[0]), "FAKETIME": length, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(120)
+def test_a_clock_set_back_one_hour_makes_no_occurrence_twice(tmp_path: Path) -> None:
+    """E4, B13: a process whose clock is an hour ahead dies; the next one, with the right time, repeats nothing."""
+    env = {"TIDINGS_SANDBOX_PORT": str(free_port())}
+    with serving(tmp_path, env=env | _clock_ahead("+1h")) as first:
+        place = f"{first.address('page')}/v1/schedules"
+        tick = {"message": {"channel": "phone", "to": "ada", "text": "tick"}, "missed": "all"}
+        id_ = post(place, {"rule": {"every": "1s"}, **tick})["id"]
+        until(lambda: get(f"{place}/{id_}")["made"] >= 3, "three occurrences")
+        first.kill()
+    with serving(tmp_path, env=env) as second:
+        place = f"{second.address('page')}/v1/schedules"
+        other = post(place, {"rule": {"every": "1s"}, **tick})["id"]
+        until(lambda: get(f"{place}/{other}")["made"] >= 3, "the right clock goes on")
+        log = get(f"{place}/{id_}/occurrences?limit=1000")["items"]
+        known = {line["made"] for line in log} | {
+            line["made"] for line in get(f"{place}/{other}/occurrences?limit=1000")["items"]
+        }
+        everything = get(f"{second.address('page')}/v1/messages?limit=1000")["items"]
+        ledger = get(f"{second.address('phone')}/sandbox/conversations?channel=phone&to=ada")
+
+    assert len(log) == len({line["at"] for line in log}) >= 3
+    assert {row["id"] for row in everything} <= known | {row["id"] for row in everything[:5]}
+    assert len(ledger["messages"]) <= len(everything)
