@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer) and make; everything else is fetched into .tools/ and .venv/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run sync test postgres lint format types bench crash soak clean
+.PHONY: help run sync test postgres faketime lint format types bench crash soak clean
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -26,7 +26,7 @@ run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 sync: $(UV)
 	@$(UV) sync --frozen --all-extras --inexact --quiet
 
-test: lint types postgres ## check and test everything (ARGS="-k retry")
+test: lint types postgres faketime ## check and test everything (ARGS="-k retry")
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: sync ## ruff: rules and format
@@ -46,6 +46,13 @@ postgres: sync
 	|| { test "$$(id -u)" = 0 && apt-get update -qq \
 	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql; } \
 	|| echo "No PostgreSQL 14 or newer, and it could not be installed: its tests will be skipped."
+
+# For tests of a clock that is set back.
+faketime:
+	@ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 \
+	|| { test "$$(id -u)" = 0 && apt-get update -qq \
+	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends faketime; } \
+	|| echo "faketime is not here and could not be installed: its test will be skipped."
 
 bench: $(UV) ## measure against peers and the raw limits
 	$(UV) run --frozen --all-extras --group bench python -m bench $(ARGS)
