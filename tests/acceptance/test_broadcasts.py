@@ -301,7 +301,7 @@ async def test_a_break_in_the_middle_of_an_upload_leaves_it_ready_to_go_on(
     assert broken.json()["error"]["message"] == "the upload broke off"
     await finish(home)
     before = await show(home, made["id"])
-    assert (before["state"], before["rows"]) == ("loading", 30)
+    assert (before["state"], before["rows"]) == ("loading", 40)
     told = (await home.http.post(url, content=whole, headers=NDJSON)).json()
 
     assert (told["total"], told["duplicates"], told["state"]) == (95, 0, "pending")

