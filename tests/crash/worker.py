@@ -22,7 +22,10 @@ from tidings.kernel import retry, runner
 from tidings.model.message import Message
 from tidings.model.outcome import Outcome
 from tidings.observability.log import log_sink
+from tidings.outbound import portions
 from tidings.outbound.channels.sandbox import SandboxChannel
+from tidings.store.postgres import PostgresStore
+from tidings.store.sqlite import SqliteStore
 
 from .plants import PLANTS
 from .producer import Producer
@@ -80,6 +83,33 @@ def arm_poison() -> None:
     SandboxChannel.send = deadly  # type: ignore[method-assign]
 
 
+def arm_statement(spec: str) -> None:
+    """Die at the n-th run of a named statement, in the middle of its transaction: after it, before the commit."""
+    wanted, _, passes = spec.partition(":")
+    left = int(passes or 1)
+
+    def passed(name: str) -> None:
+        nonlocal left
+        if name == wanted:
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    on_postgres, on_sqlite = PostgresStore._run, SqliteStore._rows
+
+    async def run(self: PostgresStore, connection: Any, step: Any) -> Any:
+        rows = await on_postgres(self, connection, step)
+        passed(step.name)
+        return rows
+
+    def rows(self: SqliteStore, connection: Any, statement: Any, params: Any) -> Any:
+        found = on_sqlite(self, connection, statement, params)
+        passed(statement.name)
+        return found
+
+    PostgresStore._run, SqliteStore._rows = run, rows  # type: ignore[method-assign]
+
+
 async def work(options: dict[str, Any]) -> None:
     """Open, work, and close in order when asked."""
     asked = asyncio.Event()
@@ -101,6 +131,10 @@ if __name__ == "__main__":
         PLANTS[given["plant"]]()
     if given.get("pause_at"):
         arm_pause(given["pause_at"])
+    if given.get("window"):
+        portions.WINDOW = given["window"]
+    if given.get("dies_in"):
+        arm_statement(given["dies_in"])
     if given.get("poison"):
         arm_poison()
     uvloop.run(work(given))
