@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..outbound.desk import Desk
 
 _LOOK = 0.1  # seconds between two looks
-_OVER = ("sent", "failed", "cancelled", "expired")
+_OVER = ("sent", "failed", "cancelled", "skipped", "expired")
 
 
 async def follow(desk: Desk, id_: str, *, as_json: bool) -> output.Row:

@@ -166,7 +166,7 @@ class Settler:
         counts = Counter([decision.what for decision in decisions])
         if counts["done"] < len(batch):
             for result, decision in zip(batch, decisions, strict=True):
-                if decision.what not in ("done", "deferred"):  # waiting its turn is no failure
+                if decision.what not in ("done", "deferred", "skipped"):  # nothing was tried, nothing failed
                     self._emit(_told(self._node.id, result, decision))
         if Settled.CLAIM_LOST in answers:
             for result, decision, answer in zip(batch, decisions, answers, strict=True):
