@@ -424,6 +424,7 @@ class _Reader:
             return Secret(self._from_environment(target, key, origin), raw)
         if scheme == "file" and target:
             return Secret(self._from_file(target, key, origin), raw)
+        secret = secret and not _is_template(raw)
         if origin == str(self._path) and (secret or _has_password(raw)):
             self._in_clear.append(key)
         return Secret(raw) if secret else raw
@@ -526,6 +527,12 @@ def _check_policies(settings: Settings) -> None:
 def _is_secret(name: str) -> bool:
     # Whoever knows the id of a GroupMe bot can post as the bot.
     return name == "bot_id" or bool(_SECRET_WORDS & set(re.split(r"[_-]", name.lower())))
+
+
+def _is_template(value: str) -> bool:
+    """Whether a value is placeholders only, such as "Bearer {%secrets.key%}": there is no secret in it."""
+    rest = re.sub(r"\{%[^%]*%\}", "", value)
+    return rest != value and rest.strip().lower() in ("", "bearer", "basic", "token", "apikey")
 
 
 def _is_loopback(host: str) -> bool:

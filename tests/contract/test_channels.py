@@ -499,7 +499,7 @@ async def test_a_deadline_that_ends_while_connecting_is_never_called_not_sent_by
 # Every kind, and how a table of the configuration becomes one
 
 NEEDED: dict[str, dict[str, object]] = {  # what a kind cannot do without
-    "apprise": {"url": "json://127.0.0.1/in"},
+    "apprise": {"secret_url": "json://127.0.0.1/in"},
     "email": {"host": "smtp.example.org", "sender": "Tidings <hello@example.org>"},
     "http": {"url": "https://api.example.org/send"},
     "discord": {"webhook_id": "223704706495545344", "webhook_token": "3d89bb7572e0fb30"},

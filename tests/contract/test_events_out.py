@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -32,6 +33,7 @@ from tidings.outbound.messages import COLUMNS
 from tidings.outbound.messenger import Messenger
 from tidings.outbound.signature import parse_secret, verify
 from tidings.store.port import Rows, Step, Store, Wish
+from tidings.store.statements import Statement, statements
 
 from .receiver import Received, Receiver, answer, black_hole, receiving
 from .world import Scripted
@@ -738,3 +740,35 @@ def wish_of(here: Town) -> Wish:
     """What a node of eight free slots would claim."""
     runner = here.app.worker.runner
     return Wish({queue: runner._room_of(queue, 8) for queue in here.app.lanes}, 8)
+
+
+READS = (
+    *("outbox_page", "outbox_take", "outbox_moves", "subscription_active", "subscription_page"),
+    *("shadow_page", "shadow_prune", "rollout_past", "import_page", "import_known", "import_check"),
+)
+
+
+async def test_what_is_read_again_and_again_is_found_by_an_index(store: Store) -> None:
+    """Rule 17: none of these walks through a table that grows."""
+    grown = r"(outbox|tasks|t|messages|m|history|h|occurrences|shadows|import_rows|r|rollouts)"
+    for name in READS:
+        statement = statements(store.dialect)[name]
+        plan = await explained(store, statement)
+        scan = rf"SCAN {grown}\b(?! USING)" if store.dialect == "sqlite" else rf"Seq Scan on {grown}\b"
+        assert not re.search(scan, plan), f"{name}:\n{plan}"
+
+
+async def explained(store: Any, statement: Statement) -> str:
+    """How the database would run it."""
+    if store.dialect == "sqlite":
+        rows = store._connection.execute(
+            f"explain query plan {statement.sql}", (None,) * len(statement.names)
+        )
+        # The oldest of the outbox are found by walking its key from the start.
+        return "\n".join(row[3] for row in rows).replace("SCAN outbox", "SCAN outbox USING its key")
+    nulls = ", ".join("null" for _ in statement.names)
+    async with store._connection() as connection:
+        await connection.execute(f"prepare p as {statement.sql}")
+        found = await connection.fetch(f"explain execute p({nulls})" if nulls else "explain execute p")
+        await connection.execute("deallocate p")
+    return "\n".join(row[0] for row in found)

@@ -14,11 +14,12 @@ from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, NotFound, Refused
 from tidings.model.outcome import Skip
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND, iso
+from tidings.observability.events import AttemptFailed
 from tidings.outbound.objections import bucket, objection
 from tidings.outbound.rollout import RollOut, ShadowPruner
 from tidings.outbound.shadows import Sent, compare, digest
 from tidings.outbound.uploads import Numbered
-from tidings.store.port import Store
+from tidings.store.port import Store, Wish
 
 from .world import World
 
@@ -50,6 +51,7 @@ async def test_an_observing_channel_sends_nothing_and_counts_everything(
     for id_ in ids:
         assert (await world.show(id_))["state"] == "skipped"
         assert "only observes" in (await world.why(id_)).answer
+    assert world.told(AttemptFailed) == []  # nothing was tried, so nothing failed
     counted = await store.read("tally_sums", since=0)
     assert [(row["what"], row["n"]) for row in counted] == [("skipped", 3)]
 
@@ -151,8 +153,6 @@ async def test_a_shadow_that_dies_half_way_is_noted_once(store: Store, clock: Ma
     await rollout.set("main", mode="shadow")
     await world.send()
     delivery = world.worker._handlers["message"]
-    from tidings.store.port import Wish
-
     claimed = await store.claim(world.worker.node.id, Wish({"main": 1}, 1))
     await delivery.load(claimed.tasks)
     await delivery.load(claimed.tasks)

@@ -84,7 +84,7 @@ def arm_poison() -> None:
 
 
 def arm_statement(spec: str) -> None:
-    """Die at the n-th run of a named statement, in the middle of its transaction: after it, before the commit."""
+    """Die at the n-th run of a named statement: behind it, and before its transaction is committed."""
     wanted, _, passes = spec.partition(":")
     left = int(passes or 1)
 

@@ -58,6 +58,7 @@ def needs_postgres(text: str) -> bool:
 def run_page(text: str, folder: Path, *, postgres: str | None) -> subprocess.CompletedProcess[str]:
     """Run a page to its end. Everything it started is ended with it, and nothing else."""
     ports = {port: str(_free_port()) for port in SHOWN_PORTS}
+    ports["8026"] = str(int(ports["8025"]) + 1)  # the pretend mail server is always the phone's neighbour
     shown = {**ports, SHOWN_POSTGRES: postgres or SHOWN_POSTGRES}
     wanted = [block for block in runnable(text) if postgres or "postgres" not in block.words]
     script = _OPENING + "\n".join(_step(block, shown) for block in wanted)

@@ -5,10 +5,10 @@
     Refused      the server said no, at a stage that is named
     Unfit        the server cannot do what the configuration asks for: no TLS, no login
 
-The dot is what counts (RFC 5321): a server that has not seen it must not deliver. So the body goes out first
-and is drained, and only then the dot; whatever breaks before it is a plain failure and no doubt. The dot, the
-stuffing of lines that begin with one, and the wait for the last answer are therefore done here and not left
-to the client library, which writes all of it at once.
+The dot is what counts (RFC 5321): a server that has not seen it must not deliver. So the body goes out first,
+at the pace of the line, and only then the dot; what breaks before it is a plain failure and no doubt. The dot,
+the stuffing of lines that begin with one, and the wait for the last answer are therefore done here and not
+left to the client library, which writes all of it at once.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class SmtpClient:
         try:
             async with asyncio.timeout(deadline.total_seconds()), self._free:
                 return await self._send(envelope, stops, dotted)
-        except (OSError, SMTPException) as error:  # TimeoutError is an OSError
+        except (OSError, SMTPException, UnicodeError) as error:  # TimeoutError is an OSError
             raise (MaybeSent if dotted else NotSent)(_why(error)) from error
 
     async def greet(self, *, deadline: timedelta) -> str:
@@ -164,7 +164,7 @@ class SmtpClient:
         try:
             async with asyncio.timeout(deadline.total_seconds()):
                 line = await self._connect()
-        except (OSError, SMTPException) as error:
+        except (OSError, SMTPException, UnicodeError) as error:
             raise NotSent(_why(error)) from error
         said = line.client.last_ehlo_response
         await _bye(line)
@@ -312,17 +312,17 @@ async def _hand_over(client: aiosmtplib.SMTP, body: bytes, dotted: list[bool]) -
     stuffed = _DOTS.sub(b"..", body if body.endswith(b"\r\n") else body + b"\r\n")
     for start in range(0, len(stuffed), _CHUNK):
         protocol.write(stuffed[start : start + _CHUNK])
-        await (
-            protocol._drain_helper()
-        )  # a StreamWriter's drain() is this, but it would close the line at its end
+        await protocol._drain_helper()  # as a StreamWriter does, which would close the line, too
     dotted.append(True)
     protocol.write(b".\r\n")
     said = await protocol.read_response()
     dotted.clear()  # whatever it says, it is an answer
     reply = Reply(said.code, said.message)
-    if not 200 <= reply.code < 300:
+    if 200 <= reply.code < 300:
+        return reply
+    if 400 <= reply.code < 600:
         raise Refused(Stage.CONTENT, reply)
-    return reply
+    raise MaybeSent("the server's last answer makes no sense")
 
 
 def _refused(stage: Stage, error: SMTPResponseException, recipient: str | None = None) -> Refused:

@@ -35,7 +35,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 def channel(url: str, **options: Any) -> Channel:
     """A channel for one Apprise URL."""
-    return build("rest", "apprise", {"url": url, "deadline": 20, **options}, now=lambda: NOW)
+    return build("rest", "apprise", {"secret_url": url, "deadline": 20, **options}, now=lambda: NOW)
 
 
 def json_url(receiver: Receiver, path: str = TOKEN) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -25,7 +27,9 @@ from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.email import EmailSettings
 from tidings.outbound.channels.registry import build
+from tidings.sandbox import read_ledger
 from tidings.sandbox.providers.smtp import SmtpServer
+from tidings.sandbox.server import _listen_for_mail
 from tidings.sandbox.world import World
 
 from ..receiver import silent
@@ -389,7 +393,9 @@ async def test_nobody_left_is_a_refusal(server: SmtpServer) -> None:
 # Where doubt begins: at the final dot
 
 
-@pytest.mark.parametrize("act", [HANG_UP, SILENCE, "Huh? What was that?", "250-\x00" + "x" * 40_000])
+@pytest.mark.parametrize(
+    "act", [HANG_UP, SILENCE, "Huh? What was that?", "354 Go on", "250-\x00" + "x" * 40_000]
+)
 async def test_no_answer_after_the_final_dot_is_unknown(box: Postbox, act: str) -> None:
     """RFC 5321: the server may have taken it. Cut, silent or senseless: on_unknown decides."""
     box.say("DOT", act)
@@ -437,8 +443,9 @@ async def test_a_connection_that_is_never_made_was_not_sent() -> None:
         refused = await send(reserved.getsockname()[1], message())
     with silent() as url:
         stalled = await send(int(url.rpartition(":")[2]), message(), deadline=SHORT)
+    strange = await send(25, message(), host=f"{'x' * 70}.invalid")
 
-    assert isinstance(refused, Retry) and isinstance(stalled, Retry)
+    assert isinstance(refused, Retry) and isinstance(stalled, Retry) and isinstance(strange, Retry)
 
 
 @pytest.mark.parametrize(
@@ -722,3 +729,31 @@ async def test_the_pretend_server_knows_its_protocol(server: SmtpServer) -> None
     for line, code in talk:
         assert (line, await ask(line)) == (line, code)
     writer.close()
+
+
+async def test_the_sandbox_as_a_program_takes_mail_on_a_port_of_its_own(tmp_path: Path) -> None:
+    """As `tidings sandbox` runs it; the port that it says is the port that takes mail."""
+    ledger = tmp_path / "ledger.jsonl"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tidings.sandbox", "--port", "0", "--ledger", str(ledger)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    lines = [(await process.stdout.readline()).decode() for _ in range(3)]
+    told = next(line for line in lines if "takes mail" in line)
+    outcome = await send(int(told.rpartition(":")[2]), message())
+    process.terminate()
+
+    assert await process.wait() in (0, -signal.SIGTERM)
+    assert isinstance(outcome, Done)
+    assert [entry.to for entry in read_ledger(ledger)] == ["ada@example.org"]
+
+
+def test_a_taken_mail_port_stops_the_sandbox_only_if_it_was_asked_for() -> None:
+    """The next port is a courtesy; a port that somebody named is a promise."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        assert _listen_for_mail("127.0.0.1", port - 1, None) is None
+        with pytest.raises(Misconfigured, match="in use"):
+            _listen_for_mail("127.0.0.1", port - 1, port)

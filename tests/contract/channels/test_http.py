@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from tidings.config import load
 from tidings.model.errors import CallerError, Misconfigured
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
@@ -459,3 +461,26 @@ def test_options_may_come_as_texts_from_the_environment() -> None:
     made = channel("http://127.0.0.1:9/", headers='{"X-A": "{%address%}"}', body='{"to": "{%address%}"}')
 
     made.check("ada", {"text": "x"})
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"),
+    [
+        ("Bearer {%secrets.key%}", True),
+        ("{%message.id%}", True),
+        ("Bearer canary", False),
+        ("canary {%message.id%}", False),
+    ],
+)
+def test_a_template_is_no_secret_in_the_file(tmp_path: Path, value: str, taken: bool) -> None:
+    """S9: a header called Authorization is one, unless nothing but placeholders stands in it."""
+    file = tmp_path / "tidings.toml"
+    head = '[channels.sms]\nkind = "http"\nurl = "https://x.example/"\n[channels.sms.headers]\n'
+    file.write_text(f'{head}Authorization = "{value}"\n')
+    file.chmod(0o644)
+    if taken:
+        load(environ={}, folder=tmp_path)
+    else:
+        with pytest.raises(Misconfigured, match="in clear") as caught:
+            load(environ={}, folder=tmp_path)
+        assert "canary" not in str(caught.value)

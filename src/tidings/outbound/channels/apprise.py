@@ -46,7 +46,7 @@ _CHOICES = {"type": ("info", "success", "warning", "failure"), "format": ("text"
 class AppriseSettings:
     """One service. `{to}` in the URL stands for the recipient."""
 
-    url: str = field(repr=False)
+    secret_url: str = field(repr=False)  # called so that the configuration hides it
     long_text: LongText = LongText.REFUSE
     deadline: timedelta = timedelta(seconds=30)
     on_unknown: OnUnknown = OnUnknown.HOLD
@@ -62,8 +62,8 @@ class AppriseChannel:
 
     def __init__(self, settings: AppriseSettings) -> None:
         self._settings = settings
-        self._hide = hidden(settings.url)
-        plugin = _plugin(settings.url.replace(TO, "default"))
+        self._hide = hidden(settings.secret_url)
+        plugin = _plugin(settings.secret_url.replace(TO, "default"))
         self.traits = Traits(
             on_unknown=settings.on_unknown,
             why_on_unknown="Apprise says yes or no, and a no may be an answer that was lost"
@@ -145,10 +145,10 @@ class AppriseChannel:
         return outcome_of(words, hide=self._hide, partly=split and len(message.text) > self.traits.max_text)
 
     def _url(self, recipient: str) -> str:
-        url = self._settings.url
+        url = self._settings.secret_url
         if TO not in url:
             if recipient != DEFAULT:
-                remedy = "Use 'default', or put {to} into the channel's url"
+                remedy = "Use 'default', or put {to} into the channel's secret_url"
                 raise Invalid("This channel's URL names its recipient", remedy=remedy, field="to")
             return url
         filled = url.replace(TO, quote(recipient, safe=""))
@@ -216,17 +216,17 @@ def _judge(settings: AppriseSettings) -> None:
     """The package must be there, and know the URL."""
     _silence()
     try:
-        plugin = _plugin(settings.url.replace(TO, "default"))
+        plugin = _plugin(settings.secret_url.replace(TO, "default"))
     except ImportError as error:
         raise ValueError("kind", "Apprise is not installed", "pip install 'tidings[apprise]'") from error
     if plugin is None:
         remedy = "See Apprise's own list of services for how its URLs are written"
-        raise ValueError("url", "Apprise does not understand it", remedy)
+        raise ValueError("secret_url", "Apprise does not understand it", remedy)
 
 
 KIND = Kind(
     AppriseSettings,
     lambda settings, now: AppriseChannel(settings),
-    {"url": text, "long_text": long_text},
+    {"secret_url": text, "long_text": long_text},
     _judge,
 )
