@@ -26,7 +26,7 @@ from tidings.outbound.broadcasts import Broadcasts
 from tidings.store.postgres import PostgresStore
 from tidings.testing import Cluster
 
-from .resident import resident_mb
+from .resident import peak_mb, resident_mb
 
 CHANNEL = "bench"
 TEXT = "Water is rising: please move to the school on the hill. Bring warm clothes."
@@ -118,27 +118,37 @@ async def broadcast(url: str, n: int, slots: int) -> float:
         return n / took
 
 
-async def stream(url: str, n: int, slots: int) -> dict[str, float]:
-    """n addresses as NDJSON: rows a second, memory of the process, first message after it is frozen."""
+async def stream(url: str, n: int, slots: int, *, whole: bool) -> dict[str, float]:
+    """n addresses as NDJSON: rows a second, memory of the process, first message after it is frozen.
+
+    Unless the `whole` is to be sent, it is cancelled after some seconds, and everybody must be accounted for.
+    """
     async with engine(url, slots) as (app, watch):
         app.worker.start()
         made = await app.freezer.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
+        id_ = made.answer["id"]
         began = time.perf_counter()
         rows = uploads.rows(lines(n), "ndjson", largest=10_000, most_lines=n)
-        shown = await app.freezer.upload(made.answer["id"], rows)
+        shown = await app.freezer.upload(id_, rows)
         frozen = time.perf_counter()
         assert shown["total"] == n
         await watch.until(1)
-        loaded_mb = resident_mb()
-        await watch.until(n)
-        await ended(app, made.answer["id"], n)
-        return {
+        figures = {
             "rows_per_s": round(n / (frozen - began)),
             "first_sent_s": round(watch.first - frozen, 3),
-            "sent_per_s": round(n / (watch.last - frozen)),
-            "memory_mb_loaded": round(loaded_mb, 1),
-            "memory_mb_peak": round(resident_mb(), 1),
+            "memory_mb_loaded": resident_mb(),
         }
+        if whole:
+            await watch.until(n)
+            figures["sent_per_s"] = round(n / (watch.last - frozen))
+            await ended(app, id_, n)
+        else:
+            await watch.until(min(n, 20_000))
+            broadcasts = Broadcasts(app.store, app.clock)
+            await broadcasts.cancel(id_)
+            counts = (await broadcasts.show(id_))["counts"]
+            assert sum(counts.values()) == n, counts
+        return {**figures, "memory_mb_peak": peak_mb()}
 
 
 async def lines(n: int) -> AsyncIterator[bytes]:
@@ -168,6 +178,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=100_000)
     parser.add_argument("--slots", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--whole", action="store_true", help="stream: send all of it, too")
     parser.add_argument("--sqlite", action="store_true", help="on a SQLite file instead of PostgreSQL")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
@@ -184,7 +195,7 @@ def _measure(given: argparse.Namespace, database: object) -> dict[str, object]:
 
     assert callable(database)
     if given.what == "stream":
-        return dict(uvloop.run(stream(database("stream"), given.n, given.slots)))
+        return dict(uvloop.run(stream(database("stream"), given.n, given.slots, whole=given.whole)))
     own, cast = [], []
     for number in range(given.rounds):
         own.append(uvloop.run(drain(database(f"own{number}"), given.n, given.slots)))

@@ -12,7 +12,7 @@ import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import tzinfo
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -26,8 +26,10 @@ from .audience import Recipient as Person
 from .cards import written
 from .channels.base import Channel
 from .nesting import check_depth
-from .rendering import Compiled
 from .zones import read_zone
+
+if TYPE_CHECKING:
+    from .rendering import Compiled  # Jinja is slow to load, and most commands never render
 
 COLUMNS = (
     "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "lot", "part",

@@ -6,7 +6,7 @@
     Unfit        the server cannot do what the configuration asks for: no TLS, no login
 
 The dot is what counts (RFC 5321): a server that has not seen it must not deliver. So the body goes out first,
-at the pace of the line, and only then the dot; what breaks before it is a plain failure and no doubt. The dot,
+at the pace of the line, and only then the dot; what breaks before it is a failure and no doubt. The dot,
 the stuffing of lines that begin with one, and the wait for the last answer are therefore done here and not
 left to the client library, which writes all of it at once.
 """

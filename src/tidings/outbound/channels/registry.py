@@ -8,49 +8,42 @@ line here; another package brings its own through the entry point group `tidings
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from importlib import import_module
 from importlib.metadata import entry_points
 
 from ...kernel.clock import SystemClock
 from ...model.errors import Misconfigured
-from . import (
-    apprise,
-    console,
-    discord,
-    email,
-    groupme,
-    http,
-    noop,
-    sandbox,
-    slack,
-    telegram,
-    twilio,
-    webhook,
-    whatsapp_cloud,
-    whatsapp_session,
-)
 from .base import Channel
 from .options import COMMON, Kind, Now, Read
 
 GROUP = "tidings.channels"
 
-KINDS: Mapping[str, Kind] = {
-    "apprise": apprise.KIND,
-    "console": console.KIND,
-    "discord": discord.KIND,
-    "email": email.KIND,
-    "groupme": groupme.KIND,
-    "http": http.KIND,
-    "noop": noop.KIND,
-    "sandbox": sandbox.KIND,
-    "slack": slack.KIND,
-    "telegram": telegram.KIND,
-    "twilio": twilio.KIND,
-    "webhook": webhook.KIND,
-    "whatsapp_cloud": whatsapp_cloud.KIND,
-    "whatsapp_session": whatsapp_session.KIND,
-}
+
+
+class _Kinds(Mapping[str, Kind]):
+    """Our own kinds by name. A file is read when its kind is asked for: most people use one or two."""
+
+    _names = (
+        "apprise", "console", "discord", "email", "groupme", "http", "noop", "sandbox", "slack", "telegram",
+        "twilio", "webhook", "whatsapp_cloud", "whatsapp_session",
+    )  # fmt: skip
+
+    def __getitem__(self, name: str) -> Kind:
+        if name not in self._names:
+            raise KeyError(name)
+        kind: Kind = import_module(f".{name}", __package__).KIND
+        return kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+KINDS: Mapping[str, Kind] = _Kinds()
 
 
 def build(name: str, kind: str, options: Mapping[str, object], *, now: Now | None = None) -> Channel:
