@@ -61,7 +61,7 @@ def at(text: str, zone: str = "UTC") -> int:
 
 def test_a_whole_window_is_taken_first() -> None:
     """At most 5,000 are open at a time."""
-    take = judge(look())
+    take = judge(look(bulk=WINDOW + 1))
 
     assert isinstance(take, Take)
     assert (take.size, take.due_at, take.gap, take.look_at) == (WINDOW, NOW, 0, NOW + LOOK)
@@ -79,7 +79,7 @@ def test_a_small_store_takes_smaller_bites() -> None:
     """One transaction takes what suits the store."""
     take = judge(look(bulk=1000))
 
-    assert isinstance(take, Take) and take.size == 1000
+    assert isinstance(take, Take) and (take.size, take.look_at) == (1000, NOW), "and goes on at once"
 
 
 def test_while_something_is_at_work_it_looks_again_soon_and_later_when_everything_waits() -> None:

@@ -160,7 +160,10 @@ def _portion(look: Look) -> Take | Wait:
             portions.append((part, n))
             left -= n
     paced_to = first + (room - 1) * gap if gap else None
-    look_at = now + LOOK if paced_to is None else max(now + LOOK, paced_to + gap - AHEAD // 2)
+    if paced_to is None:
+        look_at = now if room == look.bulk else now + LOOK  # only the size of the bite stopped it: go on
+    else:
+        look_at = max(now + LOOK, paced_to + gap - AHEAD // 2)
     return Take(tuple(portions), first, gap, paced_to, look_at, resting)
 
 
