@@ -887,6 +887,18 @@ async def test_the_reference_names_every_route_and_field(home: House) -> None:
         "/v1/templates:preview",
         "/v1/templates/{name}",
         *(f"/v1/templates/{{name}}/{verb}" for verb in ("versions", "preview", "retire", "restore")),
+        "/v1/schedules",
+        "/v1/schedules:preview",
+        "/v1/schedules/{id}",
+        *(
+            f"/v1/schedules/{{id}}/{verb}"
+            for verb in ("end", "occurrences", "pause", "preview", "resume", "run")
+        ),
+        "/v1/broadcasts",
+        "/v1/broadcasts/{id}",
+        *(f"/v1/broadcasts/{name}" for name in ("counts", "reports")),
+        *(f"/v1/broadcasts/{{id}}/{verb}" for verb in ("cancel", "export", "freeze", "pause", "recipients")),
+        *(f"/v1/broadcasts/{{id}}/{verb}" for verb in ("resume", "retry", "trigger")),
         *("/health", "/health/live", "/health/ready"),
     }
     accept = document["paths"]["/v1/messages"]["post"]

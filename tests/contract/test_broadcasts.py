@@ -16,7 +16,7 @@ from tidings.model.errors import InProgress, Invalid, NotFound, Refused, StoreUn
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
-from tidings.model.time import DAY, HOUR, MINUTE, SECOND, iso, micros
+from tidings.model.time import DAY, HOUR, MINUTE, iso, micros
 from tidings.outbound import portions
 from tidings.outbound.audience import Audience
 from tidings.outbound.broadcasts import Broadcasts
@@ -26,7 +26,7 @@ from tidings.outbound.making import Occasion
 from tidings.outbound.messages import Rules
 from tidings.outbound.pump import Pump
 from tidings.outbound.templates import Templates
-from tidings.store.port import Rows, Row, Step, Store
+from tidings.store.port import Row, Rows, Step, Store
 
 from .world import World
 
@@ -311,7 +311,7 @@ async def test_duplicates_are_removed_and_reported_with_their_rows(house: House)
 
 async def test_one_bad_row_refuses_all_and_says_which(house: House) -> None:
     """Nothing half done: the rows are named, nothing is written."""
-    with pytest.raises(Invalid, match="row 2: the address is empty.*row 4: there is no time zone"):
+    with pytest.raises(Invalid, match=r"row 2: the address is empty.*row 4: there is no time zone"):
         await house.cast("ada", " ", "bob", {"address": "eve", "zone": "Europe/Berln"})
 
     assert not (await house.broadcasts.page()).items
@@ -528,7 +528,7 @@ async def test_a_template_is_rendered_for_each_and_a_missing_variable_refuses_al
     await house.run()
 
     assert [m.text for m in house.channel.sent] == ["Hi Ada, Bonn", "Hi Bob, Ulm"]
-    assert [row["variables"] for row in await house.roll(id_)][0] == {"name": "Ada"}
+    assert (await house.roll(id_))[0]["variables"] == {"name": "Ada"}
 
 
 # -- repeats
@@ -694,7 +694,7 @@ async def test_a_pump_that_dies_anywhere_in_a_pause_or_a_resume_leaves_all_in_or
 async def test_cancelling_ends_everything_that_waits_with_a_line_in_its_history(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was taken is cancelled task by task (A7), what never was counts as cancelled; nothing more goes."""
+    """What was taken is cancelled task by task (A7), what never was counts so too; nothing more goes."""
     monkeypatch.setattr(portions, "WINDOW", 40)
     house, id_ = await half_done(store, clock, 100)
     shown = await house.broadcasts.cancel(id_, reason="a mistake")
@@ -1048,9 +1048,8 @@ async def test_lists_counts_and_reports_add_up(store: Store, clock: ManualClock)
         (ids[1], 1, 0), (manual, 0, 5),
     ]  # fmt: skip
     reports = {row["xref"]: row for row in (await house.broadcasts.reports()).items}
-    assert {name: (row["broadcasts"], row["total"], row["counts"]["sent"]) for name, row in reports.items()} == {
-        "a": (3, 6, 3), "b": (3, 14, 7),
-    }  # fmt: skip
+    sums = {name: (r["broadcasts"], r["total"], r["counts"]["sent"]) for name, r in reports.items()}
+    assert sums == {"a": (3, 6, 3), "b": (3, 14, 7)}
     assert reports["b"]["states"] == {"completed": 2, "new": 1}
 
 
@@ -1115,7 +1114,7 @@ async def test_a_schedule_makes_a_broadcast_that_loads_itself(house: House) -> N
     shown = await house.look(made.id)
     assert (shown["state"], shown["counts"]["sent"], shown["schedule"]) == ("completed", 12, "s1")
     again = await house.freezer.prepare(body, occasion)
-    with pytest.raises(Exception, match="(?i)unique"):
+    with pytest.raises(Exception, match=r"(?i)unique"):
         await house.store.enqueue([], also=again.steps)
     with pytest.raises(Invalid, match="no place in a schedule"):
         await house.freezer.prepare(body | {"trigger": "MANUAL"}, occasion)

@@ -103,6 +103,8 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "log_level": "debug",
         "sandbox": "false",
         "sandbox_port": "9001",
+        "events_private": "true",
+        "events_secrets": "whsec_" + "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3",
     }
     simple = {item.name for item in dataclasses.fields(Settings) if item.metadata}
 
@@ -276,7 +278,14 @@ def test_policies_of_ones_own_join_the_ready_made_ones(loaded: Loader) -> None:
         "[policies.gentle]\ntable = ['1m', '10m']\n[channels.hook]\nkind = 'webhook'\npolicy = 'gentle'"
     )
 
-    assert set(settings.all_policies) == {"companion", "broadcast", "migration", "personal", "gentle"}
+    assert set(settings.all_policies) == {
+        "companion",
+        "broadcast",
+        "migration",
+        "personal",
+        "events",
+        "gentle",
+    }
     assert settings.policies["gentle"].rule.max_tries == 3
     assert settings.describe()["policies"] == {"gentle": "3 tries, 1 min, 10 min"}
 

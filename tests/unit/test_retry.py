@@ -95,9 +95,9 @@ def test_migration_has_strategies_per_kind_of_error() -> None:
     assert len(waits(policy, Category.SYSTEM)) == 2
 
 
-def test_there_are_four_ready_made_policies() -> None:
-    """A3, B6, C3, E3: each known by the name it carries."""
-    assert set(POLICIES) == {"companion", "broadcast", "migration", "personal"}
+def test_the_ready_made_policies_are_known_by_their_names() -> None:
+    """A3, B6, C3, E3, and the one of events: each known by the name it carries."""
+    assert set(POLICIES) == {"companion", "broadcast", "migration", "personal", "events"}
     assert all(name == policy.name for name, policy in POLICIES.items())
 
 

@@ -16,7 +16,9 @@ class Message(NamedTuple):
     content: Mapping[str, Any]  # text, and optionally subject and data
     accepted_at: int
     attempt: int = 1
-    retry_in: int | None = None  # between two tries, where its sender wants it so; otherwise the policy decides
+    retry_in: int | None = (
+        None  # between two tries, where its sender wants it so; otherwise the policy decides
+    )
 
     @property
     def text(self) -> str:

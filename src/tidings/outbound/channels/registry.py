@@ -21,7 +21,6 @@ from .options import COMMON, Kind, Now, Read
 GROUP = "tidings.channels"
 
 
-
 class _Kinds(Mapping[str, Kind]):
     """Our own kinds by name. A file is read when its kind is asked for: most people use one or two."""
 
