@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.model.broadcast import WORDS
+from tidings.model.broadcast import WORDS, options_of
 from tidings.model.errors import InProgress, Invalid, NotFound, Refused, StoreUnavailable
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
@@ -627,6 +628,23 @@ async def test_a_paused_broadcast_sends_nothing_and_loses_nothing(store: Store, 
     ]  # fmt: skip
 
 
+async def test_a_message_says_that_its_broadcast_is_paused(store: Store, clock: ManualClock) -> None:
+    """What is set aside is explained, with the way back; brought back, it is due as before."""
+    house, id_ = await half_done(store, clock)
+    await house.broadcasts.pause(id_)
+    await house.run(seconds=1)
+    waiting = (await house.broadcasts.recipients(id_, state="waiting")).items[0]
+    said = await house.why(waiting["id"])
+    assert (said.answer, said.remedy) == (
+        f"its broadcast {id_} is paused, or was stopped by errors",
+        f"to go on: tidings broadcasts resume {id_}",
+    )
+    await house.broadcasts.resume(id_)
+    await house.pump.step()
+
+    assert (await house.why(waiting["id"])).answer == "due; it starts as soon as a slot is free"
+
+
 async def test_what_comes_back_while_it_is_paused_waits_too(store: Store, clock: ManualClock) -> None:
     """In flight at the pause: it ends as it would, and a try that failed is parked with the others."""
     house = House(store, clock, lambda _m: Retry(Category.TEMPORARY, "busy"))
@@ -791,6 +809,49 @@ async def test_a_retry_of_many_keeps_the_window(
 
     assert sorted(house.to) == people(90)
     assert (await house.look(id_))["state"] == "failed"
+
+
+async def test_a_retry_is_not_stopped_by_the_errors_that_it_mends(store: Store, clock: ManualClock) -> None:
+    """A person who retries forgives what has failed so far; the limit holds for what comes after."""
+    house = House(store, clock, lambda _m: Reject(Category.PERMANENT, "gone"))
+    await house.open()
+    id_ = await house.cast(*people(30), error_limit=10)
+    await house.run()
+    assert (await house.look(id_))["state"] == "failed"
+    house.channel.script = lambda _m: Done()
+    await house.broadcasts.retry(id_)
+    await house.run()
+
+    assert await house.counts(id_) == {"sent": 30}
+    assert (await house.look(id_))["state"] == "completed"
+
+
+async def test_errors_that_stop_it_in_the_middle_of_a_retry_stop_the_retry_too(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing hangs between the two: it is stopped, and what was open is resumed to its end."""
+    monkeypatch.setattr(portions, "WINDOW", 20)
+    house = House(store, clock, failing(*people(30)), slots=10)
+    await house.open()
+    id_ = await house.cast(*people(100))
+    await house.run(rounds=60)
+    assert await house.counts(id_) == {"failed": 30, "sent": 70}
+    await house.broadcasts.retry(id_)
+    await house.pump.step()
+    row = (await store.read("broadcast_find", id=id_, tenant="default"))[0]
+    options = replace(options_of(row["options"]), error_limit=0.01, since=(0, 0)).to_json()
+    await store.write(
+        [Step("broadcast_options", {"lot": row["lot"], "options": options, "version": row["version"]})]
+    )
+    await house.run(seconds=1, rounds=60)
+    shown = await house.look(id_)
+    assert shown["state"] == "failed"
+    assert 0 < shown["counts"]["waiting"] <= 20, "what the retry had begun is set aside"
+    await house.broadcasts.resume(id_)
+    await house.run(seconds=1, rounds=60)
+
+    assert await house.counts(id_) == {"failed": 30, "sent": 70}
+    assert (await house.look(id_))["state"] == "completed"
 
 
 async def test_a_message_of_a_broadcast_can_be_cancelled_and_retried_alone(

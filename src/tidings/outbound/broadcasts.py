@@ -174,11 +174,7 @@ class Broadcasts:
             tally = await self._tally(row)
             if row["state"] != Stage.PAUSED and not (row["state"] == Stage.FAILED and tally.waiting):
                 break
-            options = replace(options_of(row["options"]), since=(tally.sent, tally.errors))
-            params = {
-                "lot": row["lot"], "expected": row["state"], "options": options.to_json(),
-                "version": row["version"],
-            }  # fmt: skip
+            params = _anew(row, tally)
             if await self._move([Step("broadcast_resume", params), telling(row, tally, Stage.PENDING, None)]):
                 break
         else:
@@ -214,7 +210,7 @@ class Broadcasts:
             more = "; those in doubt only with held" if tally.held else ""
             raise Refused("none of its recipients has failed", remedy=f"there is nothing to retry{more}")
         first = (await self._store.read("lot_first", lot=row["lot"]))[0]["first"]
-        params = {"lot": row["lot"], "expected": row["state"], "place": first - 1, "held": held}
+        params = {"place": first - 1, "held": held, **_anew(row, tally)}
         steps = [Step("broadcast_retry", params), telling(row, tally, Stage.PENDING, None)]
         if not await self._move(steps):
             raise _refused("retried", await self._find(id_, tenant))
@@ -260,6 +256,17 @@ class Broadcasts:
 
 _OPEN = (Stage.LOADING, Stage.NEW, Stage.PENDING, Stage.PAUSED)
 _RETRIABLE = (Stage.PENDING, Stage.COMPLETED, Stage.FAILED)
+
+
+def _anew(row: Row, tally: Tally) -> dict[str, Any]:
+    """A person lets it go on: errors so far are forgiven. Only as it was seen."""
+    options = replace(options_of(row["options"]), since=(tally.sent, tally.errors))
+    return {
+        "lot": row["lot"],
+        "expected": row["state"],
+        "version": row["version"],
+        "options": options.to_json(),
+    }
 
 
 def _refused(what: str, row: Row) -> Refused:

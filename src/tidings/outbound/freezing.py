@@ -231,10 +231,14 @@ class Freezer:
             end = {
                 "lot": row["lot"],
                 "state": Stage.FAILED.value,
+                "reason": reason,
                 "expected": Stage.LOADING.value,
                 "taken": 0,
+                "retry_to": -1,
+                "parks": False,
+                "look_at": None,
             }
-            step = Step("broadcast_end", {**end, "reason": reason, "parks": False, "look_at": None})
+            step = Step("broadcast_end", end)
             await self._store.write([step, telling(row, _NOBODY, Stage.FAILED, reason)])
 
     def _source(self, source: Mapping[str, Any], row: Row) -> AsyncIterator[Numbered]:

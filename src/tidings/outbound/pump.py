@@ -131,7 +131,8 @@ class Pump:
     async def _end(self, row: Row, look: Look, end: End) -> None:
         params = {
             "lot": row["lot"], "state": end.state.value, "reason": end.reason, "expected": row["state"],
-            "taken": row["taken"], "parks": end.parks, "look_at": look.now if look.tally.open else None,
+            "taken": row["taken"], "retry_to": -1 if row["retry_to"] is None else row["retry_to"],
+            "parks": end.parks, "look_at": look.now if look.tally.open else None,
         }  # fmt: skip
         step = Step("broadcast_end", params, needed=True)
         await self._move(row, look.tally, end.state, end.reason, step)

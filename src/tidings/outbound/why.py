@@ -98,6 +98,9 @@ def _dead(row: Row, last: str | None) -> Why:
 
 
 def _waiting(row: Row, queue: Row | None, last: str | None, *, now: int, ahead: int, nodes: int) -> Why:
+    if (lane := str(row.get("lane") or "")).startswith("~"):  # where a broadcast sets aside what is open
+        remedy = f"to go on: tidings broadcasts resume {lane[1:]}"
+        return Why(f"its broadcast {lane[1:]} is paused, or was stopped by errors", remedy=remedy)
     if not row["head"]:
         line = "an earlier message" if ahead <= 1 else f"{ahead} earlier messages"
         return Why(f"waits for {line} of the order key {row['order_key']!r}")

@@ -3,6 +3,6 @@ select m.id, m.tenant, m.channel, m.recipient,
   coalesce(nullif(m.content, ''), (select b.content from broadcasts b where b.lot = m.lot)) as content,
   m.accepted_at, m.scheduled_at, t.id as task, t.state, t.priority,
   t.due_at, t.tries, t.max_tries, t.throttles, t.claim_no, t.changed_at, t.expires_at, t.started_at, t.order_key, t.head,
-  t.unknown, t.cancel_asked, t.category, t.node, n.name as holder
+  t.unknown, t.cancel_asked, t.category, t.node, t.queue as lane, n.name as holder
 from messages m join tasks t on t.id = m.task left join nodes n on n.id = t.node
 where m.id = :id and m.tenant = :tenant
