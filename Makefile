@@ -4,7 +4,7 @@
 .PHONY: help run sync test postgres faketime lint format types bench crash soak clean
 
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 ARGS ?=
 
 UV := $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)

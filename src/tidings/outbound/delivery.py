@@ -53,8 +53,8 @@ class Delivery:
             or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], tries[row[0]], row[11])
             for row in rows
         }
-        if SHADOWED in loaded.values():
-            await self._note([row for row in rows if loaded[row[0]] is SHADOWED])
+        if shadowed := [row for row in rows if loaded[row[0]] is SHADOWED]:
+            await self._note(shadowed)
         return loaded
 
     async def _note(self, rows: Sequence[Sequence[Any]]) -> None:

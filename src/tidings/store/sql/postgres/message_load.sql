@@ -1,9 +1,9 @@
 -- The contents of claimed tasks, and what may keep them from being sent. Own file: arrays.
 select m.task, m.id, m.tenant, m.channel, m.recipient, case when m.content = '' then b.content else m.content end,
   m.accepted_at, b.state, q.mode, q.share,
-  (select s.reason from suppressions s
+  case when (select 1 from suppressions limit 1) is not null then (select s.reason from suppressions s
    where s.tenant = m.tenant and s.channel in (m.channel, '') and s.address = case
-     when m.recipient like '%_@_%' and m.recipient not like '%/%' then lower(m.recipient collate "C") else m.recipient end limit 1),
+     when m.recipient like '%_@_%' and m.recipient not like '%/%' then lower(m.recipient collate "C") else m.recipient end limit 1) end,
   b.retry_in
 from messages m left join broadcasts b on b.lot = m.lot left join queues q on q.name = m.channel
 where m.task = any(:ids::bigint[])
