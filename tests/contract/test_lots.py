@@ -155,6 +155,10 @@ async def test_a_skipped_message_ends_without_a_try(store: Store, clock: ManualC
     assert (shown["state"], shown["tries"]) == ("skipped", 0)
     assert shown["history"][-1]["detail"] == "only observed"
     assert "skipped" in (await world.why(id_)).answer
+    other = await world.send(at=clock.now() + SECOND)
+    await world.messages.cancel(other)
+    assert [row["id"] for row in (await world.messages.page(state="skipped")).items] == [id_]
+    assert [row["id"] for row in (await world.messages.page(state="cancelled")).items] == [other]
 
 
 async def test_actors_step_and_are_stirred(store: Store, clock: ManualClock) -> None:

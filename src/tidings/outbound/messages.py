@@ -292,11 +292,12 @@ class Messages:
             rows_of, floor_of = "message_window", "window_floor"
         filters = {"channel": channel, "state": kernel_state, "unknown": unknown, "limit": limit}
         rows = await self._store.read(rows_of, **params, **filters)
+        items = [shown for row in rows if state in (None, (shown := described(row))["state"])]
         if len(rows) == limit:
-            return Page([described(row) for row in rows], str(rows[-1]["task"]))
+            return Page(items, str(rows[-1]["task"]))
         floor = (await self._store.read(floor_of, **params, state=kernel_state))[0]
         more = floor["seen"] >= WINDOW
-        return Page([described(row) for row in rows], str(floor["floor"]) if more else None)
+        return Page(items, str(floor["floor"]) if more else None)
 
     async def _find(self, id_: str, tenant: str) -> Row:
         rows = await self._store.read("message_find", id=id_, tenant=tenant) or await self._store.read(
@@ -382,7 +383,7 @@ class Messages:
 
 _SEE = "see: tidings messages show {}"
 _WORDS = {"done": "sent"}
-_STATES = ("pending", "processing", "sent", "failed", "cancelled", "expired")
+_STATES = ("pending", "processing", "sent", "failed", "cancelled", "expired", "skipped")
 
 
 def _word(state: str | None) -> str:
@@ -401,7 +402,7 @@ def _kernel_state(state: str | None) -> str | None:
         raise Invalid(
             f"there is no state {state!r}", field="state", remedy=f"use one of: {', '.join(_STATES)}"
         )
-    return "done" if state == "sent" else state
+    return {"sent": "done", "skipped": "cancelled"}.get(state, state)
 
 
 def _too_late(what: str, state: str) -> str:
