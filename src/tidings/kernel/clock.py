@@ -110,9 +110,7 @@ class SystemClock:
         """The system's wall clock."""
         return Instant(time.time_ns() // 1000)
 
-    def monotonic(self) -> float:
-        """Seconds since some moment before the start."""
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
 
     def chance(self) -> float:
         """A random number; for jitter, not for secrets."""

@@ -1,7 +1,7 @@
 """Named crash points, for tests and drills: a no-op unless armed.
 
 `TIDINGS_CRASH_AT=sent:3` ends the process with SIGKILL at its third pass of the point `sent`.
-Points: claimed (before anything is loaded) · started (intent written, nothing sent) · sent (not settled) ·
+Points: claimed (nothing begun) · started (intent written, nothing sent) · sent (not settled) ·
 settled (written, nobody told).
 """
 

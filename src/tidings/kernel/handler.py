@@ -30,10 +30,13 @@ class Handler(Protocol):
         """
 
 
-def effects(handlers: Mapping[str, Handler], moves: Sequence[tuple[Task, Transition]]) -> list[Step]:
-    """What the domains write down with these moves."""
+def effects(
+    handlers: Mapping[str, Handler], tasks: Sequence[Task], moves: Sequence[Transition]
+) -> list[Step]:
+    """What the domains write down with these tasks' moves."""
     steps: list[Step] = []
     for kind, handler in handlers.items():
-        if handler.listens and (own := [move for move in moves if move[0].kind == kind]):
-            steps += handler.effects(own)
+        if handler.listens:
+            own = [(task, move) for task, move in zip(tasks, moves, strict=True) if task.kind == kind]
+            steps += handler.effects(own) if own else ()
     return steps

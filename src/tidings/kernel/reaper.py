@@ -122,13 +122,13 @@ class Reaper:
                 (row["queue"], row["order_key"]) for row in rows if row["order_key"] is not None
             }
             tally = [Tally(row["queue"], d.what, 1, 0) for row, d in zip(rows, decisions, strict=True)]
-            moves = [(_task(row), d.move) for row, d in zip(rows, decisions, strict=True)]
+            moves = [decision.move for decision in decisions]
             await self._store.settle(
                 node,
-                [d.move for d in decisions],
+                moves,
                 keys=keys,
                 tally=_summed(tally),
-                also=effects(self._handlers, moves),
+                also=effects(self._handlers, [_task(row) for row in rows], moves),
             )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -236,16 +236,17 @@ class Runner:
         claimed = await self._store.claim(
             self._node.id, Wish(rooms, room, fair, self._limited & rooms.keys(), frozenset(probes))
         )
-        point("claimed")
         if claimed.expired:
             await self._expire(claimed.expired)
         await self._standing.return_probes(probes - {task.queue for task in claimed.tasks})
         if self._loops and not any(task.crashes >= SUSPECT for task in claimed.tasks):
             # The next claim is on its way while this one is loaded and begun.
             self._reserve(claimed.tasks)
-            self._beginning.add(begin := asyncio.create_task(self._begin(claimed.tasks)))
+            self._beginning.add(begin := asyncio.create_task(self._begin(claimed.tasks, claimed.durable)))
             begin.add_done_callback(self._begun)
         else:
+            if claimed.durable is not None:
+                await claimed.durable
             await self._begin_all(claimed.tasks)
         return len(claimed.tasks), len(claimed.expired)
 
@@ -273,7 +274,7 @@ class Runner:
             await self._begin(suspects[:1])
             await self._quiet()
 
-    async def _begin(self, tasks: list[Task]) -> None:
+    async def _begin(self, tasks: list[Task], durable: Awaitable[Any] | None = None) -> None:
         """Load contents in batches by kind, mark starts where that is needed, and run."""
         if not tasks:
             return
@@ -281,24 +282,57 @@ class Runner:
         by_kind: dict[str, list[Task]] = {}
         for task in tasks:
             by_kind.setdefault(task.kind, []).append(task)
-        for kind, group in by_kind.items():
-            handler = self._handlers.get(kind)
-            if handler is None:
-                self._hand_in_all(
-                    group, Defer(claimed_at + 60 * SECOND, f"this node does not know {kind!r}"), claimed_at
-                )
-                continue
+        loaded = {kind: await self._load(kind, group, claimed_at) for kind, group in by_kind.items()}
+        if durable is not None and not await self._is_durable(durable):
+            for task in tasks:
+                self._drop(task)
+            return
+        point("claimed")
+        for kind, contents in loaded.items():
+            await self._set_off(kind, by_kind[kind], contents, claimed_at)
+
+    async def _set_off(
+        self, kind: str, group: list[Task], contents: Mapping[TaskId, Any] | Defer | Retry, claimed_at: int
+    ) -> None:
+        """Mark the starts and run; or hand in what became of all of them."""
+        marked: set[TaskId] = set()
+        if not isinstance(contents, Defer | Retry):
             try:
-                contents = await handler.load(group)
                 marked = await self._mark_started(group)
             except Temporary as error:
-                self._emit(StoreTrouble("load", error.problem))
-                self._hand_in_all(group, Defer(claimed_at, "the database did not answer"), claimed_at)
-                continue
-            except Exception as error:  # a handler may do anything; its tasks must not vanish with it
-                self._hand_in_all(group, Retry(Category.SYSTEM, told(error)), claimed_at)
-                continue
-            self._run_all(handler, group, contents, marked, claimed_at)
+                contents = self._unanswered(error, claimed_at)
+        if isinstance(contents, Defer | Retry):
+            self._hand_in_all(group, contents, claimed_at)
+        else:
+            self._run_all(self._handlers[kind], group, contents, marked, claimed_at)
+
+    async def _load(
+        self, kind: str, group: list[Task], claimed_at: int
+    ) -> Mapping[TaskId, Any] | Defer | Retry:
+        """The contents of these tasks, or what becomes of all of them without."""
+        handler = self._handlers.get(kind)
+        if handler is None:
+            return Defer(claimed_at + 60 * SECOND, f"this node does not know {kind!r}")
+        try:
+            return await handler.load(group)
+        except Temporary as error:
+            return self._unanswered(error, claimed_at)
+        except Exception as error:  # a handler may do anything; its tasks must not vanish with it
+            return Retry(Category.SYSTEM, told(error))
+
+    def _unanswered(self, error: Temporary, claimed_at: int) -> Defer:
+        self._emit(StoreTrouble("load", error.problem))
+        return Defer(claimed_at, "the database did not answer")
+
+    async def _is_durable(self, claim: Awaitable[Any]) -> bool:
+        """Wait until the claim is written; False: it was not, or nobody knows."""
+        try:
+            await claim
+        except Exception as error:  # as when the claim itself fails
+            self._emit(StoreTrouble("claim", told(error)))
+            self._doubtful_claim = True
+            return False
+        return True
 
     def _run_all(
         self,
@@ -402,7 +436,7 @@ class Runner:
             for i, t in enumerate(tasks)
         ]
         if moves:
-            own = effects(self._handlers, list(zip(tasks, moves, strict=True)))
+            own = effects(self._handlers, tasks, moves)
             await self._store.settle(self._node.id, moves, also=own)
 
     async def _give_back_strangers(self) -> None:

@@ -77,8 +77,9 @@ class Settler:
 
     def hand_in(self, result: Result) -> None:
         """Take a result; it will be written."""
+        if not self._results:
+            self._news.set()
         self._results.append(result)
-        self._news.set()
 
     def finish(self) -> None:
         """Nothing more will be handed in: `run` ends when all is written."""
@@ -117,7 +118,7 @@ class Settler:
             return 0
         decisions = self._decide(batch)
         also = _effects(decisions) + self._breaker_steps(batch)
-        own = effects(self._handlers, [(r.task, d.move) for r, d in zip(batch, decisions, strict=True)])
+        own = effects(self._handlers, [r.task for r in batch], [d.move for d in decisions])
         keys: set[OrderKey] = {
             (r.task.queue, r.task.order_key) for r in batch if r.task.order_key is not None
         }
@@ -179,14 +180,12 @@ class Settler:
 
 def _effects(decisions: list[Decision]) -> list[Step]:
     steps: dict[object, Step] = {}
-    for decision in decisions:
-        match decision.effect:
-            case None:
-                pass
+    for effect in [decision.effect for decision in decisions if decision.effect is not None]:
+        match effect:
             case Park(queue=queue, until=until, reason=reason):
-                steps[decision.effect] = Step("queue_park", {"name": queue, "until": until, "reason": reason})
+                steps[effect] = Step("queue_park", {"name": queue, "until": until, "reason": reason})
             case pause:
-                steps[decision.effect] = Step("queue_pause", {"name": pause.queue, "reason": pause.reason})
+                steps[effect] = Step("queue_pause", {"name": pause.queue, "reason": pause.reason})
     return list(steps.values())
 
 

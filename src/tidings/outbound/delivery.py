@@ -27,6 +27,8 @@ _ENDS: Mapping[State, tuple[str, ...]] = {  # what a move out of `processing` ma
     State.PENDING: ("message.cancelled",),  # if a person had asked for it meanwhile
 }
 
+_CLEAR = (None, None, None, None)  # nothing that might keep a message from being sent
+
 
 class Delivery:
     """The handler of kind `message`."""
@@ -49,7 +51,7 @@ class Delivery:
         tries = {task.id: task.tries for task in tasks}
         rows = await self._store.load("message_load", list(tries))
         loaded = {
-            row[0]: objection(row[4], *row[7:11], now=self._now)
+            row[0]: (row[7:11] != _CLEAR and objection(row[4], *row[7:11], now=self._now))
             or Message(row[1], row[2], row[3], row[4], orjson.loads(row[5]), row[6], tries[row[0]], row[11])
             for row in rows
         }
@@ -79,9 +81,9 @@ class Delivery:
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """One attempt; for `ask`, an attempt in doubt is looked up before anything is sent again."""
-        if isinstance(content, Skip | Defer):
-            return content
-        message: Message = content
+        if type(content) is not Message:
+            return content  # type: ignore[no-any-return]  # Skip or Defer
+        message = content
         channel = self._channels[task.queue]
         traits = channel.traits
         if task.unknown and traits.on_unknown is OnUnknown.ASK:

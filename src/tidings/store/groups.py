@@ -12,6 +12,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import apsw
@@ -19,7 +20,30 @@ import apsw
 from ..model.errors import StoreFull, StoreUnavailable, WrongStore
 
 T = TypeVar("T")
+
+
+def _future() -> asyncio.Future[Any]:
+    return asyncio.get_running_loop().create_future()
+
+
 _LARGEST = 200  # members of one group
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """What one caller wants done, and where it hears of it."""
+
+    work: Callable[[apsw.Connection], Any]
+    future: asyncio.Future[Any]  # after the commit
+    ahead: asyncio.Future[Any] | None = None  # before it
+
+    def fail(self, error: Exception) -> None:
+        """Tell the caller, once; one that was answered ahead hears it where it waits for the commit."""
+        if self.ahead is not None and not self.ahead.done():
+            self.ahead.set_exception(error)
+            self.future.cancel()
+        elif not self.future.done():
+            self.future.set_exception(error)
 
 
 class GroupWriter:
@@ -29,16 +53,26 @@ class GroupWriter:
         self._connection = connection
         self._patience = patience
         self._thread = None if inline else ThreadPoolExecutor(1, thread_name_prefix="tidings-commit")
-        self._waiting: deque[tuple[Callable[[apsw.Connection], Any], asyncio.Future[Any]]] = deque()
+        self._waiting: deque[_Member] = deque()
         self._running: asyncio.Task[None] | None = None
 
     async def run(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in the next group; returns after its commit, or raises what went wrong."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append((work, future))
+        answer: T = await self._join(_Member(work, _future()))
+        return answer
+
+    async def run_ahead(self, work: Callable[[apsw.Connection], T]) -> tuple[T, asyncio.Future[T]]:
+        """Run `work` in the next group; returns what it gave before the commit, and what to wait for."""
+        member = _Member(work, _future(), _future())
+        durable = self._join(member)
+        assert member.ahead is not None
+        return await member.ahead, durable
+
+    def _join(self, member: _Member) -> asyncio.Future[Any]:
+        self._waiting.append(member)
         if self._running is None:
             self._running = asyncio.create_task(self._drain())
-        return await future
+        return member.future
 
     async def close(self) -> None:
         """Finish what was asked for, then stop."""
@@ -54,30 +88,28 @@ class GroupWriter:
                 try:
                     answers = await self._commit(group)
                 except BaseException as error:
-                    for _, future in group:
-                        if not future.done():
-                            future.set_exception(_translate(error))
+                    for member in group:
+                        member.fail(_translate(error))
                     if not isinstance(error, Exception):
                         raise
                 else:
-                    for (_, future), (value, failure) in zip(group, answers, strict=True):
-                        if future.done():  # its caller was cancelled; the work stands all the same
-                            continue
-                        if failure is None:
-                            future.set_result(value)
-                        else:
-                            future.set_exception(failure)
+                    for member, (value, failure) in zip(group, answers, strict=True):
+                        if failure is not None:
+                            member.fail(failure)
+                        elif not member.future.done():  # cancelled: the work stands all the same
+                            member.future.set_result(value)
                 if not self._waiting:
                     await asyncio.sleep(0)  # let the answered ask again before the task ends
         finally:
             self._running = None
 
-    async def _commit(
-        self, group: list[tuple[Callable[[apsw.Connection], Any], Any]]
-    ) -> list[tuple[Any, Any]]:
+    async def _commit(self, group: list[_Member]) -> list[tuple[Any, Exception | None]]:
         await self._begin()
         try:
-            answers = [self._member(work) for work, _ in group]
+            answers = [self._run(member.work) for member in group]
+            for member, (value, failure) in zip(group, answers, strict=True):
+                if member.ahead is not None and failure is None and not member.ahead.done():
+                    member.ahead.set_result(value)
             if self._thread is None:
                 self._connection.execute("commit")
             else:
@@ -104,7 +136,7 @@ class GroupWriter:
                     raise
                 await asyncio.sleep(0.001)
 
-    def _member(self, work: Callable[[apsw.Connection], Any]) -> tuple[Any, Exception | None]:
+    def _run(self, work: Callable[[apsw.Connection], Any]) -> tuple[Any, Exception | None]:
         self._connection.execute("savepoint member")
         try:
             value = work(self._connection)

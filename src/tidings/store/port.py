@@ -6,7 +6,7 @@ transaction. Both databases pass one contract suite; nothing above this line kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..model.task import NewTask, NodeId, Settled, Task, TaskId, Transition
@@ -54,10 +54,14 @@ class Enqueued(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """What a claim brought: tasks in the order they should start, and those whose time ran out unclaimed."""
+    """What a claim brought: tasks in the order they should start, and those whose time ran out unclaimed.
+
+    Contents may be loaded while the disk still works on it; nothing may act before `durable`.
+    """
 
     tasks: list[Task]
     expired: list[Task]
+    durable: Awaitable[Any] | None = None  # raises what went wrong; None: it is already
 
 
 class NextDue(NamedTuple):

@@ -266,49 +266,29 @@ class SqliteStore:
             now = self._now()
             rooms = self._open_rooms(connection, wish, now)
             paces = self._held_paces(connection, wish, rooms, now)
-            near = self._near(connection, rooms, wish.room, now)
-            if len({row[3:6:2] for row in near}) > 1:
+            near, of_one_kind = self._near(connection, rooms, wish.room, now)
+            if not of_one_kind:
                 chosen = choose(
-                    [Candidate(r[5], r[0], r[1], r[3]) for r in near], rooms, wish.room, wish.fair
+                    [Candidate(t.priority, t.due_at, t.id, t.queue) for t in near],
+                    rooms,
+                    wish.room,
+                    wish.fair,
                 )
                 taken = {candidate.id for candidate in chosen}
-                near = sorted((r for r in near if r[1] in taken), key=lambda r: (r[5], r[0], r[1]))
-            late = [row for row in near if row[12] is not None and row[12] <= now]
-            due = [row for row in near if row[12] is None or row[12] > now] if late else near
-            ids = [row[1] for row in due]
+                near = sorted((t for t in near if t.id in taken), key=lambda t: (t.priority, t.due_at, t.id))
+            late = [task for task in near if task.expires_at is not None and task.expires_at <= now]
+            gone = {task.id for task in late}
+            tasks = [task for task in near if task.id not in gone] if late else near
+            ids = [task.id for task in tasks]
             connection.execute(self._sql["claim_some"].sql, (node, now, _array(ids)))
             connection.execute(self._sql["record_claims"].sql, (_array(ids),))
-            tasks = [
-                Task(
-                    r[1],
-                    r[2],
-                    r[3],
-                    r[4],
-                    r[5],
-                    r[0],
-                    r[6] + 1,
-                    r[7],
-                    r[8] + 1,
-                    r[9],
-                    bool(r[10]),
-                    r[11],
-                    r[12],
-                    r[13],
-                )
-                for r in due
-            ]
             if paces:
                 tasks = self._reserve(connection, paces, tasks, now)
-            expired = [
-                Task(
-                    r[1], r[2], r[3], r[4], r[5], r[0], r[6], r[7], -1, r[9], bool(r[10]), r[11], r[12], r[13]
-                )
-                for r in late
-            ]
-            return Claimed(tasks, expired)
+            return Claimed(tasks, [task._replace(tries=task.tries - 1, claim_no=-1) for task in late])
 
-        answer: Claimed = await self._run(work)
-        return answer
+        assert self._writer is not None
+        claimed, durable = await self._writer.run_ahead(work)
+        return claimed._replace(durable=durable)
 
     def _is_anything_due(self, wish: Wish) -> bool:
         """A look beside the writer, so that an empty poll holds nobody up."""
@@ -344,14 +324,19 @@ class SqliteStore:
         heads: Any = connection.execute(self._sql["heads"].sql).fetchall()
         return cast("list[tuple[str, int, int]]", heads)
 
-    def _near(self, connection: apsw.Connection, rooms: Mapping[str, int], room: int, now: int) -> list[Any]:
+    def _near(
+        self, connection: apsw.Connection, rooms: Mapping[str, int], room: int, now: int
+    ) -> tuple[list[Task], bool]:
+        """The earliest of each queue and priority, as they will be once claimed; True: all are of one."""
         near = self._sql["near"].sql
-        found: list[Any] = []
+        found: list[Task] = []
+        kinds = 0
         for queue, priority, due_at in self._heads(connection):
             free = min(rooms.get(queue, 0), room)
             if free > 0 and due_at <= now:
-                found += connection.execute(near, (queue, priority, now, free)).fetchall()
-        return found
+                found += map(Task._make, connection.execute(near, (queue, priority, now, free)))
+                kinds += 1
+        return found, kinds <= 1
 
     def _reserve(
         self, connection: apsw.Connection, paces: Mapping[str, Pace], tasks: list[Task], now: int

@@ -1,0 +1,88 @@
+"""Group commit on SQLite: nobody acts on what is not on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract.world import World
+
+from tidings.kernel.clock import ManualClock
+from tidings.model.outcome import Done, Outcome
+from tidings.observability.events import BatchSettled, StoreTrouble
+from tidings.store.sqlite import SqliteStore
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    """An engine that commits on its own thread, as a served one does."""
+    clock = ManualClock()
+    store = SqliteStore(tmp_path / "tidings.db", now=clock.now)
+    await store.open()
+    yield await World(store, clock).open()
+    await store.close()
+
+
+async def test_a_claim_that_cannot_be_written_sends_nothing_and_is_made_again(world: World) -> None:
+    """Rules 2 and 6: contents are loaded while the disk works, but nothing is sent before the commit."""
+    id_ = await world.send()
+    sent_while_unwritten: list[bool] = []
+    refused: list[bool] = []
+    settled = asyncio.Event()
+    connection: Any = world.store._connection  # type: ignore[attr-defined]
+
+    touched: set[str] = set()
+
+    def commit() -> bool:
+        """Refuse the first commit that holds a claim."""
+        held = "tasks" in touched
+        touched.clear()
+        if held and not refused:
+            refused.append(True)
+            sent_while_unwritten.append(bool(world.channel.sent))
+            return True
+        return False
+
+    def told(event: object) -> None:
+        world.events.append(event)  # type: ignore[arg-type]
+        if isinstance(event, BatchSettled):
+            settled.set()
+
+    def answer(_message: object) -> Outcome:
+        assert refused, "sent before its claim was on the disk"
+        return Done()
+
+    connection.set_update_hook(lambda _kind, _database, table, _row: touched.add(table))
+    connection.set_commit_hook(commit)
+    world.channel.script = answer
+    worker = world.node()
+    worker.runner._emit = told
+    worker.runner._settler._emit = told
+    await worker.node.join()
+    await worker.runner.start()
+    async with asyncio.timeout(20):
+        await settled.wait()
+    await worker.runner.stop()
+    assert sent_while_unwritten == [False]
+    assert world.channel.ids == [id_]
+    assert (await world.show(id_))["tries"] == 1
+    assert any(isinstance(event, StoreTrouble) and event.where == "claim" for event in world.events)
+
+
+async def test_an_answer_ahead_is_followed_by_what_the_commit_said(world: World) -> None:
+    """A member is told its result before the commit, and the commit's failure where it waits for that."""
+    store = world.store
+    assert isinstance(store, SqliteStore)
+    assert store._writer is not None
+    assert store._connection is not None
+    store._connection.set_commit_hook(lambda: True)
+    value, durable = await store._writer.run_ahead(lambda connection: connection.changes())
+    assert value >= 0
+    with pytest.raises(Exception, match="constraint"):
+        await durable
+    store._connection.set_commit_hook(None)
+    _, durable = await store._writer.run_ahead(lambda connection: connection.changes())
+    await durable
