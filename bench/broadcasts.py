@@ -21,8 +21,8 @@ from tidings.app import App, build
 from tidings.config import ChannelSettings, Settings
 from tidings.model.message import Draft
 from tidings.observability.events import BatchSettled, Event
-from tidings.outbound import uploads
-from tidings.outbound.broadcasts import Broadcasts
+from tidings.outbound.broadcasting.broadcasts import Broadcasts
+from tidings.outbound.people import uploads
 from tidings.store.postgres import PostgresStore
 from tidings.testing import Cluster
 

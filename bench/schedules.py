@@ -23,10 +23,10 @@ from typing import Any
 from tidings.kernel.clock import SystemClock
 from tidings.model.time import DAY, SECOND
 from tidings.outbound.channels.noop import NoopChannel, NoopSettings
-from tidings.outbound.making import MessageMaker
 from tidings.outbound.messages import Messages
-from tidings.outbound.rules import read_rule
-from tidings.outbound.scheduler import Scheduler
+from tidings.outbound.scheduling.making import MessageMaker
+from tidings.outbound.scheduling.rules import read_rule
+from tidings.outbound.scheduling.scheduler import Scheduler
 from tidings.store.postgres import PostgresStore
 
 from .rows import Row, table

@@ -17,25 +17,26 @@ from .kernel.runner import Tunables
 from .model.errors import Misconfigured
 from .model.time import micros
 from .observability.events import Emit, silence
-from .outbound import messages, telling
-from .outbound.addresses import Rules
-from .outbound.audience import Audience
+from .outbound import messages
+from .outbound.adoption.rollout import ShadowPruner
+from .outbound.broadcasting.freezing import Freezer
+from .outbound.broadcasting.pump import Pump
 from .outbound.channels.base import Channel
 from .outbound.channels.events import EventsChannel, EventsSettings
 from .outbound.channels.registry import build as build_channel
-from .outbound.contacts import Contacts
 from .outbound.delivery import Delivery
-from .outbound.freezing import Freezer
-from .outbound.listeners import Listeners
-from .outbound.making import Maker, MessageMaker
+from .outbound.events import telling
+from .outbound.events.listeners import Listeners
+from .outbound.events.messenger import Messenger
 from .outbound.messages import Messages
-from .outbound.messenger import Messenger
-from .outbound.pump import Pump
-from .outbound.rollout import ShadowPruner
-from .outbound.scheduler import Scheduler
-from .outbound.templates import Templates
+from .outbound.people.audience import Audience
+from .outbound.people.contacts import Contacts
+from .outbound.scheduling.making import Maker, MessageMaker
+from .outbound.scheduling.scheduler import Scheduler
+from .outbound.templating.templates import Templates
 from .store.port import Store
 from .store.sqlite import SqliteStore
+from .wire.addresses import Rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from zoneinfo import ZoneInfo
 from .kernel import retry
 from .model import durations
 from .model.errors import Misconfigured
-from .outbound.signature import parse_secret
+from .wire.signature import parse_secret
 
 DEFAULT_FILE = "tidings.toml"
 PREFIX = "TIDINGS_"

@@ -14,8 +14,8 @@ import pytest
 
 from tidings.cli.failures import guarded
 from tidings.cli.program import program
-from tidings.outbound.schedule_drafts import FIELDS
-from tidings.outbound.scheduler import Scheduler
+from tidings.outbound.scheduling.schedule_drafts import FIELDS
+from tidings.outbound.scheduling.scheduler import Scheduler
 
 from .house import House, house
 from .program import free_port, get, post, serving, until

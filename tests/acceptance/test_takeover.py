@@ -18,9 +18,9 @@ import pytest
 from tidings.model.errors import Invalid, NotFound, Refused, StoreUnavailable
 from tidings.model.outcome import Done, Outcome
 from tidings.model.time import DAY, HOUR, SECOND, instant, iso, moment
-from tidings.outbound.foreign_times import read_time
-from tidings.outbound.mapping import Place, parse_map, value_of
-from tidings.outbound.takeover import Report, TakeOver, Wish
+from tidings.outbound.adoption.foreign_times import read_time
+from tidings.outbound.adoption.mapping import Place, parse_map, value_of
+from tidings.outbound.adoption.takeover import Report, TakeOver, Wish
 from tidings.store.foreign import ForeignTable, open_table
 
 from .house import House, house

@@ -18,15 +18,15 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.model.time import DAY, HOUR, MINUTE, iso, micros
-from tidings.outbound import portions
-from tidings.outbound.audience import Audience
-from tidings.outbound.broadcasts import Broadcasts
-from tidings.outbound.contacts import Contacts
-from tidings.outbound.freezing import Freezer
-from tidings.outbound.making import Occasion
+from tidings.outbound.broadcasting import portions
+from tidings.outbound.broadcasting.broadcasts import Broadcasts
+from tidings.outbound.broadcasting.freezing import Freezer
+from tidings.outbound.broadcasting.pump import Pump
 from tidings.outbound.messages import Rules
-from tidings.outbound.pump import Pump
-from tidings.outbound.templates import Templates
+from tidings.outbound.people.audience import Audience
+from tidings.outbound.people.contacts import Contacts
+from tidings.outbound.scheduling.making import Occasion
+from tidings.outbound.templating.templates import Templates
 from tidings.store.port import Row, Rows, Step, Store
 
 from .world import World
@@ -1073,7 +1073,7 @@ async def test_whoever_opted_out_is_skipped_and_counted(house: House) -> None:
     """Opt-outs are judged when it is sent; the tally says skipped."""
     id_ = await house.cast(*people(4))
     params = {"tenant": "default", "address": "p000002", "channel": "", "reason": "unsubscribed"}
-    from tidings.outbound.suppressions import Suppressions
+    from tidings.outbound.people.suppressions import Suppressions
 
     await Suppressions(house.store, house.clock, ["main"]).create(
         {"address": params["address"], "reason": params["reason"]}

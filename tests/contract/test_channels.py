@@ -23,8 +23,8 @@ from tidings.outbound.channels.console import line
 from tidings.outbound.channels.options import COMMON
 from tidings.outbound.channels.registry import KINDS, build
 from tidings.outbound.channels.webhook import WebhookChannel, WebhookSettings
-from tidings.outbound.http import SHOWN, HttpClient, MaybeSent
-from tidings.outbound.signature import parse_secret, verify
+from tidings.wire.http import SHOWN, HttpClient, MaybeSent
+from tidings.wire.signature import parse_secret, verify
 
 from .receiver import (
     Act,

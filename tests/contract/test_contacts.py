@@ -10,13 +10,13 @@ import pytest
 
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, NotFound, Refused, StoreUnavailable, TidingsError
-from tidings.outbound.audience import Audience
-from tidings.outbound.cards import Change
-from tidings.outbound.contacts import Contacts
-from tidings.outbound.filters import Filter
-from tidings.outbound.intake import Columns, Progress, take_contacts, take_opt_outs
-from tidings.outbound.suppressions import Suppressions
-from tidings.outbound.uploads import Numbered, rows
+from tidings.outbound.people.audience import Audience
+from tidings.outbound.people.cards import Change
+from tidings.outbound.people.contacts import Contacts
+from tidings.outbound.people.filters import Filter
+from tidings.outbound.people.intake import Columns, Progress, take_contacts, take_opt_outs
+from tidings.outbound.people.suppressions import Suppressions
+from tidings.outbound.people.uploads import Numbered, rows
 from tidings.store.port import Outrun, Step, Store
 
 from .world import World
@@ -305,7 +305,7 @@ async def test_going_through_a_list_takes_pages(
     contacts: Contacts, audience: Audience, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 17: bounded queries; each member once, whatever the size of a page."""
-    monkeypatch.setattr("tidings.outbound.audience.PAGE", 7)
+    monkeypatch.setattr("tidings.outbound.people.audience.PAGE", 7)
     list_ = (await audience.create({"name": "many"})).answer["id"]
     await audience.create({"name": "tagged", "filter": {"tags_any": ["x"]}})
     changes = [Change(addresses={"main": f"+{n}"}, tags=("x",) if n % 3 == 0 else ()) for n in range(50)]

@@ -25,15 +25,15 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from tidings.model.task import Category, NewTask, OnUnknown, State, Transition
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND
 from tidings.observability.events import silence
-from tidings.outbound import telling
 from tidings.outbound.channels.base import Traits
 from tidings.outbound.desk import Desk, open_desk
-from tidings.outbound.listeners import PATIENCE
+from tidings.outbound.events import telling
+from tidings.outbound.events.listeners import PATIENCE
+from tidings.outbound.events.messenger import Messenger
 from tidings.outbound.messages import COLUMNS
-from tidings.outbound.messenger import Messenger
-from tidings.outbound.signature import parse_secret, verify
 from tidings.store.port import Rows, Step, Store, Wish
 from tidings.store.statements import Statement, statements
+from tidings.wire.signature import parse_secret, verify
 
 from .receiver import Received, Receiver, answer, black_hole, receiving
 from .world import Scripted

@@ -15,10 +15,10 @@ from tidings.model.errors import Invalid, NotFound, Refused
 from tidings.model.outcome import Skip
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND, iso
 from tidings.observability.events import AttemptFailed
+from tidings.outbound.adoption.rollout import RollOut, ShadowPruner
+from tidings.outbound.adoption.shadows import Sent, compare, digest
 from tidings.outbound.objections import bucket, objection
-from tidings.outbound.rollout import RollOut, ShadowPruner
-from tidings.outbound.shadows import Sent, compare, digest
-from tidings.outbound.uploads import Numbered
+from tidings.outbound.people.uploads import Numbered
 from tidings.store.port import Store, Wish
 
 from .world import World

@@ -14,10 +14,10 @@ import pytest
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, NotFound, Refused, StoreUnavailable
 from tidings.model.time import DAY, HOUR, MINUTE, instant, iso
-from tidings.outbound.listeners import Listeners
-from tidings.outbound.making import Maker, Making, MessageMaker, Occasion
-from tidings.outbound.scheduler import Scheduler
-from tidings.outbound.schedules import Schedules
+from tidings.outbound.events.listeners import Listeners
+from tidings.outbound.scheduling.making import Maker, Making, MessageMaker, Occasion
+from tidings.outbound.scheduling.scheduler import Scheduler
+from tidings.outbound.scheduling.schedules import Schedules
 from tidings.store.port import Row, Rows, Step, Store
 from tidings.store.postgres import PostgresStore
 

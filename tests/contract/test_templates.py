@@ -11,9 +11,9 @@ import pytest
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, NotFound, Refused, TidingsError
 from tidings.model.message import Draft
-from tidings.outbound.contacts import Contacts
-from tidings.outbound.making import MessageMaker, Occasion
-from tidings.outbound.templates import Templates
+from tidings.outbound.people.contacts import Contacts
+from tidings.outbound.scheduling.making import MessageMaker, Occasion
+from tidings.outbound.templating.templates import Templates
 from tidings.store.port import Store
 
 from .world import World

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tidings.app import App
-from tidings.outbound.broadcasts import Broadcasts
+from tidings.outbound.broadcasting.broadcasts import Broadcasts
 
 from .books import Database
 from .conftest import Report

@@ -22,7 +22,7 @@ from tidings.kernel import retry, runner
 from tidings.model.message import Message
 from tidings.model.outcome import Outcome
 from tidings.observability.log import log_sink
-from tidings.outbound import portions
+from tidings.outbound.broadcasting import portions
 from tidings.outbound.channels.sandbox import SandboxChannel
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore

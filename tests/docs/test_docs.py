@@ -30,9 +30,9 @@ from tidings.model.errors import TidingsError
 from tidings.model.message import Draft
 from tidings.model.outcome import Outcome
 from tidings.observability import events, log
-from tidings.outbound import telling
 from tidings.outbound.channels import options, registry
 from tidings.outbound.drafts import FIELDS
+from tidings.outbound.events import telling
 from tidings.outbound.health import Status
 from tidings.sandbox import create_sandbox
 from tidings.store.migrations import migrations, on_sqlite

@@ -22,7 +22,7 @@ LAYERS = (
     ("dispatch",),
     ("kernel",),
     ("store",),
-    ("observability",),
+    ("observability", "wire", "reading"),
     ("model",),
 )
 """From top to bottom: a line imports only lines below it, and names on one line do not import each other."""

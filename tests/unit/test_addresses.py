@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tidings.outbound.addresses import (
+from tidings.wire.addresses import (
     REMEMBERED_FOR,
     Forbidden,
     Guard,

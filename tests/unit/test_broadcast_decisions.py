@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tidings.model.broadcast import Options, Part, Quiet, Stage, Tally, options_of, tally_of
 from tidings.model.errors import Invalid
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND, instant
-from tidings.outbound.plans import read_plan
-from tidings.outbound.portions import (
+from tidings.outbound.broadcasting.plans import read_plan
+from tidings.outbound.broadcasting.portions import (
     AHEAD,
     LOOK,
     WINDOW,
@@ -30,7 +30,7 @@ from tidings.outbound.portions import (
     quiet_from,
     quiet_until,
 )
-from tidings.outbound.recipients import read_recipient
+from tidings.outbound.broadcasting.recipients import read_recipient
 
 NOW = 1_800_000_000 * SECOND
 NIGHT = Quiet(22 * 60, 7 * 60)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.outbound.cards import Card, Change, decoded, encoded, merged, written
-from tidings.outbound.contacts import Known, planned
-from tidings.outbound.filters import read_filter, spelt
+from tidings.outbound.people.cards import Card, Change, decoded, encoded, merged, written
+from tidings.outbound.people.contacts import Known, planned
+from tidings.outbound.people.filters import read_filter, spelt
 
 ADA = Card(
     "Ada", {"sms": "+1"}, "Europe/Berlin", "de-AT", ("donor", "vip"), {"city": "Bonn", "age": 36, "in": True}

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tidings.outbound.placeholders import DROPPED, Unresolved, fill, fill_text, look_up, names
+from tidings.wire.placeholders import DROPPED, Unresolved, fill, fill_text, look_up, names
 
 VALUES: dict[str, Any] = {
     "address": "+15551234567",

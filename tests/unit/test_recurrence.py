@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from tidings.model.errors import Invalid
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND, instant, moment
-from tidings.outbound import rrules
-from tidings.outbound.planning import ALL, LATEST, MOST_MADE, SKIP, Standing, plan
-from tidings.outbound.recurrence import WEEKDAYS, Interval, Rule, Series, compile_rule
-from tidings.outbound.rule_words import in_words
-from tidings.outbound.rules import read_rule, shown_rule
-from tidings.outbound.zones import read_zone, settle, wall
+from tidings.outbound.scheduling import rrules
+from tidings.outbound.scheduling.planning import ALL, LATEST, MOST_MADE, SKIP, Standing, plan
+from tidings.outbound.scheduling.recurrence import WEEKDAYS, Interval, Rule, Series, compile_rule
+from tidings.outbound.scheduling.rule_words import in_words
+from tidings.outbound.scheduling.rules import read_rule, shown_rule
+from tidings.reading.zones import read_zone, settle, wall
 
 BERLIN = ZoneInfo("Europe/Berlin")
 ZONES = (

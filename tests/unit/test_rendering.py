@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidings.model.errors import CallerError, Invalid, TooLarge
-from tidings.outbound.rendering import LARGEST_SOURCE, Compiled, compile_content
-from tidings.outbound.variables import LARGEST, LARGEST_TEXT, declare
+from tidings.outbound.templating.rendering import LARGEST_SOURCE, Compiled, compile_content
+from tidings.outbound.templating.variables import LARGEST, LARGEST_TEXT, declare
 
 VARIABLES = {
     "name": "text",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.model.time import instant
-from tidings.outbound.retry_after import LONGEST, retry_after
+from tidings.wire.retry_after import LONGEST, retry_after
 
 NOW = instant(datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC))
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
-from tidings.outbound.signature import BadSignature, headers, parse_secret, sign, verify
+from tidings.wire.signature import BadSignature, headers, parse_secret, sign, verify
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + b64encode(b"quite another secret of ours").decode()

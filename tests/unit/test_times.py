@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tidings.model.errors import Invalid
 from tidings.model.time import Instant, instant, iso, moment
-from tidings.outbound.times import echo, parse_in, parse_when
+from tidings.reading.when import echo, parse_in, parse_when
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NEW_YORK = ZoneInfo("America/New_York")
@@ -304,7 +304,7 @@ def test_what_is_shown_can_be_given_again(when: int, zone: ZoneInfo) -> None:
 def test_the_date_parser_is_imported_only_for_words() -> None:
     """A11: it takes most of a second, which an API that is given ISO times never pays."""
     code = (
-        "import sys; from zoneinfo import ZoneInfo; from tidings.outbound.times import parse_when as p;"
+        "import sys; from zoneinfo import ZoneInfo; from tidings.reading.when import parse_when as p;"
         "p('2026-11-16T08:00:00Z', now=0, zone=ZoneInfo('UTC')); p('in 10 min', now=0, zone=ZoneInfo('UTC'));"
         "sys.exit('dateparser' in sys.modules)"
     )

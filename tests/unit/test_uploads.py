@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.model.errors import Invalid, TidingsError, TooLarge
-from tidings.outbound.uploads import Form, form_of, name_of, rows
+from tidings.outbound.people.uploads import Form, form_of, name_of, rows
 
 LARGEST = 10_000
 MOST = 1000

@@ -9,7 +9,7 @@ import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from ..outbound.fields import Field, check, schema
+from ..reading.fields import Field, check, schema
 from .errors import Envelope, Malformed
 from .queries import refuse_any
 

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ..model.errors import TidingsError
-from ..outbound.intake import Progress
+from ..outbound.people.intake import Progress
 from .errors import Malformed, Unexpected, described
 from .spool import Spool
 

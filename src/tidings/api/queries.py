@@ -9,7 +9,7 @@ from __future__ import annotations
 from fastapi import Depends, Request
 
 from ..model.errors import Invalid
-from ..outbound.fields import hint
+from ..reading.fields import hint
 
 
 async def _refuse_unknown(request: Request) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import engine, output
+from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit
+from .options import After, ConfigFile, Database, Limit
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -43,14 +43,17 @@ STYLES = {
 _TIMES = ("accepted", "scheduled", "frozen", "started", "paused", "ended")
 
 
-@group.command(
+@command(
+    group,
     epilog=examples(
         'tidings broadcasts create --channel phone --text "hello" --to ada --to bob',
         "tidings broadcasts create --channel phone --template flood --file people.csv --per-second 50",
         'tidings broadcasts create --channel phone --list all --text "9am?" --at "tomorrow 9am" --own-zone',
-    )
+    ),
+    fast=True,
 )
-def create(
+async def create(
+    ask: Ask,
     *,
     channel: Annotated[str, typer.Option("--channel", "-c", metavar="NAME", help="The way out.")],
     to: Annotated[
@@ -113,9 +116,6 @@ def create(
     key: Annotated[
         str | None, typer.Option("--key", metavar="TEXT", help="The same key makes it once.")
     ] = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Make a broadcast; it starts at once unless a time or --manual says otherwise."""
     body = {
@@ -127,46 +127,34 @@ def create(
         "own_zone": own_zone or None, "priority": priority, "webhook": webhook, "skip_bad": skip_bad or None,
         "recipients": "upload" if file is not None else None,
     }  # fmt: skip
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            given = {field: value for field, value in body.items() if value is not None}
-            made = await desk.freezer.create(given, key=key)
-            row = made.answer
-            if file is not None:
-                if not as_json:
-                    output.say(("loading ", "dim"), row["id"])
-                row = await _fill(app, desk, row["id"], file, form, expect, as_json=as_json)
-        _made(row, as_json=as_json)
-
-    engine.run(work(), fast=True)
+    given = {field: value for field, value in body.items() if value is not None}
+    made = await ask.desk.freezer.create(given, key=key)
+    row = made.answer
+    if file is not None:
+        if not ask.as_json:
+            output.say(("loading ", "dim"), row["id"])
+        row = await _fill(ask.app, ask.desk, row["id"], file, form, expect, as_json=ask.as_json)
+    _made(row, as_json=ask.as_json)
 
 
-@group.command(epilog=examples("tidings broadcasts upload ID people.csv --expect 12000"))
-def upload(
+@command(group, epilog=examples("tidings broadcasts upload ID people.csv --expect 12000"), fast=True)
+async def upload(
+    ask: Ask,
     broadcast: Id,
     file: File,
     *,
     form: Form = None,
     expect: Expect = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Fill a broadcast that is loading; an upload that broke off goes on where it stopped."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            row = await _fill(app, desk, broadcast, file, form, expect, as_json=as_json)
-        _made(row, as_json=as_json)
-
-    engine.run(work(), fast=True)
+    row = await _fill(ask.app, ask.desk, broadcast, file, form, expect, as_json=ask.as_json)
+    _made(row, as_json=ask.as_json)
 
 
 async def _fill(
     app: App, desk: Desk, id_: str, name: str, form: str | None, expect: int | None, *, as_json: bool
 ) -> Row:
-    from ..outbound.uploads import rows
+    from ..outbound.people.uploads import rows
     from . import files
 
     read_as = files.form_of(name, form)
@@ -176,47 +164,34 @@ async def _fill(
         return await desk.freezer.upload(id_, found, expected=expect)
 
 
-@group.command("list")
-def list_(
+@command(group, "list")
+async def list_(
+    ask: Ask,
     *,
     state: Annotated[str | None, typer.Option("--state", metavar="NAME", help="Only in this state.")] = None,
     xref: Annotated[str | None, typer.Option("--xref", metavar="KEY", help="Only of this group.")] = None,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Broadcasts, newest first, with their tally."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            page = await desk.broadcasts.page(state=state, xref=xref, limit=limit, after=after)
-            columns = _columns(desk.clock.now())
-        output.listing(page.items, columns, as_json=as_json, more=page.next, nothing="no broadcasts")
-
-    engine.run(work())
+    page = await ask.desk.broadcasts.page(state=state, xref=xref, limit=limit, after=after)
+    columns = _columns(ask.desk.clock.now())
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="no broadcasts")
 
 
-@group.command()
-def show(
-    broadcast: Id, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def show(ask: Ask, broadcast: Id) -> None:
     """One broadcast: its options, its times, its exact tally."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            row = await desk.broadcasts.show(broadcast)
-            if as_json:
-                output.say_json(row)
-            else:
-                _print(app, row)
-
-    engine.run(work())
+    row = await ask.desk.broadcasts.show(broadcast)
+    if ask.as_json:
+        output.say_json(row)
+    else:
+        _print(ask.app, row)
 
 
-@group.command()
-def recipients(
+@command(group)
+async def recipients(
+    ask: Ask,
     broadcast: Id,
     *,
     state: Annotated[
@@ -225,26 +200,18 @@ def recipients(
     ] = None,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Who gets it, each with its tries and what the other side said."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            page = await desk.broadcasts.recipients(broadcast, state=state, limit=limit, after=after)
-        columns = [
-            Column("address", lambda row: row["address"], keep=True),
-            Column("state", lambda row: row["state"], output.state),
-            Column("tries", lambda row: row["tries"], right=True),
-            Column("zone", lambda row: row["zone"], spare=True),
-            Column("said", lambda row: row["said"]),
-            Column("id", lambda row: row["id"], spare=True),
-        ]
-        output.listing(page.items, columns, as_json=as_json, more=page.next, nothing="nobody")
-
-    engine.run(work())
+    page = await ask.desk.broadcasts.recipients(broadcast, state=state, limit=limit, after=after)
+    columns = [
+        Column("address", lambda row: row["address"], keep=True),
+        Column("state", lambda row: row["state"], output.state),
+        Column("tries", lambda row: row["tries"], right=True),
+        Column("zone", lambda row: row["zone"], spare=True),
+        Column("said", lambda row: row["said"]),
+        Column("id", lambda row: row["id"], spare=True),
+    ]
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="nobody")
 
 
 @group.command(epilog=examples("tidings broadcasts export ID > people.csv"))
@@ -267,7 +234,7 @@ def export(
         import sys
 
         from ..api.sheet import head, sheet
-        from ..outbound.roll import COLUMNS, cells
+        from ..outbound.broadcasting.roll import COLUMNS, cells
 
         async with engine.opened(engine.settings(config, database)) as (_, desk):
             pages = await desk.broadcasts.export(broadcast, state=state)
@@ -282,73 +249,48 @@ def export(
     engine.run(work())
 
 
-@group.command()
-def trigger(
-    broadcast: Id, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def trigger(ask: Ask, broadcast: Id) -> None:
     """Start it now; what has started already is left alone."""
-    _wish("trigger", broadcast, {}, "started", as_json, database, config)
+    _moved(ask, await ask.desk.broadcasts.trigger(broadcast), "started")
 
 
-@group.command()
-def pause(
-    broadcast: Id,
-    *,
-    reason: Reason = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
-) -> None:
+@command(group)
+async def pause(ask: Ask, broadcast: Id, *, reason: Reason = None) -> None:
     """Start nothing more of it; what is being sent ends as it would."""
-    given = {} if reason is None else {"reason": reason}
-    _wish("pause", broadcast, given, "paused", as_json, database, config)
+    _moved(ask, await ask.desk.broadcasts.pause(broadcast, **_given(reason=reason)), "paused")
 
 
-@group.command()
-def resume(
-    broadcast: Id, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def resume(ask: Ask, broadcast: Id) -> None:
     """Go on after a pause, a canary, or a stop by errors."""
-    _wish("resume", broadcast, {}, "goes on", as_json, database, config)
+    _moved(ask, await ask.desk.broadcasts.resume(broadcast), "goes on")
 
 
-@group.command()
-def cancel(
-    broadcast: Id,
-    *,
-    reason: Reason = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
-) -> None:
+@command(group)
+async def cancel(ask: Ask, broadcast: Id, *, reason: Reason = None) -> None:
     """Give it up: what waits is cancelled."""
-    given = {} if reason is None else {"reason": reason}
-    _wish("cancel", broadcast, given, "cancelled", as_json, database, config)
+    _moved(ask, await ask.desk.broadcasts.cancel(broadcast, **_given(reason=reason)), "cancelled")
 
 
-@group.command()
-def retry(
+@command(group)
+async def retry(
+    ask: Ask,
     broadcast: Id,
     *,
     held: Annotated[
         bool, typer.Option("--in-doubt", help="Those in doubt too: they may then arrive twice.")
     ] = False,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Start its failed ones afresh, with all their tries."""
-    _wish("retry", broadcast, {"held": held}, "retries its failed ones", as_json, database, config)
+    _moved(ask, await ask.desk.broadcasts.retry(broadcast, held=held), "retries its failed ones")
 
 
-@group.command(epilog=examples("tidings broadcasts rate ID 20", "tidings broadcasts rate ID none"))
-def rate(
+@command(group, epilog=examples("tidings broadcasts rate ID 20", "tidings broadcasts rate ID none"))
+async def rate(
+    ask: Ask,
     broadcast: Id,
     per_second: Annotated[str, typer.Argument(metavar="N", help="First tries a second, or none.")],
-    *,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Another rate while it runs."""
     from ..model.errors import Invalid
@@ -359,67 +301,46 @@ def rate(
         raise Invalid(
             f"{per_second!r} is not a number", field="per_second", remedy="give one, or none"
         ) from None
-    _wish("change", broadcast, {"body": body}, "has its new rate", as_json, database, config)
+    _moved(ask, await ask.desk.broadcasts.change(broadcast, body), "has its new rate")
 
 
-@group.command(epilog=examples("tidings broadcasts watch ID"))
-def watch(
-    broadcast: Id, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group, epilog=examples("tidings broadcasts watch ID"))
+async def watch(ask: Ask, broadcast: Id) -> int:
     """Stay until it has ended, and show how far it is."""
+    from .watching import follow
 
-    async def work() -> int:
-        from .watching import follow
-
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            row = await follow(desk, broadcast, as_json=as_json)
-        return 0 if row["state"] == "completed" else 1
-
-    raise typer.Exit(engine.run(work()))
+    row = await follow(ask.desk, broadcast, as_json=ask.as_json)
+    return 0 if row["state"] == "completed" else 1
 
 
-@group.command()
-def reports(
+@command(group)
+async def reports(
+    ask: Ask,
     *,
     xref: Annotated[str | None, typer.Option("--xref", metavar="KEY", help="Only this group.")] = None,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Broadcasts added up by their xref."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            if xref is not None:
-                items, more = [await desk.broadcasts.report(xref)], None
-            else:
-                items, more = await desk.broadcasts.reports(limit=limit, after=after)
-        columns = [
-            Column("xref", lambda row: row["xref"], keep=True),
-            Column("broadcasts", lambda row: row["broadcasts"], right=True),
-            Column("total", lambda row: row["total"], right=True),
-            *_counted(),
-        ]
-        output.listing(items, columns, as_json=as_json, more=more, nothing="no broadcast has an xref")
-
-    engine.run(work())
+    if xref is not None:
+        items, more = [await ask.desk.broadcasts.report(xref)], None
+    else:
+        items, more = await ask.desk.broadcasts.reports(limit=limit, after=after)
+    columns = [
+        Column("xref", lambda row: row["xref"], keep=True),
+        Column("broadcasts", lambda row: row["broadcasts"], right=True),
+        Column("total", lambda row: row["total"], right=True),
+        *_counted(),
+    ]
+    output.listing(items, columns, as_json=ask.as_json, more=more, nothing="no broadcast has an xref")
 
 
-def _wish(
-    verb: str, id_: str, given: Mapping[str, Any], words: str, as_json: bool, database: str | None,
-    config: Path | None,
-) -> None:  # fmt: skip
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            row = await getattr(desk.broadcasts, verb)(id_, **given)
-        if as_json:
-            output.say_json(row)
-        else:
-            output.say((row["id"], "bold"), f" {words}: ", _tally(row))
+def _moved(ask: Ask, row: Row, words: str) -> None:
+    ask.answer(row, lambda: output.say((row["id"], "bold"), f" {words}: ", _tally(row)))
 
-    engine.run(work())
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _made(row: Row, *, as_json: bool) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import engine, output
+from .commands import Ask, command
 from .help import examples
-from .options import AsJson, ConfigFile, Database
+from .options import AsJson, ConfigFile
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -19,64 +20,45 @@ group = typer.Typer(help="The ways out: how they stand, pause, resume, test.", n
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.", show_default=False)]
 
 
-@group.command("list")
-def list_(*, as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+@command(group, "list")
+async def list_(ask: Ask) -> None:
     """Every channel, and whether it sends."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            now = app.clock.now()
-            columns = [
-                Column("name", lambda row: row["name"], keep=True),
-                Column("kind", lambda row: row["kind"], lambda row: row["kind"] or "(not configured here)"),
-                Column("state", lambda row: row["state"], _state),
-                Column(
-                    "until",
-                    lambda row: row["parked_until"],
-                    lambda row: output.away(row["parked_until"], now),
-                    spare=True,
-                ),
-                Column("breaker", lambda row: row["breaker"]),
-                Column("per second", lambda row: row["per_second"], right=True, spare=True),
-                Column("if in doubt", lambda row: row["on_unknown"], spare=True),
-                Column("reason", lambda row: row["pause_reason"] or row["park_reason"]),
-            ]
-            output.listing(await desk.channels.all(), columns, as_json=as_json, nothing="no channels")
-
-    engine.run(work())
+    now = ask.app.clock.now()
+    columns = [
+        Column("name", lambda row: row["name"], keep=True),
+        Column("kind", lambda row: row["kind"], lambda row: row["kind"] or "(not configured here)"),
+        Column("state", lambda row: row["state"], _state),
+        Column(
+            "until",
+            lambda row: row["parked_until"],
+            lambda row: output.away(row["parked_until"], now),
+            spare=True,
+        ),
+        Column("breaker", lambda row: row["breaker"]),
+        Column("per second", lambda row: row["per_second"], right=True, spare=True),
+        Column("if in doubt", lambda row: row["on_unknown"], spare=True),
+        Column("reason", lambda row: row["pause_reason"] or row["park_reason"]),
+    ]
+    output.listing(await ask.desk.channels.all(), columns, as_json=ask.as_json, nothing="no channels")
 
 
-@group.command(epilog=examples('tidings channels pause phone --reason "the provider is down"'))
-def pause(
+@command(group, epilog=examples('tidings channels pause phone --reason "the provider is down"'))
+async def pause(
+    ask: Ask,
     name: Name,
     *,
     reason: Annotated[
         str, typer.Option(metavar="TEXT", help="Shown wherever somebody asks why.")
     ] = "paused by hand",
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Start nothing more on a channel. Its messages wait and spend no attempt."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _answer(await desk.channels.pause(name, reason=reason), as_json=as_json)
-
-    engine.run(work())
+    _answer(await ask.desk.channels.pause(name, reason=reason), as_json=ask.as_json)
 
 
-@group.command()
-def resume(
-    name: Name, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def resume(ask: Ask, name: Name) -> None:
     """Let a channel send again: lifts a pause, a wait and an open breaker."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _answer(await desk.channels.resume(name), as_json=as_json)
-
-    engine.run(work())
+    _answer(await ask.desk.channels.resume(name), as_json=ask.as_json)
 
 
 @group.command(epilog=examples("tidings channels test bot", "tidings channels test bot --json"))

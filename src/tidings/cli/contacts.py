@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import engine, output
+from .commands import Ask, command
 from .help import examples
 from .options import After, AsJson, ConfigFile, Database, Limit
 from .output import Column
@@ -39,12 +40,14 @@ Attributes = Annotated[
 ]
 
 
-@group.command(
+@command(
+    group,
     epilog=examples(
         "tidings contacts add --name Ada --address phone=ada --zone Europe/Berlin --tag volunteer"
-    )
+    ),
 )
-def add(
+async def add(
+    ask: Ask,
     *,
     name: Name = None,
     address: Addresses = None,
@@ -55,26 +58,19 @@ def add(
     or_change: Annotated[
         bool, typer.Option("--or-change", help="Change the contact that has one of the addresses.")
     ] = False,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Write down a new contact."""
     body = _body(name, address, zone, language, tag, attribute)
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            if or_change:
-                row, is_new = await desk.contacts.put(body)
-            else:
-                row, is_new = (await desk.contacts.create(body)).answer, True
-        _say(row, "added" if is_new else "changed", as_json=as_json)
-
-    engine.run(work())
+    if or_change:
+        row, is_new = await ask.desk.contacts.put(body)
+    else:
+        row, is_new = (await ask.desk.contacts.create(body)).answer, True
+    _say(row, "added" if is_new else "changed", as_json=ask.as_json)
 
 
-@group.command(epilog=examples("tidings contacts edit ID --zone Asia/Tokyo --attribute city=Tokyo"))
-def edit(
+@command(group, epilog=examples("tidings contacts edit ID --zone Asia/Tokyo --attribute city=Tokyo"))
+async def edit(
+    ask: Ask,
     contact: Contact,
     *,
     name: Name = None,
@@ -83,22 +79,15 @@ def edit(
     language: Language = None,
     tag: Tags = None,
     attribute: Attributes = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Change what is named; what is left out stays, an empty text takes away. Tags replace those there."""
     body = _body(name, address, zone, language, tag, attribute)
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _say(await desk.contacts.edit(contact, body), "changed", as_json=as_json)
-
-    engine.run(work())
+    _say(await ask.desk.contacts.edit(contact, body), "changed", as_json=ask.as_json)
 
 
-@group.command("list", epilog=examples("tidings contacts list --tag volunteer --language de"))
-def list_(
+@command(group, "list", epilog=examples("tidings contacts list --tag volunteer --language de"))
+async def list_(
+    ask: Ask,
     *,
     tag: Annotated[
         list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Only those with all of these.")
@@ -110,72 +99,42 @@ def list_(
     ] = None,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Contacts, newest first."""
+    from ..outbound.people.filters import read_filter
 
-    async def work() -> None:
-        from ..outbound.filters import read_filter
-
-        said = {"tags_all": tag or None, "language": language, "zone": zone, "channel": channel}
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            wanted = read_filter(said, desk.contacts.channels) if any(said.values()) else None
-            page = await desk.contacts.page(wanted, limit=limit, after=after)
-        listed(page.items, page.next, as_json=as_json, nothing="no contacts")
-
-    engine.run(work())
+    said = {"tags_all": tag or None, "language": language, "zone": zone, "channel": channel}
+    wanted = read_filter(said, ask.desk.contacts.channels) if any(said.values()) else None
+    page = await ask.desk.contacts.page(wanted, limit=limit, after=after)
+    listed(page.items, page.next, as_json=ask.as_json, nothing="no contacts")
 
 
-@group.command()
-def show(
-    contact: Contact, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def show(ask: Ask, contact: Contact) -> None:
     """One contact in full."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _print(await desk.contacts.show(contact), as_json=as_json)
-
-    engine.run(work())
+    _print(await ask.desk.contacts.show(contact), as_json=ask.as_json)
 
 
-@group.command(epilog=examples("tidings contacts find phone ada"))
-def find(
+@command(group, epilog=examples("tidings contacts find phone ada"))
+async def find(
+    ask: Ask,
     channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="Which channel.", show_default=False)],
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Which address.", show_default=False)],
-    *,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """The contact that has an address."""
+    from ..model.errors import NotFound
 
-    async def work() -> None:
-        from ..model.errors import NotFound
-
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            row = await desk.contacts.at(channel, address)
-        if row is None:
-            raise NotFound(f"nobody has the address {address!r} on {channel}", remedy="check both")
-        _print(row, as_json=as_json)
-
-    engine.run(work())
+    row = await ask.desk.contacts.at(channel, address)
+    if row is None:
+        raise NotFound(f"nobody has the address {address!r} on {channel}", remedy="check both")
+    _print(row, as_json=ask.as_json)
 
 
-@group.command()
-def remove(
-    contact: Contact, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def remove(ask: Ask, contact: Contact) -> None:
     """Forget a contact. Whoever has opted out stays opted out."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            await desk.contacts.remove(contact)
-        _say({"id": contact}, "removed", as_json=as_json)
-
-    engine.run(work())
+    await ask.desk.contacts.remove(contact)
+    _say({"id": contact}, "removed", as_json=ask.as_json)
 
 
 @group.command(

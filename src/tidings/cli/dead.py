@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import engine, output
+from . import output
+from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, InDoubt, Limit, OfChannel
+from .options import After, InDoubt, Limit, OfChannel
 from .output import Column
 
 if TYPE_CHECKING:
@@ -25,64 +26,51 @@ All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-@group.command("list")
-def list_(
+@command(group, "list")
+async def list_(
+    ask: Ask,
     *,
     channel: OfChannel = None,
     category: Category = None,
     unknown: InDoubt = None,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Dead letters, newest first, each with its last error."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            page = await desk.dead.page(
-                channel=channel, category=category, unknown=unknown, limit=limit, after=after
-            )
-            now = desk.clock.now()
-            columns = [
-                Column("id", lambda row: row["id"], keep=True),
-                Column(
-                    "failed", lambda row: row["failed_at"], lambda row: output.away(row["failed_at"], now)
-                ),
-                Column("channel", lambda row: row["channel"], spare=True),
-                Column("to", lambda row: row["to"]),
-                Column("tries", lambda row: row["tries"], right=True, spare=True),
-                Column("category", lambda row: "in doubt" if row["unknown"] else row["category"]),
-                Column("error", lambda row: row["error"]),
-            ]
-            output.listing(page.items, columns, as_json=as_json, more=page.next, nothing="no dead letters")
-
-    engine.run(work())
+    page = await ask.desk.dead.page(
+        channel=channel, category=category, unknown=unknown, limit=limit, after=after
+    )
+    now = ask.desk.clock.now()
+    columns = [
+        Column("id", lambda row: row["id"], keep=True),
+        Column("failed", lambda row: row["failed_at"], lambda row: output.away(row["failed_at"], now)),
+        Column("channel", lambda row: row["channel"], spare=True),
+        Column("to", lambda row: row["to"]),
+        Column("tries", lambda row: row["tries"], right=True, spare=True),
+        Column("category", lambda row: "in doubt" if row["unknown"] else row["category"]),
+        Column("error", lambda row: row["error"]),
+    ]
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="no dead letters")
 
 
-@group.command()
-def groups(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+@command(group)
+async def groups(ask: Ask) -> None:
     """Dead letters counted by channel and category, with an error of each."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            now = desk.clock.now()
-            columns = [
-                Column("count", lambda row: row["count"], right=True),
-                Column("channel", lambda row: row["channel"]),
-                Column("category", lambda row: "in doubt" if row["unknown"] else row["category"]),
-                Column("since", lambda row: row["since"], lambda row: output.away(row["since"], now)),
-                Column("latest", lambda row: row["latest"], lambda row: output.away(row["latest"], now)),
-                Column("error", lambda row: row["error"]),
-            ]
-            output.listing(await desk.dead.groups(), columns, as_json=as_json, nothing="no dead letters")
-
-    engine.run(work())
+    now = ask.desk.clock.now()
+    columns = [
+        Column("count", lambda row: row["count"], right=True),
+        Column("channel", lambda row: row["channel"]),
+        Column("category", lambda row: "in doubt" if row["unknown"] else row["category"]),
+        Column("since", lambda row: row["since"], lambda row: output.away(row["since"], now)),
+        Column("latest", lambda row: row["latest"], lambda row: output.away(row["latest"], now)),
+        Column("error", lambda row: row["error"]),
+    ]
+    output.listing(await ask.desk.dead.groups(), columns, as_json=ask.as_json, nothing="no dead letters")
 
 
-@group.command(epilog=examples("tidings dead retry --all --channel phone --category temporary"))
-def retry(
+@command(group, epilog=examples("tidings dead retry --all --channel phone --category temporary"))
+async def retry(
+    ask: Ask,
     message: Letter = None,
     *,
     all_: All = False,
@@ -90,9 +78,6 @@ def retry(
     category: Category = None,
     unknown: InDoubt = False,
     yes: Yes = False,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Start dead letters afresh, with all their tries.
 
@@ -101,20 +86,16 @@ def retry(
     _one_or_all(message, all_)
     if message is None:
         _confirm("retry", channel, category, unknown, yes=yes)
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            if message is not None:
-                _one("retried", await desk.messages.retry(message), as_json=as_json)
-                return
-            swept = await desk.dead.retry_all(channel=channel, category=category, unknown=unknown)
-            _many("retried", swept, as_json=as_json)
-
-    engine.run(work())
+    if message is not None:
+        _one("retried", await ask.desk.messages.retry(message), as_json=ask.as_json)
+        return
+    swept = await ask.desk.dead.retry_all(channel=channel, category=category, unknown=unknown)
+    _many("retried", swept, as_json=ask.as_json)
 
 
-@group.command(epilog=examples("tidings dead discard --all --category validation --yes"))
-def discard(
+@command(group, epilog=examples("tidings dead discard --all --category validation --yes"))
+async def discard(
+    ask: Ask,
     message: Letter = None,
     *,
     all_: All = False,
@@ -122,24 +103,16 @@ def discard(
     category: Category = None,
     unknown: InDoubt = None,
     yes: Yes = False,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Give dead letters up. They stay in the history as cancelled."""
     _one_or_all(message, all_)
     if message is None:
         _confirm("discard", channel, category, unknown, yes=yes)
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            if message is not None:
-                _one("discarded", await desk.messages.discard(message), as_json=as_json)
-                return
-            swept = await desk.dead.discard_all(channel=channel, category=category, unknown=unknown)
-            _many("discarded", swept, as_json=as_json)
-
-    engine.run(work())
+    if message is not None:
+        _one("discarded", await ask.desk.messages.discard(message), as_json=ask.as_json)
+        return
+    swept = await ask.desk.dead.discard_all(channel=channel, category=category, unknown=unknown)
+    _many("discarded", swept, as_json=ask.as_json)
 
 
 def _one_or_all(message: str | None, all_: bool) -> None:

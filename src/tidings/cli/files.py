@@ -13,7 +13,7 @@ from . import output
 from .failures import sentence
 
 if TYPE_CHECKING:
-    from ..outbound.uploads import Form
+    from ..outbound.people.uploads import Form
 
 MOST_TOLD = 20  # bad lines that are spelt out
 _PIECE = 1 << 16
@@ -60,7 +60,7 @@ async def pieces(file: BinaryIO, show: Show) -> AsyncIterator[bytes]:
 
 def form_of(name: str, given: str | None) -> Form:
     """CSV or NDJSON, as said or as the file is called."""
-    from ..outbound.uploads import form_of
+    from ..outbound.people.uploads import form_of
 
     if given is None and name == "-":
         raise Invalid(

@@ -16,7 +16,7 @@ from .output import Column
 
 if TYPE_CHECKING:
     from ..app import App
-    from ..outbound.takeover import Report, TakeOver
+    from ..outbound.adoption.takeover import Report, TakeOver
 
 
 class _TakesByDefault(TyperGroup):
@@ -79,8 +79,8 @@ def take(
     """Make messages of its rows. The same again takes only what is new."""
 
     async def work() -> None:
-        from ..outbound.takeover import Wish
-        from ..outbound.zones import read_zone
+        from ..outbound.adoption.takeover import Wish
+        from ..reading.zones import read_zone
         from ..store.foreign import open_table
 
         wish = Wish(
@@ -156,7 +156,7 @@ def _progress(*, is_shown: bool) -> Iterator[Callable[[str], None]]:
 
 
 def _takeover(app: App) -> TakeOver:
-    from ..outbound.takeover import TakeOver
+    from ..outbound.adoption.takeover import TakeOver
 
     return TakeOver(app.store, app.clock, app.messages, list(app.channels), grace=app.settings.grace)
 

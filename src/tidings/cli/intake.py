@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..model.errors import CallerError, Invalid, TidingsError
-from ..outbound import intake, uploads
+from ..outbound.people import intake, uploads
 from . import engine, files, output
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from . import engine, output
+from . import output
+from .commands import Ask, command
 from .contacts import listed, pairs
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit
+from .options import After, Limit
 from .output import Column
 
 group = typer.Typer(help="Lists: contacts that belong together, and saved filters.", no_args_is_help=True)
@@ -36,12 +37,14 @@ Attributes = Annotated[
 ]
 
 
-@group.command(
+@command(
+    group,
     epilog=examples(
         "tidings lists add volunteers", "tidings lists add berlin --zone Europe/Berlin --tag donor"
-    )
+    ),
 )
-def add(
+async def add(
+    ask: Ask,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.", show_default=False)],
     *,
     tag: Tags = None,
@@ -51,22 +54,15 @@ def add(
     zone: Zone = None,
     channel: Channel = None,
     attribute: Attributes = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """A new list. With any filter it has no members of its own: it finds them anew each time."""
     body = {"name": name, "filter": _filter(tag, any_tag, no_tag, language, zone, channel, attribute)}
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _say((await desk.audience.create(body)).answer, "added", as_json=as_json)
-
-    engine.run(work())
+    _say((await ask.desk.audience.create(body)).answer, "added", as_json=ask.as_json)
 
 
-@group.command(epilog=examples("tidings lists edit berlin --name capital --zone Europe/Berlin"))
-def edit(
+@command(group, epilog=examples("tidings lists edit berlin --name capital --zone Europe/Berlin"))
+async def edit(
+    ask: Ask,
     list_: List,
     *,
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Another name.")] = None,
@@ -77,132 +73,80 @@ def edit(
     zone: Zone = None,
     channel: Channel = None,
     attribute: Attributes = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Another name, or another filter in place of the one it has."""
     body = {"name": name, "filter": _filter(tag, any_tag, no_tag, language, zone, channel, attribute)}
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _say(await desk.audience.edit(list_, body), "changed", as_json=as_json)
-
-    engine.run(work())
+    _say(await ask.desk.audience.edit(list_, body), "changed", as_json=ask.as_json)
 
 
-@group.command("list")
-def list_all(
+@command(group, "list")
+async def list_all(
+    ask: Ask,
     *,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Lists, by name."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            page = await desk.audience.page(limit=limit, after=after)
-        columns = [
-            Column("name", lambda row: row["name"], keep=True),
-            Column("members", lambda row: row["members"], right=True),
-            Column("filter", lambda row: row["filter"]),
-            Column("id", lambda row: row["id"], keep=True, spare=True),
-        ]
-        nothing = "no lists yet; see: tidings lists add --help"
-        output.listing(page.items, columns, as_json=as_json, more=page.next, nothing=nothing)
-
-    engine.run(work())
+    page = await ask.desk.audience.page(limit=limit, after=after)
+    columns = [
+        Column("name", lambda row: row["name"], keep=True),
+        Column("members", lambda row: row["members"], right=True),
+        Column("filter", lambda row: row["filter"]),
+        Column("id", lambda row: row["id"], keep=True, spare=True),
+    ]
+    nothing = "no lists yet; see: tidings lists add --help"
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
 
 
-@group.command()
-def show(
-    list_: List, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def show(ask: Ask, list_: List) -> None:
     """One list."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            row = await desk.audience.show(list_)
-        if as_json:
-            output.say_json(row)
-        else:
-            output.facts([(name.replace("_", " "), value, None) for name, value in row.items()])
-
-    engine.run(work())
+    row = await ask.desk.audience.show(list_)
+    if ask.as_json:
+        output.say_json(row)
+    else:
+        output.facts([(name.replace("_", " "), value, None) for name, value in row.items()])
 
 
-@group.command()
-def members(
+@command(group)
+async def members(
+    ask: Ask,
     list_: List,
     *,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Who is on it, or whom its filter finds now."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            page = await desk.audience.members(list_, limit=limit, after=after)
-        listed(page.items, page.next, as_json=as_json, nothing="nobody")
-
-    engine.run(work())
+    page = await ask.desk.audience.members(list_, limit=limit, after=after)
+    listed(page.items, page.next, as_json=ask.as_json, nothing="nobody")
 
 
-@group.command()
-def join(
+@command(group)
+async def join(
+    ask: Ask,
     list_: List,
     contacts: Contacts,
-    *,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Put contacts on a list."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _count("added", await desk.audience.add(list_, contacts), as_json=as_json)
-
-    engine.run(work())
+    _count("added", await ask.desk.audience.add(list_, contacts), as_json=ask.as_json)
 
 
-@group.command()
-def leave(
+@command(group)
+async def leave(
+    ask: Ask,
     list_: List,
     contacts: Contacts,
-    *,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Take contacts off a list."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _count("removed", await desk.audience.drop(list_, contacts), as_json=as_json)
-
-    engine.run(work())
+    _count("removed", await ask.desk.audience.drop(list_, contacts), as_json=ask.as_json)
 
 
-@group.command()
-def remove(
-    list_: List, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def remove(ask: Ask, list_: List) -> None:
     """Forget a list; the contacts stay."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            row = await desk.audience.show(list_)
-            await desk.audience.remove(row["id"])
-            _say(row, "removed", as_json=as_json)
-
-    engine.run(work())
+    row = await ask.desk.audience.show(list_)
+    await ask.desk.audience.remove(row["id"])
+    _say(row, "removed", as_json=ask.as_json)
 
 
 def _filter(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import engine, output
+from . import output
+from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, InDoubt, Limit, MessageId, OfChannel, OfRecipient
+from .options import After, InDoubt, Limit, MessageId, OfChannel, OfRecipient
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ When = Annotated[
 Length = Annotated[str | None, typer.Option("--in", metavar="LENGTH", help="How long from now: 10s, 5m, 2h.")]
 
 
-@group.command("list", epilog=examples("tidings messages list --state pending --channel phone"))
-def list_(
+@command(group, "list", epilog=examples("tidings messages list --state pending --channel phone"))
+async def list_(
+    ask: Ask,
     *,
     state: Annotated[
         str | None,
@@ -38,123 +40,79 @@ def list_(
     unknown: InDoubt = None,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Messages, newest first."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            page = await desk.messages.page(
-                state=state, channel=channel, to=to, unknown=unknown, limit=limit, after=after
-            )
-            nothing = (
-                "no such messages" if state or channel or to else "no messages yet; send one: tidings send"
-            )
-            columns = _columns(app.clock.now())
-            output.listing(page.items, columns, as_json=as_json, more=page.next, nothing=nothing)
-
-    engine.run(work())
+    page = await ask.desk.messages.page(
+        state=state, channel=channel, to=to, unknown=unknown, limit=limit, after=after
+    )
+    nothing = "no such messages" if state or channel or to else "no messages yet; send one: tidings send"
+    columns = _columns(ask.app.clock.now())
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
 
 
-@group.command(epilog=examples("tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
-def show(
-    message: MessageId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group, epilog=examples("tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
+async def show(ask: Ask, message: MessageId) -> None:
     """One message: times, tries, whole history, and why."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            row = await desk.messages.show(message)
-            reason = await desk.why(message)
-            if as_json:
-                output.say_json({**row, "why": reason.answer})
-            else:
-                _print(app, row, reason)
-
-    engine.run(work())
+    row = await ask.desk.messages.show(message)
+    reason = await ask.desk.why(message)
+    if ask.as_json:
+        output.say_json({**row, "why": reason.answer})
+    else:
+        _print(ask.app, row, reason)
 
 
-@group.command()
-def why(
-    message: MessageId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def why(ask: Ask, message: MessageId) -> None:
     """What a message waits for, or what became of it."""
+    from ..model.time import iso
 
-    async def work() -> None:
-        from ..model.time import iso
-
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            reason = await desk.why(message)
-        if as_json:
-            output.say_json({"id": message, **reason._asdict(), "until": iso(reason.until)})
-            return
-        output.say(reason.answer)
-        if reason.remedy:
-            output.say((f"what to do: {reason.remedy}", "yellow"))
-
-    engine.run(work())
+    reason = await ask.desk.why(message)
+    if ask.as_json:
+        output.say_json({"id": message, **reason._asdict(), "until": iso(reason.until)})
+        return
+    output.say(reason.answer)
+    if reason.remedy:
+        output.say((f"what to do: {reason.remedy}", "yellow"))
 
 
-@group.command()
-def cancel(
-    message: MessageId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def cancel(ask: Ask, message: MessageId) -> None:
     """Cancel a message that has not been sent yet."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            row = await desk.messages.cancel(message)
-        is_done = row["answer"] == "cancelled"
-        at_work = "is being sent this moment: it will end as cancelled unless this attempt sends it"
-        _answer(row, "cancelled" if is_done else at_work, as_json=as_json)
-
-    engine.run(work())
+    row = await ask.desk.messages.cancel(message)
+    is_done = row["answer"] == "cancelled"
+    at_work = "is being sent this moment: it will end as cancelled unless this attempt sends it"
+    _answer(row, "cancelled" if is_done else at_work, as_json=ask.as_json)
 
 
-@group.command()
-def retry(
+@command(group)
+async def retry(
+    ask: Ask,
     message: MessageId,
     *,
     at: When = None,
     in_: Length = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Start a failed message afresh, with all its tries."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            row = await desk.messages.retry(message, at=_when(app, {"at": at, "in": in_}))
-            _answer(row, f"goes out {_echo(app, row)}", as_json=as_json)
-
-    engine.run(work())
+    row = await ask.desk.messages.retry(message, at=_when(ask.app, {"at": at, "in": in_}))
+    _answer(row, f"goes out {_echo(ask.app, row)}", as_json=ask.as_json)
 
 
-@group.command(epilog=examples('tidings messages reschedule ID --at "tomorrow 9am"'))
-def reschedule(
+@command(group, epilog=examples('tidings messages reschedule ID --at "tomorrow 9am"'))
+async def reschedule(
+    ask: Ask,
     message: MessageId,
     *,
     at: When = None,
     in_: Length = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Give a message that waits another time."""
     from ..model.errors import Invalid
 
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            when = _when(app, {"at": at, "in": in_})
-            if when is None:
-                raise Invalid("no time is given", field="at", remedy="say when with --at WHEN or --in LENGTH")
-            row = await desk.messages.reschedule(message, when)
-            _answer(row, f"goes out {_echo(app, row)}", as_json=as_json)
-
-    engine.run(work())
+    when = _when(ask.app, {"at": at, "in": in_})
+    if when is None:
+        raise Invalid("no time is given", field="at", remedy="say when with --at WHEN or --in LENGTH")
+    row = await ask.desk.messages.reschedule(message, when)
+    _answer(row, f"goes out {_echo(ask.app, row)}", as_json=ask.as_json)
 
 
 def _when(app: App, given: Mapping[str, str | None]) -> int | None:

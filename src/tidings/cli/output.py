@@ -158,7 +158,7 @@ def full(iso_time: str | None, zone: Any, now: int) -> str | None:
     if iso_time is None:
         return None
     from ..model.time import instant
-    from ..outbound.times import echo
+    from ..reading.when import echo
 
     return echo(instant(datetime.fromisoformat(iso_time)), zone, now=now)
 

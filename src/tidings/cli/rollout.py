@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from . import engine, output
+from . import output
+from .commands import Ask, command
 from .help import examples
-from .options import AsJson, ConfigFile, Database
 from .output import Column, Row
 
 group = typer.Typer(
@@ -21,47 +21,35 @@ Name = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel's name
 _PIECE = 1 << 16
 
 
-@group.command("list")
-def list_(*, as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+@command(group, "list")
+async def list_(ask: Ask) -> None:
     """Every channel with its mode and share."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            now = app.clock.now()
-            columns = [
-                Column("channel", lambda row: row["channel"], keep=True),
-                Column("mode", lambda row: row["mode"]),
-                Column("share", lambda row: row["share"], lambda row: f"{row['share']} %", right=True),
-                Column(
-                    "since", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)
-                ),
-            ]
-            output.listing(await desk.rollout.all(), columns, as_json=as_json, nothing="no channels")
-
-    engine.run(work())
+    now = ask.app.clock.now()
+    columns = [
+        Column("channel", lambda row: row["channel"], keep=True),
+        Column("mode", lambda row: row["mode"]),
+        Column("share", lambda row: row["share"], lambda row: f"{row['share']} %", right=True),
+        Column("since", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)),
+    ]
+    output.listing(await ask.desk.rollout.all(), columns, as_json=ask.as_json, nothing="no channels")
 
 
-@group.command()
-def show(
-    name: Name, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def show(ask: Ask, name: Name) -> None:
     """One channel, and what was switched before."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _print(await desk.rollout.show(name), as_json=as_json)
-
-    engine.run(work())
+    _print(await ask.desk.rollout.show(name), as_json=ask.as_json)
 
 
-@group.command(
+@command(
+    group,
     "set",
     epilog=examples(
         "tidings rollout set phone --mode observe",
         'tidings rollout set phone --mode live --share 10 --reason "first week"',
     ),
 )
-def set_(
+async def set_(
+    ask: Ask,
     name: Name,
     *,
     mode: Annotated[str | None, typer.Option(metavar="MODE", help="live, observe or shadow.")] = None,
@@ -69,67 +57,46 @@ def set_(
         int | None, typer.Option(metavar="PERCENT", help="How many of the recipients are served, 0 to 100.")
     ] = None,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Kept with the switch.")] = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Switch a channel. It counts for the next message of every process."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            row = await desk.rollout.set(name, mode=mode, share=share, reason=reason)
-            _print(row, as_json=as_json)
-
-    engine.run(work())
+    row = await ask.desk.rollout.set(name, mode=mode, share=share, reason=reason)
+    _print(row, as_json=ask.as_json)
 
 
-@group.command()
-def back(
-    name: Name, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def back(ask: Ask, name: Name) -> None:
     """To what it was before the last switch."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _print(await desk.rollout.back(name), as_json=as_json)
-
-    engine.run(work())
+    _print(await ask.desk.rollout.back(name), as_json=ask.as_json)
 
 
-@group.command(epilog=examples("tidings rollout report phone sent-by-the-old-system.csv"))
-def report(
+@command(group, epilog=examples("tidings rollout report phone sent-by-the-old-system.csv"))
+async def report(
+    ask: Ask,
     name: Name,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or NDJSON: to, at, text or digest, ref.")],
     *,
     zone: Annotated[
         str | None, typer.Option(metavar="ZONE", help="For times without one, such as Asia/Kathmandu.")
     ] = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Take in what another sender sent. The same report again changes nothing."""
+    from ..outbound.people import uploads
+    from ..reading.zones import read_zone
 
-    async def work() -> None:
-        from ..outbound import uploads
-        from ..outbound.zones import read_zone
-
-        settings = engine.settings(config, database)
-        rows = uploads.rows(
-            _pieces(file),
-            uploads.form_of(file.name),
-            largest=settings.max_body,
-            most_lines=settings.max_bulk,
-        )
-        async with engine.opened(settings) as (_, desk):
-            told = await desk.rollout.report(name, rows, zone=read_zone(zone) if zone else settings.zone)
-        _tell(told, as_json=as_json)
-
-    engine.run(work())
+    settings = ask.app.settings
+    rows = uploads.rows(
+        _pieces(file),
+        uploads.form_of(file.name),
+        largest=settings.max_body,
+        most_lines=settings.max_bulk,
+    )
+    told = await ask.desk.rollout.report(name, rows, zone=read_zone(zone) if zone else settings.zone)
+    _tell(told, as_json=ask.as_json)
 
 
-@group.command(epilog=examples("tidings rollout compare phone --since 24h --tolerance 2m"))
-def compare(
+@command(group, epilog=examples("tidings rollout compare phone --since 24h --tolerance 2m"))
+async def compare(
+    ask: Ask,
     name: Name,
     *,
     since: Annotated[str, typer.Option(metavar="WHEN", help="How long ago, or a time.")] = "24h",
@@ -138,38 +105,30 @@ def compare(
         str, typer.Option(metavar="LENGTH", help="Further apart counts as another time.")
     ] = "1m",
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="Differences to list.")] = 100,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Where a shadow and the other sender's report differ."""
+    from ..outbound.adoption.periods import parse_length, parse_period
 
-    async def work() -> None:
-        from ..outbound.periods import parse_length, parse_period
-
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            begin, end = parse_period(since, until, now=app.clock.now(), zone=app.settings.zone)
-            apart = parse_length(tolerance, field="tolerance")
-            found = await desk.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)
-        if as_json:
-            output.say_json(found._asdict())
-            return
-        output.facts([(word.replace("_", " "), count, None) for word, count in found.counts.items()])
-        columns = [
-            Column("kind", lambda row: row["kind"]),
-            Column("to", lambda row: row["to"]),
-            Column("ours", lambda row: (row["ours"] or {}).get("at"), keep=True),
-            Column("theirs", lambda row: (row["theirs"] or {}).get("at"), keep=True),
-            Column("apart", lambda row: row["apart_s"], right=True),
-            Column("our ref", lambda row: (row["ours"] or {}).get("ref"), keep=True),
-            Column("their ref", lambda row: (row["theirs"] or {}).get("ref")),
-        ]
-        output.say()
-        output.listing(found.differences, columns, as_json=False, nothing="no differences")
-        if found.more and output.on_terminal():
-            output.say(("there are more: raise --limit", "dim"))
-
-    engine.run(work())
+    begin, end = parse_period(since, until, now=ask.app.clock.now(), zone=ask.app.settings.zone)
+    apart = parse_length(tolerance, field="tolerance")
+    found = await ask.desk.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)
+    if ask.as_json:
+        output.say_json(found._asdict())
+        return
+    output.facts([(word.replace("_", " "), count, None) for word, count in found.counts.items()])
+    columns = [
+        Column("kind", lambda row: row["kind"]),
+        Column("to", lambda row: row["to"]),
+        Column("ours", lambda row: (row["ours"] or {}).get("at"), keep=True),
+        Column("theirs", lambda row: (row["theirs"] or {}).get("at"), keep=True),
+        Column("apart", lambda row: row["apart_s"], right=True),
+        Column("our ref", lambda row: (row["ours"] or {}).get("ref"), keep=True),
+        Column("their ref", lambda row: (row["theirs"] or {}).get("ref")),
+    ]
+    output.say()
+    output.listing(found.differences, columns, as_json=False, nothing="no differences")
+    if found.more and output.on_terminal():
+        output.say(("there are more: raise --limit", "dim"))
 
 
 async def _pieces(file: Path) -> AsyncIterator[bytes]:

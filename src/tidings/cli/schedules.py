@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import engine, output
+from . import output
+from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit
+from .options import After, Limit
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -53,14 +54,16 @@ Key = Annotated[
 Number = Annotated[int, typer.Option("--number", "-n", metavar="N", help="How many firings to show.")]
 
 
-@group.command(
+@command(
+    group,
     epilog=examples(
         'tidings schedules add --daily 09:00 --zone Europe/Berlin -c phone --to ada -t "good morning"',
         'tidings schedules add --cron "0 9 * * 1-5" --skip 2026-12-25 -c phone --to ada -t "stand-up"',
         'tidings schedules add --yearly "12-24 18:00" -c phone --to ada -t "merry Christmas"',
-    )
+    ),
 )
-def add(
+async def add(
+    ask: Ask,
     *,
     cron: Cron = None,
     every: Every = None,
@@ -83,76 +86,55 @@ def add(
     message: Message = None,
     broadcast: Broadcast = None,
     key: Key = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Make a schedule. The answer says when it fires next."""
     rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
     fields = _timing(rule, zone, start, end, count, skip)
     fields |= _given(name=name, missed=missed, grace=grace)
     fields |= _made(channel, to, text, message, broadcast)
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            made = await desk.schedules.create(fields, zone=app.settings.zone, key=key)
-            _answer(app, made.answer, "made before" if made.replayed else "made", as_json=as_json)
-
-    engine.run(work())
+    made = await ask.desk.schedules.create(fields, zone=ask.app.settings.zone, key=key)
+    _answer(ask.app, made.answer, "made before" if made.replayed else "made", as_json=ask.as_json)
 
 
-@group.command("list", epilog=examples("tidings schedules list --state paused"))
-def list_(
+@command(group, "list", epilog=examples("tidings schedules list --state paused"))
+async def list_(
+    ask: Ask,
     *,
     state: Annotated[str | None, typer.Option(metavar="STATE", help="active, paused or ended.")] = None,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Schedules, newest first."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            page = await desk.schedules.page(state=state, limit=limit, after=after)
-            now = app.clock.now()
-            columns = [
-                Column("id", lambda row: row["id"], keep=True),
-                Column("state", lambda row: row["state"], _state),
-                Column("next", lambda row: row["next_at"], lambda row: output.away(row["next_at"], now)),
-                Column("last", lambda row: row["last_at"], lambda row: output.away(row["last_at"], now)),
-                Column("made", lambda row: row["made"], right=True, spare=True),
-                Column("when", lambda row: row["rule_in_words"]),
-                Column("name", lambda row: row["name"]),
-            ]  # fmt: skip
-            nothing = "no such schedules" if state else "no schedules yet; make one: tidings schedules add"
-            output.listing(page.items, columns, as_json=as_json, more=page.next, nothing=nothing)
-
-    engine.run(work())
+    page = await ask.desk.schedules.page(state=state, limit=limit, after=after)
+    now = ask.app.clock.now()
+    columns = [
+        Column("id", lambda row: row["id"], keep=True),
+        Column("state", lambda row: row["state"], _state),
+        Column("next", lambda row: row["next_at"], lambda row: output.away(row["next_at"], now)),
+        Column("last", lambda row: row["last_at"], lambda row: output.away(row["last_at"], now)),
+        Column("made", lambda row: row["made"], right=True, spare=True),
+        Column("when", lambda row: row["rule_in_words"]),
+        Column("name", lambda row: row["name"]),
+    ]  # fmt: skip
+    nothing = "no such schedules" if state else "no schedules yet; make one: tidings schedules add"
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
 
 
-@group.command()
-def show(
-    schedule: ScheduleId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def show(ask: Ask, schedule: ScheduleId) -> None:
     """One schedule: its rule in words, what it makes, last and next run."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            row = await desk.schedules.show(schedule)
-            if as_json:
-                output.say_json(row)
-            else:
-                _print(app, row)
-
-    engine.run(work())
+    row = await ask.desk.schedules.show(schedule)
+    if ask.as_json:
+        output.say_json(row)
+    else:
+        _print(ask.app, row)
 
 
-@group.command(
-    epilog=examples("tidings schedules edit ID --daily 10:00", 'tidings schedules edit ID --end ""')
+@command(
+    group, epilog=examples("tidings schedules edit ID --daily 10:00", 'tidings schedules edit ID --end ""')
 )
-def edit(
+async def edit(
+    ask: Ask,
     schedule: ScheduleId,
     *,
     cron: Cron = None,
@@ -177,9 +159,6 @@ def edit(
     text: Annotated[
         str | None, typer.Option("--text", "-t", metavar="TEXT", help="What the message says.")
     ] = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Change a schedule, at once. An empty value takes a field away."""
     rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
@@ -189,99 +168,59 @@ def edit(
     fields |= {} if count is None else {"count": count or None}
     fields |= {} if skip is None else {"skip": [day for day in skip if day] or None}
     fields |= _given(message=_parsed(message, "message"), broadcast=_parsed(broadcast, "broadcast"))
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            if text is not None:
-                before = (await desk.schedules.show(schedule)).get("message") or {}
-                fields["message"] = {**before, **fields.get("message", {}), "text": text}
-            _answer(app, await desk.schedules.edit(schedule, fields), "changed", as_json=as_json)
-
-    engine.run(work())
+    if text is not None:
+        before = (await ask.desk.schedules.show(schedule)).get("message") or {}
+        fields["message"] = {**before, **fields.get("message", {}), "text": text}
+    _answer(ask.app, await ask.desk.schedules.edit(schedule, fields), "changed", as_json=ask.as_json)
 
 
-@group.command()
-def pause(
-    schedule: ScheduleId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def pause(ask: Ask, schedule: ScheduleId) -> None:
     """Make nothing until it is resumed."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            _answer(app, await desk.schedules.pause(schedule), "paused", as_json=as_json)
-
-    engine.run(work())
+    _answer(ask.app, await ask.desk.schedules.pause(schedule), "paused", as_json=ask.as_json)
 
 
-@group.command()
-def resume(
-    schedule: ScheduleId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def resume(ask: Ask, schedule: ScheduleId) -> None:
     """Go on with the next instant from now."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            _answer(app, await desk.schedules.resume(schedule), "resumed", as_json=as_json)
-
-    engine.run(work())
+    _answer(ask.app, await ask.desk.schedules.resume(schedule), "resumed", as_json=ask.as_json)
 
 
-@group.command()
-def end(
-    schedule: ScheduleId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def end(ask: Ask, schedule: ScheduleId) -> None:
     """Make nothing more; its log stays."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            _answer(app, await desk.schedules.end(schedule), "ended", as_json=as_json)
-
-    engine.run(work())
+    _answer(ask.app, await ask.desk.schedules.end(schedule), "ended", as_json=ask.as_json)
 
 
-@group.command()
-def remove(
-    schedule: ScheduleId, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def remove(ask: Ask, schedule: ScheduleId) -> None:
     """End a schedule and forget it, with its log. What it has made stays."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            _answer(app, await desk.schedules.remove(schedule), "removed", as_json=as_json)
-
-    engine.run(work())
+    _answer(ask.app, await ask.desk.schedules.remove(schedule), "removed", as_json=ask.as_json)
 
 
-@group.command()
-def run(
+@command(group)
+async def run(
+    ask: Ask,
     schedule: ScheduleId,
     *,
     key: Key = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Make it once now, beside its rule."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            made = await desk.schedules.run(schedule, key=key)
-            if as_json:
-                output.say_json({**made.answer, "replayed": made.replayed})
-            else:
-                output.say((made.answer["id"], "bold"), f" is the {made.answer['makes']} that was made")
-
-    engine.run(work())
+    made = await ask.desk.schedules.run(schedule, key=key)
+    if ask.as_json:
+        output.say_json({**made.answer, "replayed": made.replayed})
+    else:
+        output.say((made.answer["id"], "bold"), f" is the {made.answer['makes']} that was made")
 
 
-@group.command(
+@command(
+    group,
     epilog=examples(
         "tidings schedules preview ID",
         'tidings schedules preview --cron "30 2 * * *" --zone Europe/Berlin --start 2027-03-27 -n 3',
-    )
+    ),
 )
-def preview(
-    schedule: Annotated[
+async def preview(ask: Ask, schedule: Annotated[
         str | None, typer.Argument(metavar="ID", help="A schedule's id; or give a rule.", show_default=False)
     ] = None,
     *,
@@ -298,61 +237,44 @@ def preview(
     count: Count = None,
     skip: Skip = None,
     number: Number = 10,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:  # fmt: skip
     """When a schedule, or a rule that is not saved, fires next."""
     rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
     _one_of(schedule, rule)
     fields = _timing(rule, zone, start, end, count, skip)
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
-            if schedule is not None:
-                items = await desk.schedules.preview(schedule, number)
-            else:
-                found = desk.schedules.foresee({**fields, "n": number}, zone=app.settings.zone)
-                items = found["items"]
-                if output.on_terminal() and not as_json:
-                    output.say((found["rule_in_words"], "dim"))
-            columns = [
-                Column("at", lambda row: row["at"], keep=True),
-                Column("local", lambda row: row["local"], lambda row: str(row["words"]), keep=True),
-                Column("note", lambda row: row["note"]),
-            ]
-            output.listing(items, columns, as_json=as_json, nothing="it fires no more")
-
-    engine.run(work())
+    if schedule is not None:
+        items = await ask.desk.schedules.preview(schedule, number)
+    else:
+        found = ask.desk.schedules.foresee({**fields, "n": number}, zone=ask.app.settings.zone)
+        items = found["items"]
+        if output.on_terminal() and not ask.as_json:
+            output.say((found["rule_in_words"], "dim"))
+    columns = [
+        Column("at", lambda row: row["at"], keep=True),
+        Column("local", lambda row: row["local"], lambda row: str(row["words"]), keep=True),
+        Column("note", lambda row: row["note"]),
+    ]
+    output.listing(items, columns, as_json=ask.as_json, nothing="it fires no more")
 
 
-@group.command()
-def log(
+@command(group)
+async def log(
+    ask: Ask,
     schedule: ScheduleId,
     *,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """What became of each occurrence, newest first."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            page = await desk.schedules.occurrences(schedule, limit=limit, after=after)
-            columns = [
-                Column("at", lambda line: line["at"], keep=True),
-                Column("local", lambda line: line["local"], keep=True, spare=True),
-                Column("outcome", lambda line: line["outcome"]),
-                Column("made", lambda line: line["made"], keep=True),
-                Column("detail", lambda line: line["detail"]),
-            ]
-            output.listing(
-                page.items, columns, as_json=as_json, more=page.next, nothing="nothing happened yet"
-            )
-
-    engine.run(work())
+    page = await ask.desk.schedules.occurrences(schedule, limit=limit, after=after)
+    columns = [
+        Column("at", lambda line: line["at"], keep=True),
+        Column("local", lambda line: line["local"], keep=True, spare=True),
+        Column("outcome", lambda line: line["outcome"]),
+        Column("made", lambda line: line["made"], keep=True),
+        Column("detail", lambda line: line["detail"]),
+    ]
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="nothing happened yet")
 
 
 def _rule(*said: str | None) -> dict[str, str]:
@@ -423,7 +345,7 @@ def _answer(app: App, row: Row, done: str, *, as_json: bool) -> None:
 
 
 def _zone(row: Row) -> Any:
-    from ..outbound.zones import read_zone
+    from ..reading.zones import read_zone
 
     return read_zone(row["zone"])
 

@@ -140,7 +140,7 @@ _NEEDED = {
 
 async def _confirm(app: App, id_: str, at: int, *, replayed: bool, quiet: bool) -> None:
     """The id and the time in full; for programs, one line with both."""
-    from ..outbound.times import echo
+    from ..reading.when import echo
 
     when = echo(at, app.settings.zone, now=app.clock.now())
     if not output.on_terminal():

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from . import engine, output
+from .commands import Ask, command
 from .help import examples
 from .options import After, AsJson, ConfigFile, Database, Limit
 from .output import Column
@@ -19,8 +20,9 @@ Channel = Annotated[
 ]
 
 
-@group.command(epilog=examples('tidings suppressions add ada --channel phone --reason "asked by phone"'))
-def add(
+@command(group, epilog=examples('tidings suppressions add ada --channel phone --reason "asked by phone"'))
+async def add(
+    ask: Ask,
     address: Address,
     *,
     channel: Channel = None,
@@ -28,23 +30,16 @@ def add(
         str | None,
         typer.Option("--reason", metavar="TEXT", help="Shown wherever a message is skipped for it."),
     ] = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Opt out. What is due to this address is skipped from now on, also what was accepted before."""
     body = {"address": address, "channel": channel, "reason": reason}
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            row = (await desk.suppressions.create(body)).answer
-        _say(row, "has opted out", as_json=as_json)
-
-    engine.run(work())
+    row = (await ask.desk.suppressions.create(body)).answer
+    _say(row, "has opted out", as_json=ask.as_json)
 
 
-@group.command()
-def remove(
+@command(group)
+async def remove(
+    ask: Ask,
     address: Address,
     *,
     channel: Annotated[
@@ -53,45 +48,30 @@ def remove(
             "--channel", "-c", metavar="NAME", help="The opt-out on this channel; without it on all."
         ),
     ] = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """The way back: this address may be written to again."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            await desk.suppressions.remove(address, channel)
-        _say({"address": address, "channel": channel}, "may be written to again", as_json=as_json)
-
-    engine.run(work())
+    await ask.desk.suppressions.remove(address, channel)
+    _say({"address": address, "channel": channel}, "may be written to again", as_json=ask.as_json)
 
 
-@group.command("list")
-def list_(
+@command(group, "list")
+async def list_(
+    ask: Ask,
     *,
     address: Annotated[str | None, typer.Option("--address", metavar="WHO", help="Only this one.")] = None,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Who has opted out, by address."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            page = await desk.suppressions.page(address=address, limit=limit, after=after)
-            now = desk.clock.now()
-        columns = [
-            Column("address", lambda row: row["address"], keep=True),
-            Column("channel", lambda row: row["channel"], lambda row: row["channel"] or "all"),
-            Column("since", lambda row: row["at"], lambda row: output.away(row["at"], now)),
-            Column("reason", lambda row: row["reason"]),
-        ]
-        output.listing(page.items, columns, as_json=as_json, more=page.next, nothing="nobody has opted out")
-
-    engine.run(work())
+    page = await ask.desk.suppressions.page(address=address, limit=limit, after=after)
+    now = ask.desk.clock.now()
+    columns = [
+        Column("address", lambda row: row["address"], keep=True),
+        Column("channel", lambda row: row["channel"], lambda row: row["channel"] or "all"),
+        Column("since", lambda row: row["at"], lambda row: output.away(row["at"], now)),
+        Column("reason", lambda row: row["reason"]),
+    ]
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="nobody has opted out")
 
 
 @group.command("import", epilog=examples("tidings suppressions import opt-outs.csv --channel phone"))

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from . import engine, output
+from . import output
+from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit
+from .options import After, Limit
 from .output import Column, Row
 
 group = typer.Typer(help="Contents with gaps: save, try, use.", no_args_is_help=True)
@@ -42,13 +43,15 @@ Var = Annotated[
 ]
 
 
-@group.command(
+@command(
+    group,
     epilog=examples(
         "tidings templates add welcome --text 'Hello {{ name }}' --declare name",
         "tidings templates add bill --file bill.json",
-    )
+    ),
 )
-def add(
+async def add(
+    ask: Ask,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.", show_default=False)],
     *,
     text: Text = None,
@@ -57,22 +60,15 @@ def add(
     declare: Declare = None,
     file: File = None,
     key: Key = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Save a new template. What it cannot say is told now."""
     body = {"name": name, **_content(text, subject, data, declare, file)}
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            _told(await desk.templates.create(body, key=key), as_json=as_json)
-
-    engine.run(work())
+    _told(await ask.desk.templates.create(body, key=key), as_json=ask.as_json)
 
 
-@group.command(epilog=examples("tidings templates edit welcome --text 'Good morning {{ name }}'"))
-def edit(
+@command(group, epilog=examples("tidings templates edit welcome --text 'Good morning {{ name }}'"))
+async def edit(
+    ask: Ask,
     name: Name,
     *,
     text: Text = None,
@@ -81,9 +77,6 @@ def edit(
     declare: Declare = None,
     file: File = None,
     key: Key = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Save the next version. What is not given stays as it is; versions before stay, too."""
     from ..model.errors import Invalid
@@ -93,101 +86,75 @@ def edit(
         raise Invalid(
             "nothing is to be changed", remedy="give --text, --subject, --data, --declare or --file"
         )
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            newest = await desk.templates.show(name)
-            kept = {part: newest[part] for part in ("text", "subject", "data", "variables")}
-            _told(await desk.templates.revise(name, kept | given, key=key), as_json=as_json)
-
-    engine.run(work())
+    newest = await ask.desk.templates.show(name)
+    kept = {part: newest[part] for part in ("text", "subject", "data", "variables")}
+    _told(await ask.desk.templates.revise(name, kept | given, key=key), as_json=ask.as_json)
 
 
-@group.command("list")
-def list_(
+@command(group, "list")
+async def list_(
+    ask: Ask,
     *,
     retired: Annotated[bool, typer.Option("--retired", help="Those out of use, too.")] = False,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """Templates, by name."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            page = await desk.templates.page(retired=retired, limit=limit, after=after)
-            now = desk.clock.now()
-            columns = [
-                Column("name", lambda row: row["name"], keep=True),
-                Column("version", lambda row: row["version"], right=True),
-                Column(
-                    "changed", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)
-                ),
-                Column("state", lambda row: "retired" if row["retired_at"] else "in use"),
-                Column("id", lambda row: row["id"], keep=True),
-            ]
-            nothing = "no templates yet; save one: tidings templates add"
-            output.listing(page.items, columns, as_json=as_json, more=page.next, nothing=nothing)
-
-    engine.run(work())
+    page = await ask.desk.templates.page(retired=retired, limit=limit, after=after)
+    now = ask.desk.clock.now()
+    columns = [
+        Column("name", lambda row: row["name"], keep=True),
+        Column("version", lambda row: row["version"], right=True),
+        Column("changed", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)),
+        Column("state", lambda row: "retired" if row["retired_at"] else "in use"),
+        Column("id", lambda row: row["id"], keep=True),
+    ]
+    nothing = "no templates yet; save one: tidings templates add"
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
 
 
-@group.command()
-def show(
+@command(group)
+async def show(
+    ask: Ask,
     name: Name,
     *,
     version: Version = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """What a template says, and its gaps."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            row = await desk.templates.show(name, version=version)
-            _print(row, as_json=as_json)
-
-    engine.run(work())
+    row = await ask.desk.templates.show(name, version=version)
+    _print(row, as_json=ask.as_json)
 
 
-@group.command()
-def versions(
+@command(group)
+async def versions(
+    ask: Ask,
     name: Name,
     *,
     limit: Limit = 20,
     after: After = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """All that a template has said, newest first."""
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            page = await desk.templates.versions(name, limit=limit, after=after)
-            now = desk.clock.now()
-            columns = [
-                Column("version", lambda row: row["version"], right=True),
-                Column("saved", lambda row: row["saved_at"], lambda row: output.away(row["saved_at"], now)),
-                Column("variables", lambda row: ", ".join(row["variables"])),
-                Column("text", lambda row: row["text"] or row["data"]),
-            ]
-            output.listing(page.items, columns, as_json=as_json, more=page.next, nothing="no versions")
-
-    engine.run(work())
+    page = await ask.desk.templates.versions(name, limit=limit, after=after)
+    now = ask.desk.clock.now()
+    columns = [
+        Column("version", lambda row: row["version"], right=True),
+        Column("saved", lambda row: row["saved_at"], lambda row: output.away(row["saved_at"], now)),
+        Column("variables", lambda row: ", ".join(row["variables"])),
+        Column("text", lambda row: row["text"] or row["data"]),
+    ]
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="no versions")
 
 
-@group.command(
+@command(
+    group,
     epilog=examples(
         "tidings templates preview welcome --var name=Ada",
         "tidings templates preview welcome --channel phone --to ada",
         """tidings templates preview bill --contact '{"language": "de", "zone": "Europe/Berlin"}'""",
-    )
+    ),
 )
-def preview(
+async def preview(
+    ask: Ask,
     name: Name,
     *,
     version: Version = None,
@@ -199,62 +166,44 @@ def preview(
         str | None, typer.Option("--channel", "-c", metavar="NAME", help="With --to: take this contact.")
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="WHO", help="The recipient's address.")] = None,
-    as_json: AsJson = False,
-    database: Database = None,
-    config: ConfigFile = None,
 ) -> None:
     """What a template would say to somebody. Nothing is sent; examples stand in for values not given."""
     body = {
         "version": version, "variables": values(var), "contact": _parsed(contact, "--contact"),
         "channel": channel, "to": to,
     }  # fmt: skip
-
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            made = await desk.templates.preview(name, body)
-        if as_json:
-            output.say_json(made)
-            return
-        output.facts(
-            [
-                ("subject", made["subject"], None),
-                ("text", made["text"], _whole(made["text"])),
-                ("data", made["data"], None),
-                ("contact", made["contact"], None),
-                ("by example", ", ".join(made["examples"]), None),
-            ]
-        )
-
-    engine.run(work())
+    made = await ask.desk.templates.preview(name, body)
+    if ask.as_json:
+        output.say_json(made)
+        return
+    output.facts(
+        [
+            ("subject", made["subject"], None),
+            ("text", made["text"], _whole(made["text"])),
+            ("data", made["data"], None),
+            ("contact", made["contact"], None),
+            ("by example", ", ".join(made["examples"]), None),
+        ]
+    )
 
 
-@group.command()
-def retire(
-    name: Name, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def retire(ask: Ask, name: Name) -> None:
     """Take a template out of use. What was made of it stays."""
-    _turn("retire", name, as_json, database, config)
+    _turned(ask, await ask.desk.templates.retire(name))
 
 
-@group.command()
-def restore(
-    name: Name, *, as_json: AsJson = False, database: Database = None, config: ConfigFile = None
-) -> None:
+@command(group)
+async def restore(ask: Ask, name: Name) -> None:
     """Bring a retired template back."""
-    _turn("restore", name, as_json, database, config)
+    _turned(ask, await ask.desk.templates.restore(name))
 
 
-def _turn(verb: str, name: str, as_json: bool, database: str | None, config: Path | None) -> None:
-    async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            turn = desk.templates.retire if verb == "retire" else desk.templates.restore
-            row = await turn(name)
-        if as_json:
-            output.say_json(row)
-        else:
-            output.say((row["name"], "bold"), " is retired" if row["retired_at"] else " is in use")
-
-    engine.run(work())
+def _turned(ask: Ask, row: Row) -> None:
+    ask.answer(
+        row,
+        lambda: output.say((row["name"], "bold"), " is retired" if row["retired_at"] else " is in use"),
+    )
 
 
 def values(given: Sequence[str] | None) -> dict[str, str]:

@@ -10,8 +10,8 @@ from ..kernel.lanes import Lane
 from ..model.errors import Invalid, NotFound
 from ..model.time import SECOND, iso
 from ..store.port import Row, Step, Store
-from . import telling
 from .channels.base import Channel
+from .events import telling
 
 LONGEST_REASON = 200
 

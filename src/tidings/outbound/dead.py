@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ..model.errors import Invalid
 from ..model.task import Category, State
 from ..model.time import iso, micros
+from ..reading.cursor import page_size, place
 from ..store.port import OrderKey, Row, Step, Store
-from .cursor import page_size, place
 from .messages import KIND, Page, Rules, described
 
 MOST = 10_000  # moved by one call

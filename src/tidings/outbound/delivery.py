@@ -14,11 +14,11 @@ from ..model.outcome import Defer, Done, Outcome, Retry, Skip, Unknown
 from ..model.task import Category, OnUnknown, State, Task, TaskId, Transition
 from ..model.time import micros
 from ..store.port import Step, Store
-from . import telling
+from .adoption.shadows import digest
 from .channels.base import Channel
-from .listeners import Listeners
+from .events import telling
+from .events.listeners import Listeners
 from .objections import SHADOWED, objection
-from .shadows import digest
 
 _ENDS: Mapping[State, tuple[str, ...]] = {  # what a move out of `processing` may be told as
     State.DONE: ("message.sent",),

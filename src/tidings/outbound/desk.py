@@ -9,26 +9,26 @@ from datetime import timedelta
 from ..kernel.clock import Clock
 from ..kernel.lanes import Lane
 from ..store.port import Store
-from . import telling
-from .addresses import Rules
-from .audience import Audience
+from ..wire.addresses import Rules
+from .adoption.rollout import RollOut
 from .board import ChannelBoard
-from .broadcasts import Broadcasts
+from .broadcasting.broadcasts import Broadcasts
+from .broadcasting.freezing import Freezer
 from .channels.base import Channel
-from .contacts import Contacts
 from .dead import DeadLetters
-from .freezing import Freezer
+from .events import telling
+from .events.subscriptions import Subscriptions
 from .health import Health, health
-from .making import MessageMaker
 from .messages import Messages
 from .overview import Overview
-from .rollout import RollOut
-from .schedules import Schedules
+from .people.audience import Audience
+from .people.contacts import Contacts
+from .people.suppressions import Suppressions
+from .scheduling.making import MessageMaker
+from .scheduling.schedules import Schedules
 from .sent import SentLog
 from .story import why_of
-from .subscriptions import Subscriptions
-from .suppressions import Suppressions
-from .templates import Templates
+from .templating.templates import Templates
 from .why import Why
 
 

@@ -11,9 +11,9 @@ import orjson
 from ..model.errors import Invalid
 from ..model.message import Draft
 from ..model.time import micros
-from .fields import Field, check
-from .nesting import check_depth
-from .times import parse_in, parse_when
+from ..reading.fields import Field, check
+from ..reading.when import parse_in, parse_when
+from .templating.nesting import check_depth
 
 _REMEMBERED = 1000
 

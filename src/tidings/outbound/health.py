@@ -17,7 +17,7 @@ from ..model import durations
 from ..model.task import Category
 from ..model.time import MINUTE, micros
 from ..store.port import Row, Store
-from . import telling
+from .events import telling
 
 LOOKED_AT = 15 * MINUTE
 LEAST = 10  # attempts below which a share says nothing

@@ -22,10 +22,10 @@ from ..model.message import Draft
 from ..model.task import NewTask
 from ..model.time import SECOND, iso, micros
 from ..store.port import Once, Row, Rows, Store
-from . import telling
 from .channels.base import Channel
+from .events import telling
 from .repeats import LONGEST_KEY, once, same
-from .templates import Templates
+from .templating.templates import Templates
 
 KIND = "message"
 COLUMNS = ("accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content")

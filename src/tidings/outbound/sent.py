@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import orjson
 
 from ..model.time import iso
+from ..reading.cursor import page_size, place
 from ..store.port import Row, Store
-from .cursor import page_size, place
 from .messages import Page
 
 COLUMNS = (

@@ -6,7 +6,7 @@ transaction. Both databases pass one contract suite; nothing above this line kno
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..model.task import NewTask, NodeId, Settled, Task, TaskId, Transition
@@ -29,11 +29,23 @@ class Outrun(Exception):
 
 
 class Rows(NamedTuple):
-    """The domain's own rows, one for each new task; the store puts the task's id in front of each."""
+    """A domain's own rows, one for each new task; the store puts the task's id in front of each.
+
+    Where tasks have rows in several tables, the first tasks belong to the first `Rows`, and so on.
+    """
 
     table: str
     columns: tuple[str, ...]  # without the task's id, which is always the column `task`
     values: Sequence[tuple[Any, ...]]
+
+
+def shares(rows: Sequence[Rows], ids: Sequence[TaskId]) -> Iterator[tuple[Rows, Sequence[TaskId]]]:
+    """Which ids belong to which rows."""
+    first = 0
+    for own in rows:
+        yield own, ids[first : first + len(own.values)]
+        first += len(own.values)
+    assert not rows or first == len(ids), "one row for each task"
 
 
 class Once(NamedTuple):
@@ -121,8 +133,7 @@ class Store(Protocol):
     async def enqueue(
         self,
         tasks: Sequence[NewTask],
-        rows: Rows | None = None,
-        *,
+        *rows: Rows,
         once: Once | None = None,
         also: Sequence[Step] = (),
     ) -> Enqueued:

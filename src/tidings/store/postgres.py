@@ -19,7 +19,7 @@ from ..model.errors import InProgress, StoreFull, StoreUnavailable, WrongStore
 from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
 from . import migrations
 from .pacing import Pace
-from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows, Step, Tally, Wish
+from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows, Step, Tally, Wish, shares
 from .statements import statements
 
 _CHANNEL = "tidings_wake"
@@ -177,8 +177,7 @@ class PostgresStore:
     async def enqueue(
         self,
         tasks: Sequence[NewTask],
-        rows: Rows | None = None,
-        *,
+        *rows: Rows,
         once: Once | None = None,
         also: Sequence[Step] = (),
     ) -> Enqueued:
@@ -214,8 +213,8 @@ class PostgresStore:
                     for id_, t in zip(ids, tasks, strict=True)
                 ],
             )
-            if rows is not None:
-                await self._copy(connection, rows, ids)
+            for own, its_ids in shares(rows, ids):
+                await self._copy(connection, own, its_ids)
             await self._pass_turn(connection, keys, demote=True)
             await self._run_all(connection, also)
             if once is not None:

@@ -22,7 +22,7 @@ from .choice import Candidate, choose
 from .files import FileLock, WakeSocket, refuse_remote
 from .groups import GroupWriter, translated
 from .pacing import Pace
-from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows, Step, Tally, Wish
+from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows, Step, Tally, Wish, shares
 from .statements import Statement, statements
 
 
@@ -188,8 +188,7 @@ class SqliteStore:
     async def enqueue(
         self,
         tasks: Sequence[NewTask],
-        rows: Rows | None = None,
-        *,
+        *rows: Rows,
         once: Once | None = None,
         also: Sequence[Step] = (),
     ) -> Enqueued:
@@ -222,9 +221,9 @@ class SqliteStore:
                     for id_, t in zip(ids, tasks, strict=True)
                 ],
             )
-            if rows is not None:
+            for own, its_ids in shares(rows, ids):
                 connection.executemany(
-                    _insert(rows), [(id_, *values) for id_, values in zip(ids, rows.values, strict=True)]
+                    _insert(own), [(id_, *values) for id_, values in zip(its_ids, own.values, strict=True)]
                 )
             keys = {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
             self._pass_turn(connection, keys, demote=True)

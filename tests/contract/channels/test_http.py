@@ -18,7 +18,7 @@ from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.http import HttpChannel, HttpSettings
 from tidings.outbound.channels.registry import build
-from tidings.outbound.http import SHOWN
+from tidings.wire.http import SHOWN
 
 from ..receiver import Act, Receiver, answer, black_hole, cut, drip_head, endless, receiving, refusing
 from .conftest import Sandbox

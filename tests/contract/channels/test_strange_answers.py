@@ -18,7 +18,7 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
 from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.registry import KINDS, build
-from tidings.outbound.http import SHOWN
+from tidings.wire.http import SHOWN
 
 from ..receiver import (
     Act,

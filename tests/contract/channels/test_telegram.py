@@ -18,8 +18,8 @@ from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.registry import build
 from tidings.outbound.channels.telegram import TelegramSettings
-from tidings.outbound.http import SHOWN
 from tidings.sandbox.providers.telegram import ERRORS
+from tidings.wire.http import SHOWN
 
 from ..receiver import (
     Act,

@@ -19,8 +19,8 @@ from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.registry import build
 from tidings.outbound.channels.whatsapp_cloud import CODES, WhatsAppCloudSettings
-from tidings.outbound.http import SHOWN
 from tidings.sandbox.providers.whatsapp_cloud import ERRORS
+from tidings.wire.http import SHOWN
 
 from ..receiver import Act, Receiver, answer, black_hole, cut, hang_up_in_body, receiving, refusing
 from .conftest import Sandbox

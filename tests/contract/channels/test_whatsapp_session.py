@@ -23,7 +23,7 @@ from tidings.outbound.channels.whatsapp_session import (
     WhatsappSessionSettings,
     message_id,
 )
-from tidings.outbound.http import SHOWN
+from tidings.wire.http import SHOWN
 
 from ..receiver import Act, Receiver, answer, black_hole, cut, drip_head, endless, receiving, refusing
 from .conftest import Sandbox

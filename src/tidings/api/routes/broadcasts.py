@@ -10,12 +10,12 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from ...model.errors import Invalid
-from ...outbound.broadcasts import CHANGES
+from ...outbound.broadcasting.broadcasts import CHANGES
+from ...outbound.broadcasting.plans import FIELDS
+from ...outbound.broadcasting.roll import COLUMNS, cells
 from ...outbound.desk import Desk
-from ...outbound.fields import Field
-from ...outbound.plans import FIELDS
-from ...outbound.roll import COLUMNS, cells
-from ...outbound.uploads import form_of, rows
+from ...outbound.people.uploads import form_of, rows
+from ...reading.fields import Field
 from ...store.port import Row
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
 from ..errors import Malformed

@@ -15,10 +15,10 @@ from starlette.responses import Response
 
 from ...model.errors import TidingsError
 from ...model.message import Draft
-from ...outbound import uploads
 from ...outbound.desk import Desk
 from ...outbound.drafts import FIELDS, Reading
 from ...outbound.messages import Line
+from ...outbound.people import uploads
 from ..bodies import CONFLICT, PROBLEMS, parse, takes
 from ..errors import described, id_of
 from ..exchange import NDJSON, Exchange, Said

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ...outbound.desk import Desk
-from ...outbound.fields import Field
+from ...reading.fields import Field
 from ..bodies import MISSING, PROBLEMS, answer, read_fields, takes
 from ..queries import CHECKED
 

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from ...model.errors import Invalid
-from ...outbound.cards import FIELDS
 from ...outbound.desk import Desk
-from ...outbound.filters import Filter, read_filter
-from ...outbound.intake import Columns, read_map, take_contacts
-from ...outbound.uploads import Numbered, Replay, form_of, rows
+from ...outbound.people.cards import FIELDS
+from ...outbound.people.filters import Filter, read_filter
+from ...outbound.people.intake import Columns, read_map, take_contacts
+from ...outbound.people.uploads import Numbered, Replay, form_of, rows
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
 from ..errors import id_of
 from ..exchange import UPLOAD, Exchange, rows_told

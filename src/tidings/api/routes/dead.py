@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from ...outbound.dead import MOST
 from ...outbound.desk import Desk
-from ...outbound.fields import Field
+from ...reading.fields import Field
 from ..bodies import PROBLEMS, answer, read_fields, takes
 from ..queries import CHECKED
 

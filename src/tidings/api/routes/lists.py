@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ...outbound.audience import CHANGES, FIELDS, MEMBERS
 from ...outbound.desk import Desk
+from ...outbound.people.audience import CHANGES, FIELDS, MEMBERS
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
 from ..queries import CHECKED
 

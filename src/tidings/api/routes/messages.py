@@ -12,9 +12,9 @@ from ...model.errors import Invalid
 from ...model.time import iso
 from ...outbound.desk import Desk
 from ...outbound.drafts import FIELDS, WHEN, Reading
-from ...outbound.fields import Field
 from ...outbound.story import actions
-from ...outbound.times import echo
+from ...reading.fields import Field
+from ...reading.when import echo
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
 from ..queries import CHECKED
 

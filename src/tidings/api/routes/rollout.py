@@ -10,11 +10,11 @@ from fastapi import APIRouter, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from ...outbound import uploads
+from ...outbound.adoption.periods import parse_length, parse_period
+from ...outbound.adoption.rollout import SWITCH
 from ...outbound.desk import Desk
-from ...outbound.fields import Field
-from ...outbound.periods import parse_length, parse_period
-from ...outbound.rollout import SWITCH
+from ...outbound.people import uploads
+from ...reading.fields import Field
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
 from ..errors import Malformed
 from ..queries import CHECKED, refuse_any

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ...outbound.desk import Desk
 from ...outbound.repeats import Created
-from ...outbound.schedule_drafts import CHANGES, FIELDS, PREVIEW
+from ...outbound.scheduling.schedule_drafts import CHANGES, FIELDS, PREVIEW
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
 from ..queries import CHECKED
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ...outbound.desk import Desk
-from ...outbound.subscriptions import EDITS, FIELDS
+from ...outbound.events.subscriptions import EDITS, FIELDS
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
 from ..queries import CHECKED
 

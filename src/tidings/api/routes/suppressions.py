@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from ...outbound.desk import Desk
-from ...outbound.intake import take_opt_outs
-from ...outbound.suppressions import FIELDS
-from ...outbound.uploads import form_of, rows
+from ...outbound.people.intake import take_opt_outs
+from ...outbound.people.suppressions import FIELDS
+from ...outbound.people.uploads import form_of, rows
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_json, takes
 from ..errors import id_of
 from ..exchange import UPLOAD, Exchange, rows_told

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from ...outbound.desk import Desk
 from ...outbound.repeats import Created
-from ...outbound.templates import CONTENT, FIELDS, PREVIEW, TRIAL
+from ...outbound.templating.templates import CONTENT, FIELDS, PREVIEW, TRIAL
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, parse, read_fields, read_json, takes
 from ..queries import CHECKED, refuse_any
 

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ...model.errors import Invalid, NotFound, TidingsError
 from ...outbound.desk import Desk
-from ...outbound.times import echo
+from ...reading.when import echo
 from ..forms import read_form
 from ..frame import Frame, Way, as_json, no_such
 from ..live import Fragments, Shared

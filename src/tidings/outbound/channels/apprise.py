@@ -21,8 +21,8 @@ from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ..fields import Field
-from ..http import SHOWN
+from ...reading.fields import Field
+from ...wire.http import SHOWN
 from .base import Traits
 from .extras import data_of
 from .long_text import LongText, long_text

@@ -17,8 +17,8 @@ from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ..fields import Field
-from ..retry_after import retry_after
+from ...reading.fields import Field
+from ...wire.retry_after import retry_after
 from .extras import data_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import Kind

@@ -20,9 +20,9 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import moment
-from ..http import SHOWN, MaybeSent, NotSent
-from ..mail import CANNOT_BE_WRITTEN, Letter, Mailbox, compose, mailboxes, read_letter
-from ..smtp import Envelope, Refused, Reply, Security, Server, SmtpClient, Stage, Taken, Unfit
+from ...wire.http import SHOWN, MaybeSent, NotSent
+from ...wire.mail import CANNOT_BE_WRITTEN, Letter, Mailbox, compose, mailboxes, read_letter
+from ...wire.smtp import Envelope, Refused, Reply, Security, Server, SmtpClient, Stage, Taken, Unfit
 from .base import Traits
 from .options import Kind, number, size, text, yes_or_no
 

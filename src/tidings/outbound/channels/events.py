@@ -25,11 +25,11 @@ from ...model.message import Message
 from ...model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import SECOND, micros
-from ..addresses import Forbidden, Guard, Resolve, Rules, Unresolved
-from ..http import Answer, HttpClient, MaybeSent, NotSent, resolve
-from ..listeners import Listener, Listeners
-from ..retry_after import retry_after
-from ..signature import Key, headers, parse_secret
+from ...wire.addresses import Forbidden, Guard, Resolve, Rules, Unresolved
+from ...wire.http import Answer, HttpClient, MaybeSent, NotSent, resolve
+from ...wire.retry_after import retry_after
+from ...wire.signature import Key, headers, parse_secret
+from ..events.listeners import Listener, Listeners
 from .base import Traits
 
 POLICY = "events"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...model.errors import Invalid
-from ..fields import Field, check
+from ...reading.fields import Field, check
 
 _PLAIN = re.compile(r"[!-~]{1,500}")
 

@@ -17,7 +17,7 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import SECOND
-from ..fields import Field
+from ...reading.fields import Field
 from .extras import credential, data_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import Kind

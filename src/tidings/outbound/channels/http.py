@@ -24,11 +24,11 @@ from ...model.errors import Invalid, TooLarge
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ..addresses import Admitted, Forbidden, Guard, Resolve, Rules, Unresolved, check_url
-from ..http import SHOWN, Answer, HttpClient, MaybeSent, NotSent, resolve
-from ..placeholders import DROPPED, Escape, as_text, fill, fill_text, look_up, names
-from ..placeholders import Unresolved as Missing
-from ..retry_after import retry_after
+from ...wire.addresses import Admitted, Forbidden, Guard, Resolve, Rules, Unresolved, check_url
+from ...wire.http import SHOWN, Answer, HttpClient, MaybeSent, NotSent, resolve
+from ...wire.placeholders import DROPPED, Escape, as_text, fill, fill_text, look_up, names
+from ...wire.placeholders import Unresolved as Missing
+from ...wire.retry_after import retry_after
 from .base import Traits
 from .options import Kind, ports, size, text, yes_or_no
 from .provider import Reply, by_status

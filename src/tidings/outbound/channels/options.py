@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from ...model import durations
 from ...model.task import OnUnknown
-from ..signature import parse_secret
+from ...wire.signature import parse_secret
 from .base import Channel
 
 Now = Callable[[], int]

@@ -18,9 +18,9 @@ from pyreqwest.http import Url
 
 from ...model.outcome import Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ..addresses import Forbidden, Rules, Target, check_url
-from ..http import SHOWN, Answer, HttpClient, MaybeSent, NotSent
-from ..retry_after import retry_after
+from ...wire.addresses import Forbidden, Rules, Target, check_url
+from ...wire.http import SHOWN, Answer, HttpClient, MaybeSent, NotSent
+from ...wire.retry_after import retry_after
 from .base import Traits
 from .options import text
 

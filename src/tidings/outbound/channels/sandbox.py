@@ -17,9 +17,9 @@ from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ..addresses import Forbidden, Rules, check_url
-from ..http import Answer, HttpClient, MaybeSent, NotSent
-from ..retry_after import retry_after
+from ...wire.addresses import Forbidden, Rules, check_url
+from ...wire.http import Answer, HttpClient, MaybeSent, NotSent
+from ...wire.retry_after import retry_after
 from .base import Traits
 from .options import Kind, text
 

@@ -22,7 +22,7 @@ from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ..fields import Field
+from ...reading.fields import Field
 from .extras import credential, data_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import Kind, length, text

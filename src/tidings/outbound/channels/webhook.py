@@ -21,10 +21,10 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import SECOND, moment
-from ..addresses import Forbidden, Guard, Resolve, Rules, Unresolved, check_url
-from ..http import Answer, HttpClient, MaybeSent, NotSent, resolve
-from ..retry_after import retry_after
-from ..signature import headers, parse_secret
+from ...wire.addresses import Forbidden, Guard, Resolve, Rules, Unresolved, check_url
+from ...wire.http import Answer, HttpClient, MaybeSent, NotSent, resolve
+from ...wire.retry_after import retry_after
+from ...wire.signature import headers, parse_secret
 from .base import Traits
 from .options import Kind, ports, secrets, size, text, yes_or_no
 

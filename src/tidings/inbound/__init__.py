@@ -1,0 +1,1 @@
+"""Inbound: from a group chat to a done workflow."""

@@ -1,0 +1,1 @@
+"""Adoption: taking over from another system, and going live step by step."""

@@ -1,0 +1,1 @@
+"""Broadcasts: one content to many people, frozen, paced and counted."""

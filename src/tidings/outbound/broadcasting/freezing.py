@@ -1,0 +1,353 @@
+"""Freezing: a broadcast is made, its recipients come in, and one statement freezes all of it (B1).
+
+Until then nothing is sent. A call with a key can be repeated whatever broke it: the broadcast is the same
+one, and rows that are in already are not taken twice (B4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from ...kernel.clock import Clock
+from ...model.broadcast import Options, Stage, Starts, Tally, options_of
+from ...model.errors import Invalid, NotFound, Refused, TidingsError, TooLarge
+from ...model.time import micros
+from ...store.port import Once, Outrun, Row, Step, Store
+from ...wire.addresses import Forbidden, check_url
+from ...wire.addresses import Rules as Callable
+from ..channels.base import Channel
+from ..events.telling import CHANNEL as EVENTS
+from ..messages import Rules
+from ..people.audience import Audience
+from ..repeats import Created, create, find, once
+from ..scheduling.making import Making, Occasion
+from ..templating.templates import Templates
+from .bulletin import described, telling
+from .plans import FIELDS, Plan, encoded, read_plan
+from .portions import local_start
+from .recipients import Loaded, Loading, Numbered, Wording, check_loading, from_audience, from_rows, numbered
+
+KIND = "broadcast"
+_NOBODY = Tally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+_NO_TIME = ("trigger", "at", "in", "recipients")  # a schedule says when, and nobody is there to upload
+
+
+class _Ready(NamedTuple):
+    """A plan whose channel and words are there."""
+
+    plan: Plan
+    channel: Channel
+    wording: Wording
+    row: Row  # as it will be written
+
+
+class Freezer:
+    """Makes broadcasts and takes their recipients in."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[str, Channel],
+        templates: Templates,
+        audience: Audience,
+        *,
+        rules: Rules = Rules(),
+        zone: ZoneInfo = ZoneInfo("UTC"),
+        webhooks: Callable = Callable(),
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._templates = templates
+        self._audience = audience
+        self._rules = rules
+        self._zone = zone
+        self._webhooks = webhooks
+
+    # -- making
+
+    async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> Created:
+        """Make a broadcast. Inline addresses and lists are taken in and frozen at once."""
+        now, id_ = self._clock.now(), self._clock.new_id()
+        kept = None
+        if key is not None:
+            until = now + micros(self._rules.keep_keys)
+            kept = once("broadcasts", key, body, {"id": id_}, tenant=tenant, until=until)
+        done = await find(self._store, kept)
+        if done is None:
+            ready = await self._ready(read_plan(body, now=now, zone=self._zone), id_, now, tenant)
+            if ready.plan.addresses is not None:
+                await self._rehearse(ready, ready.plan.addresses)
+            answer = described(ready.row, _NOBODY) if ready.plan.is_upload else {"id": id_}
+            if kept is not None:
+                kept = kept._replace(answer=orjson.dumps(answer).decode())
+            done = await create(self._store, _adding(ready.row), answer, kept)
+        if "state" in done.answer:
+            return done
+        return await self._finish(done, body, kept, tenant)
+
+    async def _finish(self, done: Created, body: object, kept: Once | None, tenant: str) -> Created:
+        """Take in and freeze what was made; also what an earlier call with this key left half done."""
+        row = await self.find(done.answer["id"], tenant=tenant)
+        if row["state"] == Stage.LOADING:
+            plan = read_plan(body, now=self._clock.now(), zone=self._zone)
+            recipients = self._source({"addresses": plan.addresses, "list": plan.list}, row)
+            try:
+                told = await self._load(row, recipients)
+                return Created(await self._freeze(row["lot"], told, kept))
+            except (Invalid, NotFound, TooLarge) as error:
+                await self._drop(row, error, kept)
+                raise
+        earlier = await find(self._store, kept)
+        if earlier is not None and "state" in earlier.answer:
+            return earlier
+        return Created(described(row, _NOBODY._replace(total=row["total"])), replayed=True)
+
+    async def _drop(self, row: Row, error: TidingsError, kept: Once | None) -> None:
+        """Nothing can come of it: given up with its reason, and its key is free again."""
+        params = {"lot": row["lot"], "expected": Stage.LOADING.value, "reason": error.problem[:500]}
+        steps = [Step("broadcast_cancel", params)]
+        if kept is not None:
+            steps.append(Step("key_drop", {"scope": kept.scope, "key": kept.key}, only_if=0))
+        await self._store.write(steps)
+
+    async def _ready(self, plan: Plan, id_: str, now: int, tenant: str) -> _Ready:
+        """Whether there is such a channel and such words; nothing is written."""
+        channel = self._channel(plan.channel)
+        if plan.options.webhook is not None:
+            self._check_webhook(plan.options.webhook)
+        template: str | None = None
+        version: int | None = None
+        content = ""
+        if plan.content is not None:
+            content = encoded(plan.content)
+            self._check_size(content)
+        else:
+            assert plan.template is not None
+            frozen = await self._templates.frozen(plan.template, plan.template_version, tenant=tenant)
+            template, version = frozen.id, frozen.version
+        row: Row = {
+            **dict.fromkeys(("lot", "reason", "frozen_at", "started_at", "paused_at", "ended_at")),
+            **dict.fromkeys(("look_at", "schedule", "occurrence")),
+            **dict.fromkeys(("total", "duplicates", "refused", "lines"), 0),
+            "id": id_, "tenant": tenant, "name": plan.name, "channel": plan.channel, "xref": plan.xref,
+            "state": Stage.LOADING.value, "starts": plan.starts.value, "content": content,
+            "template": template, "template_version": version, "options": plan.options.to_json(),
+            "accepted_at": now, "scheduled_at": plan.scheduled_at, "gate": plan.options.canary,
+            "retry_in": plan.retry_in, "digest": "",
+        }  # fmt: skip
+        return _Ready(plan, channel, await self._wording(row), row)
+
+    async def _rehearse(self, ready: _Ready, addresses: list[Any]) -> None:
+        """Judge every inline address before anything is written."""
+        loading = Loading(self._store, self._clock, ready.row, ready.channel, ready.wording)
+        if not await loading.rehearse(numbered(addresses)):
+            raise _nobody()
+
+    async def _wording(self, row: Row) -> Wording:
+        if row["template"] is None:
+            return Wording(row["content"])
+        frozen = await self._templates.frozen(row["template"], row["template_version"], tenant=row["tenant"])
+        options = options_of(row["options"])
+        return Wording(
+            "", frozen.compiled, options.variables or {}, ZoneInfo(options.zone), self._rules.max_body
+        )
+
+    def _channel(self, name: str) -> Channel:
+        channel = self._channels.get(name)
+        if channel is None or name == EVENTS:
+            known = ", ".join(sorted(set(self._channels) - {EVENTS})) or "none"
+            raise Invalid(
+                f"there is no channel {name[:60]!r}", field="channel", remedy=f"configured channels: {known}"
+            )
+        return channel
+
+    def _check_size(self, content: str) -> None:
+        if len(content.encode()) > self._rules.max_body:
+            raise TooLarge(
+                f"the message has {len(content.encode()):,} bytes",
+                field="text",
+                remedy=f"at most {self._rules.max_body:,} are accepted (setting max_body)",
+            )
+
+    def _check_webhook(self, url: str) -> None:
+        try:
+            check_url(url, self._webhooks)
+        except Forbidden as error:
+            raise Invalid(
+                f"its end cannot be told there: {error}",
+                field="webhook",
+                remedy="use a public https URL; for development there is the setting events_private",
+            ) from error
+
+    # -- taking recipients in
+
+    async def upload(
+        self,
+        id_: str,
+        rows: AsyncIterator[tuple[int, object]],
+        *,
+        freezes: bool = True,
+        expected: int | None = None,
+        tenant: str = "default",
+    ) -> Row:
+        """Take a stream in, and freeze it when it has ended well. Repeat a broken one from its beginning."""
+        row = await self.find(id_, tenant=tenant)
+        check_loading(row)
+        if options_of(row["options"]).source is not None:
+            raise Refused("this broadcast finds its recipients by itself", remedy="wait until it has them")
+        told = await self._load(row, from_rows(rows))
+        if expected is not None and (seen := (await self.find(id_, tenant=tenant))["lines"]) != expected:
+            raise Invalid(
+                f"{seen:,} rows came in, and {expected:,} were expected, so nothing is sent",
+                field="expect",
+                remedy="upload the whole again, or cancel this broadcast",
+            )
+        if freezes:
+            return await self._freeze(row["lot"], told)
+        row = await self.find(id_, tenant=tenant)
+        return {**described(row, _NOBODY._replace(total=row["total"])), **_samples(told)}
+
+    async def freeze(self, id_: str, *, tenant: str = "default") -> Row:
+        """Nothing more will come in: it may start."""
+        row = await self.find(id_, tenant=tenant)
+        check_loading(row)
+        return await self._freeze(row["lot"], Loaded([], []))
+
+    async def load_by_itself(self, row: Row) -> None:
+        """Recipients of what a schedule has made: taken in and frozen by whoever finds it (the pump)."""
+        source = options_of(row["options"]).source
+        assert source is not None
+        try:
+            await self._freeze(row["lot"], await self._load(row, self._source(source, row)))
+        except (Invalid, NotFound, TooLarge, Refused) as error:
+            reason = f"its recipients could not be taken in: {error.problem}"[:500]
+            end = {
+                "lot": row["lot"],
+                "state": Stage.FAILED.value,
+                "reason": reason,
+                "expected": Stage.LOADING.value,
+                "taken": 0,
+                "retry_to": -1,
+                "parks": False,
+                "look_at": None,
+            }
+            step = Step("broadcast_end", end)
+            await self._store.write([step, telling(row, _NOBODY, Stage.FAILED, reason)])
+
+    def _source(self, source: Mapping[str, Any], row: Row) -> AsyncIterator[Numbered]:
+        if source.get("addresses") is not None:
+            return numbered(source["addresses"])
+        people = self._audience.recipients(source["list"], row["channel"], tenant=row["tenant"])
+        return from_audience(people)
+
+    async def _load(self, row: Row, recipients: AsyncIterator[Numbered]) -> Loaded:
+        loading = Loading(
+            self._store, self._clock, row, self._channel(row["channel"]), await self._wording(row)
+        )
+        return await loading.load(recipients)
+
+    async def _freeze(self, lot: int, told: Loaded, kept: Once | None = None) -> Row:
+        """One conditional move; whoever comes second finds it done."""
+        row = (await self._store.read("broadcast_row", lot=lot))[0]
+        if not row["total"]:
+            raise _nobody()
+        now = self._clock.now()
+        starts = await self._starts(row)
+        is_now = row["starts"] == Starts.IMMEDIATE
+        frozen: Row = {
+            **row,
+            "state": Stage.PENDING.value if is_now else Stage.NEW.value,
+            "frozen_at": now,
+            "started_at": now if is_now else None,
+            "look_at": now if is_now else min(starts.values(), default=None),
+        }
+        tally = _NOBODY._replace(total=row["total"], waiting=row["total"])
+        answer = {**described(frozen, tally), **_samples(told)}
+        steps = [
+            Step("broadcast_freeze", {**frozen, "now": now}, needed=True),
+            *(
+                Step("broadcast_part_start", {"lot": lot, "part": part, "starts_at": at})
+                for part, at in starts.items()
+            ),
+        ]
+        if is_now:
+            steps.append(telling(row, tally, Stage.PENDING, None))
+        if kept is not None:
+            kept_answer = {"scope": kept.scope, "key": kept.key, "answer": orjson.dumps(answer).decode()}
+            steps.append(Step("key_answer", kept_answer))
+        try:
+            await self._store.write(steps)
+        except Outrun:
+            raise Refused(
+                "somebody else has frozen or changed it meanwhile", remedy="look at it again"
+            ) from None
+        await self._store.hint()
+        return answer
+
+    async def _starts(self, row: Row) -> dict[int, int]:
+        """When each part begins, by its own clock if that is wanted; none without a time."""
+        if row["scheduled_at"] is None:
+            return {}
+        options = options_of(row["options"])
+        parts = await self._store.read("broadcast_parts", lot=row["lot"])
+        return {part["part"]: local_start(row["scheduled_at"], part["zone"], options) for part in parts}
+
+    async def find(self, id_: str, *, tenant: str = "default") -> Row:
+        """One broadcast as stored."""
+        rows = await self._store.read("broadcast_find", id=id_, tenant=tenant)
+        if not rows:
+            raise NotFound(f"there is no broadcast {id_[:60]}", remedy="see: tidings broadcasts list")
+        return rows[0]
+
+    # -- for schedules
+
+    async def prepare(self, body: Mapping[str, Any], occasion: Occasion) -> Making:
+        """What a schedule makes: written with its occurrence; the pump takes the recipients in (E5)."""
+        for name in _NO_TIME:
+            if body.get(name) is not None:
+                raise Invalid(
+                    f"{name} has no place in a schedule",
+                    field=name,
+                    remedy="the schedule says when it starts",
+                )
+        plan = read_plan(dict(body), now=occasion.now, zone=self._zone)
+        source = {name: body[name] for name in ("addresses", "list") if body.get(name) is not None}
+        if plan.list is not None:
+            await self._audience.find(plan.list, tenant=occasion.tenant)
+        options: Options = replace(plan.options, source=source)
+        id_ = self._clock.new_id()
+        ready = await self._ready(plan._replace(options=options), id_, occasion.now, occasion.tenant)
+        row = {
+            **ready.row,
+            "schedule": occasion.schedule,
+            "occurrence": occasion.at,
+            "scheduled_at": occasion.at,
+            "starts": Starts.SCHEDULED.value,
+            "look_at": occasion.now,
+        }
+        return Making(id_, steps=_adding(row))
+
+
+SCHEDULED = {name: field for name, field in FIELDS.items() if name not in _NO_TIME}
+
+
+def _adding(row: Row) -> list[Step]:
+    return [Step("lot_add", {"kind": KIND}), Step("broadcast_add", row)]
+
+
+def _samples(told: Loaded) -> Row:
+    """What was left out, with the numbers of the rows."""
+    return {"samples": {"duplicates": told.repeated, "refused": told.refused}}
+
+
+def _nobody() -> Invalid:
+    return Invalid(
+        "there is nobody to send it to", field="recipients", remedy="give at least one usable address"
+    )

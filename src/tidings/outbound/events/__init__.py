@@ -1,0 +1,1 @@
+"""Events out: who wants to be told, and the telling."""

@@ -1,0 +1,173 @@
+"""Subscriptions: who is told of what happens, where, and signed with which secret.
+
+A secret is made here, shown when it is made, and never again. Turned off, a subscription is told nothing, and
+what was still on its way to it is skipped.
+"""
+
+from __future__ import annotations
+
+import secrets
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from ...kernel.clock import Clock
+from ...model.errors import Invalid, NotFound, Refused
+from ...model.time import iso, micros
+from ...reading.cursor import page_size
+from ...reading.fields import Field, check
+from ...store.port import Row, Step, Store
+from ...wire.addresses import Forbidden, Rules, check_url
+from ...wire.signature import PREFIX
+from .. import repeats
+from ..messages import Page
+from ..repeats import Created
+from . import telling
+
+KEEP_KEYS = timedelta(hours=24)
+OVERLAP = timedelta(hours=24)  # how long the secret before still signs
+
+FIELDS: Mapping[str, Field] = {
+    "url": Field("string", "where events are posted", "https://example.com/hooks", required=True),
+    "events": Field("array", "which: a type, a family, or *", ["message.*"], required=True),
+}
+EDITS: Mapping[str, Field] = {
+    "url": Field("string", "another address", "https://example.com/hooks"),
+    "events": Field("array", "other events", ["message.failed", "broadcast.*"]),
+    "active": Field("boolean", "whether it is told anything", True),
+}
+
+
+def new_secret() -> str:
+    """A signing secret of 32 random bytes."""
+    return PREFIX + b64encode(secrets.token_bytes(32)).decode()
+
+
+class Subscriptions:
+    """All that faces may do with subscriptions. `rules` say which addresses may be called."""
+
+    def __init__(
+        self, store: Store, clock: Clock, rules: Rules = Rules(), *, secret: Callable[[], str] = new_secret
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._rules = rules
+        self._secret = secret
+
+    async def add(self, body: object, *, key: str | None = None, tenant: str = "default") -> Created:
+        """A new subscription with its secret. The same `key` with the same body gives the same one (B4)."""
+        id_ = self._clock.new_id()
+        once = None
+        if key is not None:
+            until = self._clock.now() + micros(KEEP_KEYS)
+            once = repeats.once("subscriptions", key, body, id_, tenant=tenant, until=until)
+        earlier = await repeats.find(self._store, once)
+        if earlier is None:
+            given = check(body, FIELDS)
+            row = {
+                "id": id_,
+                "tenant": tenant,
+                "url": self._url(given["url"]),
+                "events": orjson.dumps(telling.check_patterns(given["events"])).decode(),
+                "secret": self._secret(),
+            }
+            earlier = await repeats.create(self._store, [Step("subscription_add", row)], id_, once)
+        found = await self._find(earlier.answer, tenant)
+        return Created({**described(found), "secret": found["secret"]}, earlier.replayed)
+
+    async def page(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
+        """Subscriptions, newest first."""
+        rows = await self._store.read(
+            "subscription_page", tenant=tenant, before=after, limit=page_size(limit)
+        )
+        return Page([described(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
+
+    async def show(self, id_: str, *, tenant: str = "default") -> Row:
+        """One subscription, without its secret."""
+        return described(await self._find(id_, tenant))
+
+    async def edit(self, id_: str, body: object, *, tenant: str = "default") -> Row:
+        """Another address, other events, on or off."""
+        given = check(body, EDITS)
+        url, events = given.get("url"), given.get("events")
+        change = {
+            "url": None if url is None else self._url(url),
+            "events": None if events is None else orjson.dumps(telling.check_patterns(events)).decode(),
+            "active": given.get("active"),
+        }
+        if all(value is None for value in change.values()):
+            raise Invalid("nothing is to be changed", remedy=f"give one of: {', '.join(EDITS)}")
+        await self._change(Step("subscription_edit", {"id": id_, "tenant": tenant, **change}), id_)
+        return await self.show(id_, tenant=tenant)
+
+    async def rotate(self, id_: str, *, tenant: str = "default") -> Row:
+        """A new secret, shown this once; for a day events are signed with both."""
+        secret = self._secret()
+        step = {"id": id_, "tenant": tenant, "secret": secret, "overlap": micros(OVERLAP)}
+        await self._change(Step("subscription_rotate", step), id_)
+        return {**await self.show(id_, tenant=tenant), "secret": secret}
+
+    async def test(self, id_: str, *, tenant: str = "default") -> Row:
+        """Tell it something harmless, the way everything is told."""
+        row = await self._find(id_, tenant)
+        if not row["active"]:
+            raise Refused("the subscription is switched off", remedy=f"tidings subscriptions resume {id_}")
+        told = {"subscription": id_, "text": "this is a test"}
+        event = {
+            "at": None,
+            "tenant": tenant,
+            "type": telling.TEST,
+            "subject": id_,
+            "body": orjson.dumps(told).decode(),
+            "target": None,
+        }
+        await self._store.write([Step("outbox_add", event)])
+        await self._store.hint()
+        return described(row)
+
+    async def remove(self, id_: str, *, tenant: str = "default") -> None:
+        """Tell it nothing any more; what is on its way to it is skipped."""
+        await self._change(Step("subscription_remove", {"id": id_, "tenant": tenant}), id_)
+
+    async def _change(self, step: Step, id_: str) -> None:
+        if not (await self._store.write([step]))[0]:
+            raise _missing(id_)
+        await self._store.hint()
+
+    async def _find(self, id_: str, tenant: str) -> Row:
+        rows = await self._store.read("subscription_find", id=id_, tenant=tenant)
+        if not rows:
+            raise _missing(id_)
+        return rows[0]
+
+    def _url(self, url: str) -> str:
+        try:
+            check_url(url, self._rules)
+        except Forbidden as error:
+            raise Invalid(
+                f"events cannot be sent there: {error}",
+                field="url",
+                remedy="use a public https URL; for development there is the setting events_private",
+            ) from error
+        return url
+
+
+def _missing(id_: str) -> NotFound:
+    return NotFound(f"there is no subscription {id_[:60]}", remedy="see: tidings subscriptions list")
+
+
+def described(row: Row) -> dict[str, Any]:
+    """A subscription as people see it."""
+    return {
+        "id": row["id"],
+        "url": row["url"],
+        "events": orjson.loads(row["events"]),
+        "active": bool(row["active"]),
+        "failing_since": iso(row["failing_since"]),
+        "problem": row["problem"],
+        "created_at": iso(row["created_at"]),
+        "changed_at": iso(row["changed_at"]),
+    }

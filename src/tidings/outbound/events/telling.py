@@ -1,0 +1,101 @@
+"""Telling: which events there are, who wants which, and what one says. Pure.
+
+An event is a row of `outbox`, written with the change that it tells of. What is the same for ever (to whom,
+on which channel, of which broadcast) is added when it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import orjson
+
+from ...model.errors import Invalid
+from ...model.time import iso
+from ...store.port import Row
+
+CHANNEL = "events"  # the built-in channel that carries them; the schema knows it by this name too
+TEST = "subscription.test"
+EVERYTHING = "*"
+MOST_PATTERNS = 50
+
+TYPES: Mapping[str, str] = {
+    "message.sent": "it was sent",
+    "message.failed": "a dead letter: it failed for good",
+    "message.held": "a dead letter in doubt: nobody can say whether it was sent",
+    "message.cancelled": "a person cancelled or discarded it",
+    "message.skipped": "it was not to be sent: opted out, only observed, its broadcast cancelled",
+    "message.expired": "its time ran out before it could start",
+    "message.retried": "a person started a dead letter afresh",
+    "broadcast.started": "its first messages are on their way",
+    "broadcast.paused": "a person, a canary or too many errors stopped it for now",
+    "broadcast.resumed": "it goes on",
+    "broadcast.completed": "every recipient has its end",
+    "broadcast.failed": "nobody got it, or too many errors stopped it",
+    "broadcast.cancelled": "a person cancelled it",
+    "broadcast.expired": "its time ran out before it could start",
+    "schedule.missed": "an occurrence was missed by more than its grace",
+    "schedule.refused": "what it makes could not be made this time",
+    "schedule.ended": "it has fired for the last time",
+    TEST: "somebody asked for a test",
+}
+"""Every type of event, and what it tells."""
+
+_STATES = {"held": "failed", "retried": "pending"}  # where the type's word is not the state's
+
+
+def check_patterns(given: object) -> tuple[str, ...]:
+    """The types that a subscription asks for: `message.sent`, `message.*`, or `*`."""
+    if (
+        not isinstance(given, list)
+        or not 0 < len(given) <= MOST_PATTERNS
+        or not all(isinstance(entry, str) for entry in given)
+    ):
+        raise Invalid(
+            "events is not a list of types",
+            field="events",
+            remedy=f'give 1 to {MOST_PATTERNS}, such as ["message.*", "broadcast.completed"]',
+        )
+    known = [EVERYTHING, *dict.fromkeys(f"{name.partition('.')[0]}.*" for name in TYPES), *TYPES]
+    for pattern in given:
+        if pattern not in known:
+            close = get_close_matches(pattern, known, 1)
+            remedy = f"did you mean {close[0]!r}?" if close else f"use one of: {', '.join(known)}"
+            raise Invalid(f"there is no event {pattern[:60]!r}", field="events", remedy=remedy)
+    return tuple(dict.fromkeys(given))
+
+
+def wants(patterns: Sequence[str], type_: str) -> bool:
+    """Whether somebody who asked for these is told of such an event."""
+    return any(
+        pattern in (EVERYTHING, type_) or (pattern.endswith(".*") and type_.startswith(pattern[:-1]))
+        for pattern in patterns
+    )
+
+
+def event(row: Row) -> dict[str, Any]:
+    """What is told: type, time, and data. The same bytes on every try, because they are kept."""
+    body = orjson.loads(row["body"])
+    is_message = row["type"].startswith("message.")
+    data = _of_message(row, body) if is_message else body
+    return {"type": row["type"], "timestamp": iso(row["at"]), "data": data}
+
+
+def _of_message(row: Row, body: Mapping[str, Any]) -> dict[str, Any]:
+    word = row["type"].partition(".")[2]
+    reason = body.get("reason") or row["detail"]
+    return {
+        "id": row["subject"],
+        "state": _STATES.get(word, word),
+        "unknown": word == "held",
+        "channel": row["channel"],
+        "to": row["recipient"],
+        "broadcast": row["broadcast"],
+        "schedule": row["schedule"],
+        "xref": row["xref"],
+        "tries": body.get("tries"),
+        "reason": None if word == "sent" else reason,
+        "receipt": reason if word == "sent" else None,
+    }

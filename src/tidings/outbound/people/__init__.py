@@ -1,0 +1,1 @@
+"""People: contacts, lists, opt-outs, and how they come in."""

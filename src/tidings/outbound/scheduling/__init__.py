@@ -1,0 +1,1 @@
+"""Schedules: when messages are made, again and again."""

@@ -1,0 +1,83 @@
+"""Making: what a schedule makes at an instant, prepared so that it can be written with the occurrence itself.
+
+A maker judges and prepares; it writes nothing. Whoever asked writes all of it in one transaction, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+from zoneinfo import ZoneInfo
+
+from ...model.errors import Invalid, TidingsError
+from ...model.task import NewTask
+from ...reading.fields import Field, hint
+from ...store.port import Step
+from ..drafts import FIELDS as OF_A_MESSAGE
+from ..drafts import Reading
+from ..messages import Messages
+
+_OF_ITS_TIME = ("at", "in", "expires_at")  # the schedule says when
+MESSAGE: Mapping[str, Field] = {
+    name: field for name, field in OF_A_MESSAGE.items() if name not in _OF_ITS_TIME
+}
+
+
+class Occasion(NamedTuple):
+    """Which occurrence something is made for; `expires_at` only where it is made up for, late."""
+
+    schedule: str
+    at: int
+    now: int
+    tenant: str = "default"
+    expires_at: int | None = None
+
+
+class Making(NamedTuple):
+    """What is to be written: the id it will have, rows of messages with their tasks, and further steps."""
+
+    id: str
+    tasks: Sequence[NewTask] = ()
+    rows: Sequence[tuple[Any, ...]] = ()  # of `messages`, one for each task
+    steps: Sequence[Step] = ()
+
+
+class Maker(Protocol):
+    """Turns the body of a schedule into something that can be written."""
+
+    async def prepare(self, body: Mapping[str, Any], occasion: Occasion) -> Making:
+        """Raises one of ours (channel gone, bad template ...) when it cannot be made."""
+
+
+class MessageMaker:
+    """Makes one message: the fields of a draft, without a time of its own."""
+
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+
+    async def prepare(self, body: Mapping[str, Any], occasion: Occasion) -> Making:
+        """The message of one occurrence. Its own expiry wins over the schedule's grace (B8)."""
+        for name in body:
+            if name in _OF_ITS_TIME:
+                raise Invalid(
+                    f"{name} has no place in a schedule",
+                    field=name,
+                    remedy="the schedule says when; use expires_in for how late it may go out",
+                )
+            if name not in MESSAGE:
+                raise Invalid(f"unknown field {name[:60]!r}", field=name[:60], remedy=hint(name, MESSAGE))
+        reading = Reading(now=occasion.at, zone=_UTC)  # so that a length counts from the occurrence
+        draft = reading.draft(dict(body))._replace(at=occasion.at, tenant=occasion.tenant)
+        if draft.expires_at is None:
+            draft = draft._replace(expires_at=occasion.expires_at)
+        task, row = await self._messages.prepare(draft, occasion.now)
+        return Making(row[2], [task], [row])
+
+
+_UTC = ZoneInfo("UTC")
+
+
+def within(field: str, error: TidingsError) -> TidingsError:
+    """The same error, said of a field inside another."""
+    inner = f"{field}.{error.field}" if error.field else field
+    return type(error)(error.problem, remedy=error.remedy, field=inner)

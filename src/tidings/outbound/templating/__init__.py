@@ -1,0 +1,1 @@
+"""Templates: words with variables, rendered in narrow confines."""

@@ -1,0 +1,1 @@
+"""Reading what people and programs write: times in words, zones, fields with their remedies, cursors."""

@@ -1,0 +1,1 @@
+"""The wire: HTTP, SMTP and signatures, as every channel needs them."""
