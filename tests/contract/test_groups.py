@@ -13,6 +13,7 @@ from tests.contract.world import World
 from tidings.kernel.clock import ManualClock
 from tidings.model.outcome import Done, Outcome
 from tidings.observability.events import BatchSettled, StoreTrouble
+from tidings.store.port import Wish
 from tidings.store.sqlite import SqliteStore
 
 
@@ -85,4 +86,39 @@ async def test_an_answer_ahead_is_followed_by_what_the_commit_said(world: World)
         await durable
     store._connection.set_commit_hook(None)
     _, durable = await store._writer.run_ahead(lambda connection: connection.changes())
-    await durable
+    assert await durable, "nobody else wrote"
+
+
+async def test_what_was_accepted_in_the_transaction_of_its_claim_is_sent_at_the_first_try(
+    world: World,
+) -> None:
+    """Its content is not on the disk when the claim is answered, so it is loaded again after the commit."""
+    await world.send("first")
+    store = world.store
+    _, claimed = await asyncio.gather(
+        world.send("second"), store.claim(world.worker.node.id, Wish({"main": 2}, 2))
+    )
+    assert len(claimed.tasks) == 2, "both in one transaction"
+    assert claimed.durable is not None
+    assert not await claimed.durable, "so what was loaded meanwhile does not stand"
+
+
+async def test_messages_accepted_while_others_are_claimed_all_go_at_the_first_try(world: World) -> None:
+    """The same, seen from outside."""
+    done = asyncio.Event()
+
+    def answer(_message: object) -> Outcome:
+        if len(world.channel.sent) == 300:
+            done.set()
+        return Done()
+
+    world.channel.script = answer
+    worker = world.node(slots=100)
+    await worker.node.join()
+    await worker.runner.start()
+    ids = await asyncio.gather(*(world.send(f"person-{n}") for n in range(300)))
+    worker.runner.wake()
+    async with asyncio.timeout(20):
+        await done.wait()
+    await worker.runner.stop()
+    assert {row["tries"] for row in [await world.show(id_) for id_ in ids]} == {1}

@@ -1,7 +1,7 @@
 """The words of inbound: what was said, what was understood, what is asked of the calendar.
 
-Dates are YYYYMMDD, times HHMM on a grid of half hours (D10). An operational day runs from 0600 to 0600: a night
-shift belongs to the day it starts.
+Dates are YYYYMMDD, times HHMM on a grid of half hours (D10). An operational day runs from 0600 to 0600: a
+night shift belongs to the day it starts.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ class Runner:
             await self._begin(suspects[:1])
             await self._quiet()
 
-    async def _begin(self, tasks: list[Task], durable: Awaitable[Any] | None = None) -> None:
+    async def _begin(self, tasks: list[Task], durable: Awaitable[bool] | None = None) -> None:
         """Load contents in batches by kind, mark starts where that is needed, and run."""
         if not tasks:
             return
@@ -282,11 +282,18 @@ class Runner:
         by_kind: dict[str, list[Task]] = {}
         for task in tasks:
             by_kind.setdefault(task.kind, []).append(task)
-        loaded = {kind: await self._load(kind, group, claimed_at) for kind, group in by_kind.items()}
-        if durable is not None and not await self._is_durable(durable):
-            for task in tasks:
-                self._drop(task)
-            return
+        loaded = await self._load_all(by_kind, claimed_at)
+        if durable is not None:
+            try:
+                stands = await durable
+            except Exception as error:  # as when the claim itself fails: perhaps it was written
+                self._emit(StoreTrouble("claim", told(error)))
+                self._doubtful_claim = True
+                for task in tasks:
+                    self._drop(task)
+                return
+            if not stands:
+                loaded = await self._load_all(by_kind, claimed_at)
         point("claimed")
         for kind, contents in loaded.items():
             await self._set_off(kind, by_kind[kind], contents, claimed_at)
@@ -306,6 +313,11 @@ class Runner:
         else:
             self._run_all(self._handlers[kind], group, contents, marked, claimed_at)
 
+    async def _load_all(
+        self, by_kind: Mapping[str, list[Task]], claimed_at: int
+    ) -> dict[str, Mapping[TaskId, Any] | Defer | Retry]:
+        return {kind: await self._load(kind, group, claimed_at) for kind, group in by_kind.items()}
+
     async def _load(
         self, kind: str, group: list[Task], claimed_at: int
     ) -> Mapping[TaskId, Any] | Defer | Retry:
@@ -323,16 +335,6 @@ class Runner:
     def _unanswered(self, error: Temporary, claimed_at: int) -> Defer:
         self._emit(StoreTrouble("load", error.problem))
         return Defer(claimed_at, "the database did not answer")
-
-    async def _is_durable(self, claim: Awaitable[Any]) -> bool:
-        """Wait until the claim is written; False: it was not, or nobody knows."""
-        try:
-            await claim
-        except Exception as error:  # as when the claim itself fails
-            self._emit(StoreTrouble("claim", told(error)))
-            self._doubtful_claim = True
-            return False
-        return True
 
     def _run_all(
         self,

@@ -36,6 +36,7 @@ class _Member:
     work: Callable[[apsw.Connection], Any]
     future: asyncio.Future[Any]  # after the commit
     ahead: asyncio.Future[Any] | None = None  # before it
+    is_routine: bool = False
 
     def fail(self, error: Exception) -> None:
         """Tell the caller, once; one that was answered ahead hears it where it waits for the commit."""
@@ -56,14 +57,20 @@ class GroupWriter:
         self._waiting: deque[_Member] = deque()
         self._running: asyncio.Task[None] | None = None
 
-    async def run(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` in the next group; returns after its commit, or raises what went wrong."""
-        answer: T = await self._join(_Member(work, _future()))
+    async def run(self, work: Callable[[apsw.Connection], T], *, is_routine: bool = False) -> T:
+        """Run `work` in the next group; returns after its commit, or raises what went wrong.
+
+        What is routine changes nothing but the states of tasks.
+        """
+        answer: T = await self._join(_Member(work, _future(), is_routine=is_routine))
         return answer
 
-    async def run_ahead(self, work: Callable[[apsw.Connection], T]) -> tuple[T, asyncio.Future[T]]:
-        """Run `work` in the next group; returns what it gave before the commit, and what to wait for."""
-        member = _Member(work, _future(), _future())
+    async def run_ahead(self, work: Callable[[apsw.Connection], T]) -> tuple[T, asyncio.Future[bool]]:
+        """Run routine `work` in the next group; returns before the commit, with what to wait for.
+
+        That says whether the whole group was routine.
+        """
+        member = _Member(work, _future(), _future(), is_routine=True)
         durable = self._join(member)
         assert member.ahead is not None
         return await member.ahead, durable
@@ -93,11 +100,12 @@ class GroupWriter:
                     if not isinstance(error, Exception):
                         raise
                 else:
+                    is_routine = all(member.is_routine for member in group)
                     for member, (value, failure) in zip(group, answers, strict=True):
                         if failure is not None:
                             member.fail(failure)
                         elif not member.future.done():  # cancelled: the work stands all the same
-                            member.future.set_result(value)
+                            member.future.set_result(value if member.ahead is None else is_routine)
                 if not self._waiting:
                     await asyncio.sleep(0)  # let the answered ask again before the task ends
         finally:

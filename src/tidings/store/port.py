@@ -68,12 +68,13 @@ class Enqueued(NamedTuple):
 class Claimed(NamedTuple):
     """What a claim brought: tasks in the order they should start, and those whose time ran out unclaimed.
 
-    Contents may be loaded while the disk still works on it; nothing may act before `durable`.
+    Contents may be loaded while the disk still works on it; nothing may act before `durable`. That says whether
+    what was loaded meanwhile stands. False: somebody else wrote in the same transaction; load again.
     """
 
     tasks: list[Task]
     expired: list[Task]
-    durable: Awaitable[Any] | None = None  # raises what went wrong; None: it is already
+    durable: Awaitable[bool] | None = None  # raises what went wrong; None: it is already
 
 
 class NextDue(NamedTuple):

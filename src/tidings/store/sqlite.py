@@ -179,9 +179,9 @@ class SqliteStore:
             return []
         return [dict(zip(names, row, strict=True)) for row in cursor]
 
-    async def _run(self, work: Callable[[apsw.Connection], Any]) -> Any:
+    async def _run(self, work: Callable[[apsw.Connection], Any], *, is_routine: bool = False) -> Any:
         assert self._writer is not None
-        return await self._writer.run(work)
+        return await self._writer.run(work, is_routine=is_routine)
 
     # -- the three verbs
 
@@ -405,7 +405,7 @@ class SqliteStore:
             self._pass_turn(connection, keys, demote=False)
             return answers
 
-        answer: list[Settled] = await self._run(work)
+        answer: list[Settled] = await self._run(work, is_routine=not also)
         return answer
 
     def _settle_plain(
