@@ -68,8 +68,8 @@ class Enqueued(NamedTuple):
 class Claimed(NamedTuple):
     """What a claim brought: tasks in the order they should start, and those whose time ran out unclaimed.
 
-    Contents may be loaded while the disk still works on it; nothing may act before `durable`. That says whether
-    what was loaded meanwhile stands. False: somebody else wrote in the same transaction; load again.
+    Contents may be loaded while the disk still works on it; nothing may act before `durable`, which says
+    whether what was loaded meanwhile stands. False: somebody else wrote in the same transaction; load again.
     """
 
     tasks: list[Task]
