@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.contract.world import World
 
 from tidings.kernel.clock import ManualClock
 from tidings.model.outcome import Done, Outcome
-from tidings.model.task import NodeId
+from tidings.model.task import NodeId, TaskId
 from tidings.observability.events import BatchSettled, StoreTrouble
 from tidings.store.port import Claimed, Wish
 from tidings.store.sqlite import SqliteStore
@@ -109,28 +110,43 @@ async def test_the_runner_loads_again_what_was_accepted_in_the_transaction_of_it
 ) -> None:
     """The same, seen from outside: both are sent, at the first try."""
     done = asyncio.Event()
-    claim = world.store.claim
-    ids: list[str] = []
+    claim, load = world.store.claim, world.store.load
+    loaded = threading.Event()
+    accepting: list[asyncio.Task[str]] = []
 
     async def claim_and_accept(node: NodeId, wish: Wish) -> Claimed:
-        if ids[1:]:
+        if accepting:
             return await claim(node, wish)
-        second, claimed = await asyncio.gather(world.send("second"), claim(node, wish))
-        ids.append(second)
-        return claimed
+        accepting.append(asyncio.create_task(world.send("second")))
+        return await asyncio.create_task(claim(node, wish))
+
+    async def load_first(name: str, tasks: Sequence[TaskId]) -> Any:
+        rows = await load(name, tasks)
+        loaded.set()
+        return rows
 
     def answer(_message: object) -> Outcome:
         if len(world.channel.sent) == 2:
             done.set()
         return Done()
 
+    def commit() -> bool:
+        """Take no less time than the load does."""
+        if accepting:
+            loaded.wait(10)
+        return False
+
+    connection: Any = world.store._connection  # type: ignore[attr-defined]
+    connection.set_commit_hook(commit)
     monkeypatch.setattr(world.store, "claim", claim_and_accept)
+    monkeypatch.setattr(world.store, "load", load_first)
     world.channel.script = answer
-    ids.append(await world.send("first"))
+    first = await world.send("first")
     worker = world.node()
     await worker.node.join()
     await worker.runner.start()
     async with asyncio.timeout(20):
         await done.wait()
     await worker.runner.stop()
-    assert {row["tries"] for row in [await world.show(id_) for id_ in ids]} == {1}
+    for id_ in (first, accepting[0].result()):
+        assert (await world.show(id_))["tries"] == 1
