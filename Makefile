@@ -14,6 +14,8 @@ BIN := .venv/bin
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS ?= never
 unexport VIRTUAL_ENV
+# Compiled once, not at every start: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
