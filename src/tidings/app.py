@@ -25,6 +25,7 @@ from .outbound.channels.base import Channel
 from .outbound.channels.events import EventsChannel, EventsSettings
 from .outbound.channels.registry import build as build_channel
 from .outbound.delivery import Delivery
+from .outbound.desk import Desk, open_desk
 from .outbound.events import telling
 from .outbound.events.listeners import Listeners
 from .outbound.events.messenger import Messenger
@@ -51,7 +52,7 @@ class App:
     messages: Messages
     worker: Worker
     actors: Sequence[Actor]
-    freezer: Freezer
+    desk: Desk
 
     async def open(self, *, upgrade: bool = False) -> None:
         """Open the store and make the channels known to it."""
@@ -108,7 +109,17 @@ def build(
         contents=("prune_message",),
         actors=actors,
     )
-    return App(settings, clock, store, channels, lanes, accepting, worker, actors, freezer)
+    desk = open_desk(
+        store,
+        clock,
+        accepting,
+        channels,
+        lanes,
+        grace=settings.grace,
+        lease=settings.lease,
+        freezer=freezer,
+    )
+    return App(settings, clock, store, channels, lanes, accepting, worker, actors, desk)
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:

@@ -10,7 +10,7 @@ import pytest
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
-from tidings.outbound.desk import Desk, open_desk
+from tidings.outbound.desk import Desk
 
 from .house import House, house
 from .test_page import forms, read, text
@@ -28,16 +28,7 @@ async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator
 
 def desk(home: House) -> Desk:
     """What the faces use."""
-    app = home.app
-    return open_desk(
-        app.store,
-        app.clock,
-        app.messages,
-        app.channels,
-        app.lanes,
-        grace=app.settings.grace,
-        lease=app.settings.lease,
-    )
+    return home.app.desk
 
 
 async def broadcast(home: House, *people: str, **more: Any) -> str:

@@ -26,7 +26,7 @@ from tidings.model.task import Category, NewTask, OnUnknown, State, Transition
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND
 from tidings.observability.events import silence
 from tidings.outbound.channels.base import Traits
-from tidings.outbound.desk import Desk, open_desk
+from tidings.outbound.desk import Desk
 from tidings.outbound.events import telling
 from tidings.outbound.events.listeners import PATIENCE
 from tidings.outbound.events.messenger import Messenger
@@ -45,10 +45,7 @@ class Town:
     def __init__(self, app: App, clock: ManualClock, receiver: Receiver) -> None:
         self.app, self.clock, self.receiver = app, clock, receiver
         self.store = app.store
-        self.desk: Desk = open_desk(
-            app.store, app.clock, app.messages, app.channels, app.lanes,
-            grace=app.settings.grace, lease=app.settings.lease,
-        )  # fmt: skip
+        self.desk: Desk = app.desk
         self.messenger = next(actor for actor in app.actors if isinstance(actor, Messenger))
         self.channel = cast(Scripted, app.channels["main"])
 

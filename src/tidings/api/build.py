@@ -6,7 +6,6 @@ from fastapi import FastAPI
 
 from .. import __version__
 from ..app import App
-from ..outbound.desk import open_desk
 from . import errors
 from .gate import Gate
 from .keys import Keys
@@ -32,16 +31,7 @@ from .routes import (
 def create_api(app: App) -> FastAPI:
     """The HTTP API of one engine. Pages that are added to it stand behind the same gate."""
     settings = app.settings
-    desk = open_desk(
-        app.store,
-        app.clock,
-        app.messages,
-        app.channels,
-        app.lanes,
-        grace=settings.grace,
-        lease=settings.lease,
-        freezer=app.freezer,
-    )
+    desk = app.desk
     keys = Keys(settings.api_keys, app.clock)
     largest = 3 * settings.max_body + 16_384  # as escaped JSON a text may be three times as long
     api = FastAPI(

@@ -236,8 +236,8 @@ def export(
         from ..api.sheet import head, sheet
         from ..outbound.broadcasting.roll import COLUMNS, cells
 
-        async with engine.opened(engine.settings(config, database)) as (_, desk):
-            pages = await desk.broadcasts.export(broadcast, state=state)
+        async with engine.opened(engine.settings(config, database)) as app:
+            pages = await app.desk.broadcasts.export(broadcast, state=state)
             target = sys.stdout.buffer if output_file is None else output_file.open("wb")
             try:
                 target.write(head(COLUMNS))

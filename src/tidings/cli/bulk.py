@@ -28,12 +28,12 @@ async def send_file(
     """Accept every line; the exit code says whether all of them were good."""
     accepted = refused = 0
     with files.opened(name) as file:
-        async with engine.opened(chosen) as (app, desk):
+        async with engine.opened(chosen) as app:
             reading = Reading(now=app.clock.now(), zone=chosen.zone)
             with files.progress(file, is_shown=not as_json) as show:
                 drafts = _drafts(file, reading, usual, show, most=chosen.max_bulk)
                 try:
-                    async for lines in desk.messages.accept_many(drafts, key=key):
+                    async for lines in app.desk.messages.accept_many(drafts, key=key):
                         bad = [(line.number, line.error) for line in lines if line.error is not None]
                         files.tell(bad, word="line", room=files.MOST_TOLD - refused)
                         accepted, refused = accepted + len(lines) - len(bad), refused + len(bad)

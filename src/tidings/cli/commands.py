@@ -64,8 +64,8 @@ def command(
         @functools.wraps(function)
         def call(*, as_json: bool, database: str | None, config: Any, **given: Any) -> None:
             async def work() -> int | None:
-                async with engine.opened(engine.settings(config, database)) as (app, desk):
-                    return await function(Ask(app, desk, as_json), **given)
+                async with engine.opened(engine.settings(config, database)) as app:
+                    return await function(Ask(app, app.desk, as_json), **given)
 
             if code := engine.run(work(), fast=fast):
                 raise typer.Exit(code)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ..app import App
     from ..config import Settings
     from ..outbound.channels.base import Channel
-    from ..outbound.desk import Desk
 
 T = TypeVar("T")
 
@@ -31,28 +30,15 @@ def run(work: Coroutine[Any, Any, T], *, fast: bool = False) -> T:
 
 
 @asynccontextmanager
-async def opened(chosen: Settings) -> AsyncIterator[tuple[App, Desk]]:
-    """An engine with an open database that does no work of its own, and the desk to ask it at."""
+async def opened(chosen: Settings) -> AsyncIterator[App]:
+    """An engine with an open database that does no work of its own."""
     from ..app import build
-    from ..outbound.desk import open_desk
 
     app = build(chosen)
     try:
         await app.open()
         await learn_time(app)
-        yield (
-            app,
-            open_desk(
-                app.store,
-                app.clock,
-                app.messages,
-                app.channels,
-                app.lanes,
-                grace=chosen.grace,
-                lease=chosen.lease,
-                freezer=app.freezer,
-            ),
-        )
+        yield app
     finally:
         await app.close()
 

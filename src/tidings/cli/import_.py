@@ -87,7 +87,7 @@ def take(
             map_, where, key, channel, time, read_zone(zone) if zone else None, overdue=overdue, source=as_
         )
         async with (
-            engine.opened(engine.settings(config, database)) as (app, _),
+            engine.opened(engine.settings(config, database)) as app,
             open_table(from_, table) as opened,
         ):
             with _progress(is_shown=not as_json) as say:
@@ -107,7 +107,7 @@ def list_(*, as_json: AsJson = False, database: Database = None, config: ConfigF
     """Runs, newest first."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, _):
+        async with engine.opened(engine.settings(config, database)) as app:
             runs = await _takeover(app).runs()
         columns = [
             Column("run", lambda row: row["run"], keep=True),
@@ -133,7 +133,7 @@ def undo(
     """Cancel what still waits of a run, and say what was already sent."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, _):
+        async with engine.opened(engine.settings(config, database)) as app:
             told = await _takeover(app).undo(run)
         if as_json:
             output.say_json(told)

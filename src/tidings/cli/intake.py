@@ -91,7 +91,7 @@ async def _run(
 ) -> Counter[str]:
     counts: Counter[str] = Counter()
     with files.opened(name) as file, _noted(report) as note:
-        async with engine.opened(chosen) as (_, desk):
+        async with engine.opened(chosen) as app:
             with files.progress(file, is_shown=not as_json) as show:
                 source = _source(file, show)
 
@@ -100,7 +100,7 @@ async def _run(
                     return uploads.rows(source(), form, largest=largest, most_lines=chosen.max_bulk)
 
                 try:
-                    async for progress in taken(desk, rows):
+                    async for progress in taken(app.desk, rows):
                         files.tell(progress.bad, word="row", room=files.MOST_TOLD - counts["refused"])
                         note(progress.bad)
                         counts.update(progress.counts)

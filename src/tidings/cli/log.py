@@ -35,9 +35,9 @@ def log(
     """
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as (app, desk):
+        async with engine.opened(engine.settings(config, database)) as app:
             if csv:
-                await _write_csv(desk, channel, to)
+                await _write_csv(app.desk, channel, to)
                 return
             now = app.clock.now()
             columns = [
@@ -55,7 +55,7 @@ def log(
                 Column("id", lambda row: row["id"], keep=True),
                 Column("text", lambda row: row["text"]),
             ]
-            page = await desk.sent.page(channel=channel, to=to, limit=limit, after=after)
+            page = await app.desk.sent.page(channel=channel, to=to, limit=limit, after=after)
             nothing = "nothing has been sent yet"
             output.listing(page.items, columns, as_json=as_json, more=page.next, nothing=nothing)
 

@@ -107,17 +107,17 @@ async def _send_one(
     from ..kernel.clock import SystemClock
 
     _read(fields, SystemClock().wall(), chosen)  # what is wrong is said before a file is made
-    async with engine.opened(chosen) as (app, desk):
-        accepted = await desk.messages.accept(_read(fields, app.clock.now(), chosen), key=key)
+    async with engine.opened(chosen) as app:
+        accepted = await app.desk.messages.accept(_read(fields, app.clock.now(), chosen), key=key)
         if not as_json:
             await _confirm(app, accepted.id, accepted.at, replayed=accepted.replayed, quiet=wait)
         if wait:
             from .waiting import follow
 
-            row = await follow(desk, accepted.id, as_json=as_json)
+            row = await follow(app.desk, accepted.id, as_json=as_json)
             return 0 if row["state"] == "sent" else 1
         if as_json:
-            output.say_json({**await desk.messages.show(accepted.id), "replayed": accepted.replayed})
+            output.say_json({**await app.desk.messages.show(accepted.id), "replayed": accepted.replayed})
     return 0
 
 

@@ -16,7 +16,6 @@ from starlette.types import Scope
 from .. import __version__
 from ..app import App
 from ..model.time import iso
-from ..outbound.desk import open_desk
 from . import views, words
 from .frame import Frame
 from .live import Live
@@ -35,18 +34,8 @@ class Pages:
 def add_pages(api: FastAPI, app: App) -> Pages:
     """Put the pages onto an API, behind its gate."""
     settings, live = app.settings, Live()
-    desk = open_desk(
-        app.store,
-        app.clock,
-        app.messages,
-        app.channels,
-        app.lanes,
-        grace=settings.grace,
-        lease=settings.lease,
-        freezer=app.freezer,
-    )
     frame = Frame(_environment(app), live, app.clock, zone=settings.zone, phone_port=_phone_port(app))
-    views.add_routes(api, desk, frame)
+    views.add_routes(api, app.desk, frame)
     api.mount("/static", _Files(directory=HERE / "static"), name="static")
     return Pages(live)
 

@@ -1,8 +1,6 @@
 """The providers' well-known Python clients, pointed at the sandbox: they work unchanged.
 
-They are nobody's dependency here, so each test is skipped where its client is not installed:
-
-    uv pip install twilio slack_sdk discord-webhook GroupyAPI
+python-telegram-bot, pywa and aiosmtplib have their tests beside the channels that they belong to.
 """
 
 from __future__ import annotations
@@ -10,7 +8,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import discord_webhook as discord
+import groupy
 import pytest
+import slack_sdk
+from groupy.api import base as groupy_base
+from groupy.api import bots, messages
+from slack_sdk.errors import SlackApiError
+from slack_sdk.webhook import WebhookClient
+from twilio.base.exceptions import TwilioRestException
+from twilio.http.http_client import TwilioHttpClient
+from twilio.rest import Client as TwilioClient
 
 from .conftest import Sandbox
 
@@ -24,19 +32,16 @@ def delivered(sandbox: Sandbox) -> list[tuple[str, str, str]]:
 
 async def test_twilios_own_client_sends_and_understands_errors(sandbox: Sandbox) -> None:
     """twilio: only the host is another; paths, form, answers and error bodies are Twilio's."""
-    rest = pytest.importorskip("twilio.rest")
-    http = pytest.importorskip("twilio.http.http_client")
-    base = pytest.importorskip("twilio.base.exceptions")
 
-    class Elsewhere(http.TwilioHttpClient):  # type: ignore[misc, name-defined]
+    class Elsewhere(TwilioHttpClient):
         def request(self, method: str, url: str, *given: Any, **more: Any) -> Any:
             return super().request(method, url.replace("https://api.twilio.com", sandbox.url), *given, **more)
 
-    client = rest.Client(ACCOUNT, "secret", http_client=Elsewhere())
+    client = TwilioClient(ACCOUNT, "secret", http_client=Elsewhere())
 
     def work() -> tuple[Any, Any, Any]:
         made = client.messages.create(to="+15551234567", from_="+15550001111", body="hello")
-        with pytest.raises(base.TwilioRestException) as refused:
+        with pytest.raises(TwilioRestException) as refused:
             client.messages.create(to="+15005550004", from_="+15550001111", body="hello")
         return made, refused.value, client.api.accounts(ACCOUNT).fetch()
 
@@ -50,16 +55,13 @@ async def test_twilios_own_client_sends_and_understands_errors(sandbox: Sandbox)
 
 async def test_slacks_own_client_sends_and_understands_errors(sandbox: Sandbox) -> None:
     """slack_sdk: the web client by its base URL, the webhook client by its URL."""
-    sdk = pytest.importorskip("slack_sdk")
-    errors = pytest.importorskip("slack_sdk.errors")
-    webhook = pytest.importorskip("slack_sdk.webhook")
-    client = sdk.WebClient("xoxb-secret", base_url=f"{sandbox.url}/api/")
+    client = slack_sdk.WebClient("xoxb-secret", base_url=f"{sandbox.url}/api/")
 
     def work() -> tuple[Any, Any, Any, Any]:
         made = client.chat_postMessage(channel="C0123", text="hello", blocks=[{"type": "divider"}])
-        with pytest.raises(errors.SlackApiError) as refused:
+        with pytest.raises(SlackApiError) as refused:
             client.chat_postMessage(channel="#error-is_archived", text="hello")
-        hook = webhook.WebhookClient(f"{sandbox.url}/services/T1/B1/secret").send(text="hook")
+        hook = WebhookClient(f"{sandbox.url}/services/T1/B1/secret").send(text="hook")
         return made, refused.value, hook, client.auth_test()
 
     made, refused, hook, who = await asyncio.to_thread(work)
@@ -72,7 +74,6 @@ async def test_slacks_own_client_sends_and_understands_errors(sandbox: Sandbox) 
 
 async def test_a_webhook_client_of_discords_sends_and_waits_its_turn(sandbox: Sandbox) -> None:
     """discord-webhook: by the webhook's URL, here and there with a limit in between."""
-    discord = pytest.importorskip("discord_webhook")
     url = f"{sandbox.url}/api/webhooks/223704706495545344/secret"
     sandbox.break_("429", seconds=0.05, times=1)
 
@@ -90,10 +91,6 @@ async def test_a_webhook_client_of_discords_sends_and_waits_its_turn(sandbox: Sa
 
 async def test_a_client_of_groupmes_sends_and_lists(sandbox: Sandbox) -> None:
     """GroupyAPI: direct messages with their guid, a group's messages, a bot's post."""
-    groupy = pytest.importorskip("groupy")
-    base = pytest.importorskip("groupy.api.base")
-    messages = pytest.importorskip("groupy.api.messages")
-    bots = pytest.importorskip("groupy.api.bots")
 
     def work() -> tuple[Any, Any, list[Any]]:
         session = groupy.session.Session("secret")
@@ -105,7 +102,7 @@ async def test_a_client_of_groupmes_sends_and_lists(sandbox: Sandbox) -> None:
         return posted, made, list(direct.list())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base.Manager, "base_url", f"{sandbox.url}/v3/")
+        patch.setattr(groupy_base.Manager, "base_url", f"{sandbox.url}/v3/")
         posted, made, listed = await asyncio.to_thread(work)
     assert posted is True
     assert made.source_guid == "g-1"
