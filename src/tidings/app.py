@@ -19,6 +19,7 @@ from .model.time import micros
 from .observability.events import Emit, silence
 from .outbound import messages
 from .outbound.adoption.rollout import ShadowPruner
+from .outbound.broadcasting.forgetting import FrozenPruner
 from .outbound.broadcasting.freezing import Freezer
 from .outbound.broadcasting.pump import Pump
 from .outbound.channels.base import Channel
@@ -94,6 +95,7 @@ def build(
         ShadowPruner(store, clock, settings.keep_history),
         Scheduler(store, clock, makers, listeners=listeners, keep=settings.keep_history),
         Pump(store, clock, freezer, grace=micros(settings.grace), emit=emit),
+        FrozenPruner(store, clock, settings.keep_done),
     ]
     worker = Worker(
         store,

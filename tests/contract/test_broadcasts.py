@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -20,6 +21,7 @@ from tidings.model.task import Category, OnUnknown
 from tidings.model.time import DAY, HOUR, MINUTE, iso, micros
 from tidings.outbound.broadcasting import portions
 from tidings.outbound.broadcasting.broadcasts import Broadcasts
+from tidings.outbound.broadcasting.forgetting import FrozenPruner
 from tidings.outbound.broadcasting.freezing import Freezer
 from tidings.outbound.broadcasting.pump import Pump
 from tidings.outbound.messages import Rules
@@ -733,6 +735,26 @@ async def test_cancelling_ends_everything_that_waits_with_a_line_in_its_history(
         with pytest.raises(Refused, match="cancelled"):
             await refused(id_)
     assert (await house.broadcasts.cancel(id_))["state"] == "cancelled"
+
+
+async def test_recipients_who_never_got_a_task_are_forgotten_in_time_and_still_counted(house: House) -> None:
+    """Pruning: a cancelled broadcast must not keep its addresses for ever; its tally stays exact."""
+    id_ = await house.cast(*people(40), per_second=10)
+    await house.pump.step()
+    await house.broadcasts.cancel(id_)
+    await house.run()
+    other = await house.cast(*people(3), trigger="MANUAL")
+    taken = (await house.store.read("broadcast_find", id=id_, tenant="default"))[0]["taken"]
+    assert 0 < taken < 40
+    pruner = FrozenPruner(house.store, house.clock, timedelta(days=90))
+    house.clock.advance(89 * 86_400)
+    await pruner.step()
+    assert len(await house.roll(id_)) == 40, "not yet"
+    house.clock.advance(2 * 86_400)
+    await pruner.step()
+    assert len(await house.roll(id_)) == taken, "those go with their tasks"
+    assert await house.counts(id_) == {"cancelled": 40}
+    assert len(await house.roll(other)) == 3, "one that waits keeps them"
 
 
 async def test_one_at_work_when_it_is_cancelled_is_asked_to_end(store: Store, clock: ManualClock) -> None:

@@ -118,6 +118,10 @@ async def create(
     ] = None,
 ) -> None:
     """Make a broadcast; it starts at once unless a time or --manual says otherwise."""
+    if not (to or file or list_):
+        from ..model.errors import Invalid
+
+        raise Invalid("nobody is to get it", field="to", remedy="give --to, --file or --list")
     body = {
         "channel": channel, "addresses": to or None, "list": list_, "text": text, "subject": subject,
         "data": _json(data), "template": template, "variables": _pairs(var), "name": name, "xref": xref,
@@ -348,13 +352,12 @@ def _made(row: Row, *, as_json: bool) -> None:
         output.say_json(row)
         return
     output.say((row["id"], "bold"), f" {row['state']}: {row['total']:,} recipients")
-    for word, number in (("duplicates", row["duplicates"]), ("refused", row["refused"])):
-        if number:
+    for word, what in (("duplicates", "duplicate"), ("refused", "bad row")):
+        if number := row[word]:
             sample = row["samples"][word][:5]
-            rows = ", ".join(str(one["row"]) for one in sample)
-            output.say(
-                (f"{number:,} {word} left out (rows {rows}{' …' if number > len(sample) else ''})", "yellow")
-            )
+            rows = ", ".join(str(one["row"]) for one in sample) + (" …" if number > len(sample) else "")
+            left_out = f"{number:,} {what}{'' if number == 1 else 's'} left out (row {rows})"
+            output.say((left_out, "yellow"))
 
 
 def _print(app: App, row: Row) -> None:
