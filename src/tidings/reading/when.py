@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from ..model import durations
 from ..model.errors import Invalid
 from ..model.time import Instant, instant, micros, moment
+from .zones import settle
 
 LONGEST = timedelta(days=36_525)
 LATEST = instant(datetime(9999, 1, 1, tzinfo=UTC))  # later ones cannot be shown in every zone
@@ -105,7 +106,8 @@ def _iso(text: str, zone: ZoneInfo, field: str) -> Instant:
     if there.tzinfo is not None:
         return instant(there)
     lacks = "time zone" if shape["time"] else "time of day"
-    remedy = f"Write {_resolve(there, zone).isoformat()} for {zone.key}, or {there.isoformat()}Z for UTC"
+    local = moment(settle(there, zone).at).astimezone(zone)
+    remedy = f"Write {local.isoformat()} for {zone.key}, or {there.isoformat()}Z for UTC"
     raise Invalid(f"{text!r} has no {lacks}", remedy=remedy, field=field)
 
 
@@ -140,7 +142,7 @@ def _words(words: str, text: str, now: int, zone: ZoneInfo, field: str) -> Insta
         raise Invalid(f"{text!r} is not a possible time", remedy=_EXAMPLES, field=field)
     if _is_bare_weekday(day) and found - base > timedelta(days=7):
         found -= timedelta(days=7)  # "monday 10:00", said on a Monday at nine, is today
-    return instant(_resolve(found, zone))
+    return settle(found, zone).at
 
 
 def _time_of_day(found: re.Match[str]) -> time | None:
@@ -205,29 +207,6 @@ def _ask_dateparser(words: str, base: datetime) -> datetime | None:
         },
     )
     return found
-
-
-def _resolve(there: datetime, zone: ZoneInfo) -> datetime:
-    """A wall-clock time in its zone: the first of two when clocks go back, the first valid one in a gap."""
-    local = there.replace(tzinfo=zone, fold=0)
-    again = local.astimezone(UTC).astimezone(zone)
-    if again.replace(tzinfo=None) == there:
-        return local
-    low, high = there - timedelta(days=1), there + timedelta(days=1)
-    return _end_of_gap(low.replace(tzinfo=zone), high.replace(tzinfo=zone))
-
-
-def _end_of_gap(low: datetime, high: datetime) -> datetime:
-    """The instant at which the offset changes between two times, found by halving to the microsecond."""
-    zone, before = low.tzinfo, low.utcoffset()
-    first, last = instant(low), instant(high)
-    while last - first > 1:
-        middle = Instant((first + last) // 2)
-        if moment(middle).astimezone(zone).utcoffset() == before:
-            first = middle
-        else:
-            last = middle
-    return moment(last).astimezone(zone)
 
 
 def _bounded(at: Instant, text: str, field: str) -> Instant:
