@@ -68,10 +68,11 @@ class MessageMaker:
                 raise Invalid(f"unknown field {name[:60]!r}", field=name[:60], remedy=hint(name, MESSAGE))
         reading = Reading(now=occasion.at, zone=_UTC)  # so that a length counts from the occurrence
         draft = reading.draft(dict(body))._replace(at=occasion.at, tenant=occasion.tenant)
-        if draft.expires_at is None:
+        own_expiry = draft.expires_at is not None
+        if not own_expiry:
             draft = draft._replace(expires_at=occasion.expires_at)
         task, row = await self._messages.prepare(draft, occasion.now)
-        return Making(row[2], [task], [row])
+        return Making(row[2], [task], [(*row[:-1], own_expiry)])
 
 
 _UTC = ZoneInfo("UTC")

@@ -262,7 +262,8 @@ class Scheduler:
         """Forget old lines of the log, now and then, a page at a time."""
         if abs(now - self._pruned_at) < HOUR:
             return
-        gone = await self._store.read("occurrence_prune", before=now - self._keep, limit=_PRUNED)
+        old = {"before": now - self._keep, "limit": _PRUNED}
+        gone = (await self._store.write([Step("occurrence_prune", old)]))[0]
         if len(gone) < _PRUNED:
             self._pruned_at = now
 

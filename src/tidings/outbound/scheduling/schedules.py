@@ -120,7 +120,8 @@ class Schedules:
         row = await self._find(id_, tenant)
         if row["state"] != "ended":
             await self._switch(id_, tenant, "ended", STATES)
-        while len(await self._store.read("occurrence_drop", schedule=id_, limit=_DROPPED)) == _DROPPED:
+        page = Step("occurrence_drop", {"schedule": id_, "limit": _DROPPED})
+        while len((await self._store.write([page]))[0]) == _DROPPED:
             pass
         await self._store.write([Step("schedule_remove", {"id": id_, "tenant": tenant})])
         return {"id": id_, "removed": True}
