@@ -1,0 +1,1 @@
+"""Migration: records moved between systems, restartable to the record."""

@@ -1,0 +1,167 @@
+"""The words of migration: records, what a source gives, what a target takes, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+Fields = Mapping[str, Any]
+
+
+class Standing(StrEnum):
+    """Where a record stands. Every record ends in one of the last six."""
+
+    EXTRACTED = "extracted"  # read from the source
+    READY = "ready"  # mapped, checked, may be written
+    WAITING = "waiting"  # for a parent that is not there yet
+    CLAIMED = "claimed"  # about to be written: after a crash it is in doubt
+    UNKNOWN = "unknown"  # perhaps written; only a look at the target moves it on
+    WRITTEN = "written"
+    UNCHANGED = "unchanged"  # the target has it already, the same
+    REJECTED = "rejected"  # bad data: repaired and replayed, or given up
+    FAILED = "failed"  # all tries used up
+    SKIPPED = "skipped"  # left out by decision
+    CONFLICT = "conflict"  # a person decides
+
+
+FINAL = frozenset(list(Standing)[5:])
+
+
+class Strategy(StrEnum):
+    """How a target takes a record so that none is written twice."""
+
+    UPSERT = "upsert"  # by a key of ours: sending it again changes nothing
+    SEARCH = "search"  # look for it, then create
+    MARK = "mark"  # create with a mark of ours, which can be searched for
+    RECONCILE = "reconcile"  # create once; in doubt, list and compare
+
+
+class Failure(StrEnum):
+    """Kinds of errors (C3), each with its own policy."""
+
+    RATE_LIMIT = "rate_limit"
+    TIMEOUT = "timeout"
+    SERVER = "5xx"
+    TEMPORARY = "temporary_failure"
+    AMBIGUOUS = "ambiguous"
+    VALIDATION = "validation"
+    PERMANENT = "permanent"
+    NOT_FOUND = "not_found"
+    CREDENTIALS = "invalid_credentials"
+    PERMISSION = "permission_denied"
+    QUOTA = "quota_exhausted"
+    DEPENDENCY = "dependency"
+    PROGRAM = "program"  # an error of the program or of a hook, not of the data
+    UNKNOWN = "unclassified"
+
+
+class Trouble(Exception):
+    """What a connector raises. `sent` says whether the request may have reached the other side."""
+
+    def __init__(
+        self,
+        failure: Failure,
+        reason: str,
+        *,
+        wait: timedelta | None = None,
+        sent: bool = False,
+        field: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.failure, self.reason, self.wait = failure, reason, wait
+        self.sent, self.field, self.code = sent, field, code
+
+
+class Record(NamedTuple):
+    """One record as the source has it."""
+
+    type: str
+    id: str
+    fields: Fields
+
+
+class Page(NamedTuple):
+    """Records in a stable order, and where to go on; None: that was all."""
+
+    records: Sequence[Record]
+    cursor: str | None
+
+
+class Attribute(NamedTuple):
+    """A field that a system knows."""
+
+    name: str
+    type: str  # text, number, boolean, date, time, email, phone, url, select, reference, json
+    required: bool = False
+    unique: bool = False
+    many: bool = False
+    options: Sequence[str] = ()  # of a select
+
+
+class Limits(NamedTuple):
+    """What a system bears."""
+
+    reads_per_second: float | None = None
+    writes_per_second: float | None = None
+    per_month: int | None = None
+    concurrency: int = 8
+    bulk: int = 1  # records of one write call
+
+
+class Written(NamedTuple):
+    """A record in the target."""
+
+    id: str
+    fields: Fields | None = None  # as the target has it, where it said so
+
+
+class Source(Protocol):
+    """Reads records."""
+
+    kind: str
+    limits: Limits
+
+    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
+        """The fields of a record type; None: only the records themselves show them."""
+
+    async def count(self, type_: str) -> int | None:
+        """How many there are; None: nobody knows before reading."""
+
+    async def page(self, type_: str, cursor: str | None) -> Page:
+        """The next records; the same cursor gives the same records again."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+class Target(Protocol):
+    """Takes records. A write that may have happened raises Trouble with `sent`."""
+
+    kind: str
+    limits: Limits
+
+    def strategy(self, type_: str) -> Strategy:
+        """How records of this type are written only once."""
+
+    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
+        """The fields it takes."""
+
+    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[Written]:
+        """What is there already under this key, or, without keys, with this content."""
+
+    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> Written:
+        """Create or change one; `known` is its id in the target where that is known."""
+
+    async def write_many(
+        self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
+    ) -> Sequence[Written | Trouble]:
+        """The same for many, one answer each; only where `limits.bulk` is over 1."""
+
+    def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
+        """Every record with its key, for verification."""
+
+    async def close(self) -> None:
+        """Let go of connections."""
