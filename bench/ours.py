@@ -95,7 +95,7 @@ def copy_target(n: int) -> tuple[str, Sequence[limits.Load]]:
     for i in range(n):
         made = content(i)
         body = orjson.dumps({"text": made["text"]}).decode()
-        messages.append((i, now, now, ids[i], "default", CHANNEL, made["to"], body))
+        messages.append((i, now, now, ids[i], "default", CHANNEL, made["to"], body, False))
         tasks.append(
             (i, "default", CHANNEL, "message", 5, now, now, None, None, True, now + 86_400 * SECOND, None)
         )

@@ -25,6 +25,8 @@ _MEMORY_DISK = Path("/dev/shm")
 _ROOM_NEEDED = 2 << 30
 _numbers = itertools.count(1)
 
+os.environ["TIDINGS_FORBID_MODEL"] = "1"  # no test calls a real language model
+
 
 class Server(Protocol):
     """What a test needs of a PostgreSQL server; `Cluster` is one."""

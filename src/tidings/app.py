@@ -7,6 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .config import ChannelSettings, Settings
+from .inbound.calendar.base import ShiftCalendar
+from .inbound.calendar.builtin import BuiltinCalendar
+from .inbound.calendar.desk import ShiftDesk
+from .inbound.calendar.http import HttpCalendar
+from .inbound.calendar.settings import CalendarSettings
+from .inbound.effects import handler as effects
+from .inbound.effects import ledger
+from .inbound.effects.aftermath import Aftermath
 from .kernel.actor import Actor
 from .kernel.breaker import BreakerRule
 from .kernel.clock import Clock, SystemClock
@@ -23,8 +31,11 @@ from .outbound.broadcasting.forgetting import FrozenPruner
 from .outbound.broadcasting.freezing import Freezer
 from .outbound.broadcasting.pump import Pump
 from .outbound.channels.base import Channel
+from .outbound.channels.connection import HasSession
 from .outbound.channels.events import EventsChannel, EventsSettings
 from .outbound.channels.registry import build as build_channel
+from .outbound.channels.registry import settings_of
+from .outbound.connections.keeper import Keeper
 from .outbound.delivery import Delivery
 from .outbound.desk import Desk, open_desk
 from .outbound.events import telling
@@ -33,6 +44,11 @@ from .outbound.events.messenger import Messenger
 from .outbound.messages import Messages
 from .outbound.people.audience import Audience
 from .outbound.people.contacts import Contacts
+from .outbound.receipts import readers as receipt_readers
+from .outbound.receipts.callbacks import Callbacks
+from .outbound.receipts.keeper import ReceiptKeeper
+from .outbound.receipts.readers import address
+from .outbound.receipts.receipt import Reader
 from .outbound.scheduling.making import Maker, MessageMaker
 from .outbound.scheduling.scheduler import Scheduler
 from .outbound.templating.templates import Templates
@@ -54,6 +70,8 @@ class App:
     worker: Worker
     actors: Sequence[Actor]
     desk: Desk
+    calendar: ShiftCalendar
+    shifts: ShiftDesk
 
     async def open(self, *, upgrade: bool = False) -> None:
         """Open the store and make the channels known to it."""
@@ -68,6 +86,7 @@ class App:
         await self.worker.stop()
         for channel in self.channels.values():
             await channel.close()
+        await self.calendar.close()
         await self.store.close()
 
 
@@ -78,13 +97,19 @@ def build(
     clock = clock or SystemClock()
     store = store or open_store(settings, clock)
     channels = {
-        name: build_channel(name, channel.kind, _options(channel, settings), now=clock.now)
+        name: build_channel(name, channel.kind, _options(name, channel, settings), now=clock.now)
         for name, channel in settings.channels.items()
     }
+    readers = _readers(settings)
     listeners = Listeners(store)
     channels[telling.CHANNEL] = _events(settings, listeners, clock)
     lanes = {name: _lane(name, channel, settings) for name, channel in channels.items()}
     lanes[telling.CHANNEL] = _events_lane(lanes[telling.CHANNEL], settings)
+    shift_settings = _shift_settings(settings)
+    calendar = _calendar(shift_settings, store, clock)
+    lanes[ledger.QUEUE] = effects.lane(
+        settings.all_policies["personal"], calls_within=shift_settings.deadline
+    )
     rules = messages.Rules(grace=settings.grace, max_body=settings.max_body)
     templates = Templates(store, clock, zone=settings.zone, max_body=settings.max_body)
     accepting = Messages(store, clock, channels, rules, templates)
@@ -95,20 +120,26 @@ def build(
         ShadowPruner(store, clock, settings.keep_history),
         Scheduler(store, clock, makers, listeners=listeners, keep=settings.keep_history),
         Pump(store, clock, freezer, grace=micros(settings.grace), emit=emit),
+        Keeper(store, clock, channels, listeners=listeners, emit=emit),
         FrozenPruner(store, clock, settings.keep_done),
+        Aftermath(store, clock),
+        *([ReceiptKeeper(store, clock)] if readers else []),
     ]
     worker = Worker(
         store,
         clock,
         lanes,
-        {messages.KIND: Delivery(store, channels, now=clock.now, listeners=listeners)},
+        {
+            messages.KIND: Delivery(store, channels, now=clock.now, listeners=listeners, readers=readers),
+            ledger.KIND: effects.EffectHandler(store, clock, {calendar.name: calendar}),
+        },
         emit=emit,
         tunables=Tunables(slots=settings.slots, poll=settings.poll),
         lease=settings.lease,
         beat=settings.beat,
         poison_after=settings.poison_after,
         retention=Retention(history=settings.keep_history, ended=settings.keep_done),
-        contents=("prune_message",),
+        contents=("prune_message", "prune_receipts", "prune_followup"),
         actors=actors,
     )
     desk = open_desk(
@@ -120,8 +151,10 @@ def build(
         grace=settings.grace,
         lease=settings.lease,
         freezer=freezer,
+        callbacks=_callbacks(store, clock, readers, settings, emit),
     )
-    return App(settings, clock, store, channels, lanes, accepting, worker, actors, desk)
+    shifts = ShiftDesk(store, clock, calendar, squads=shift_settings.squads, zone=settings.zone)
+    return App(settings, clock, store, channels, lanes, accepting, worker, actors, desk, calendar, shifts)
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
@@ -138,11 +171,34 @@ def open_store(settings: Settings, clock: Clock) -> Store:
     return PostgresStore(settings.database)
 
 
-def _options(channel: ChannelSettings, settings: Settings) -> Mapping[str, Any]:
-    """A sandbox channel without a URL means our own pretend phone, on whatever port that is."""
-    if channel.kind != "sandbox" or not settings.sandbox_port:
-        return channel.options
-    return {"url": f"http://127.0.0.1:{settings.sandbox_port}", **channel.options}
+def _options(name: str, channel: ChannelSettings, settings: Settings) -> Mapping[str, Any]:
+    """What follows from the other settings: the port of our own pretend phone, our own public address."""
+    if channel.kind == "sandbox" and settings.sandbox_port:
+        return {"url": f"http://127.0.0.1:{settings.sandbox_port}", **channel.options}
+    if channel.kind == "twilio" and settings.public_url and "auth_token" in channel.options:
+        status_callback = f"{address(settings.public_url, name)}?message={{id}}"
+        return {"status_callback": status_callback, **channel.options}
+    return channel.options
+
+
+def _readers(settings: Settings) -> dict[str, Reader]:
+    """Who reads the call-backs of which channel."""
+    found: dict[str, Reader] = {}
+    for name, channel in settings.channels.items():
+        if channel.kind in receipt_readers.KINDS:
+            _, its = settings_of(name, channel.kind, _options(name, channel, settings))
+            reader = receipt_readers.reader_of(channel.kind, its, settings.public_url)
+            if reader is not None:
+                found[name] = reader
+    return found
+
+
+def _callbacks(
+    store: Store, clock: Clock, readers: Mapping[str, Reader], settings: Settings, emit: Emit
+) -> Callbacks:
+    """The side that providers call."""
+    base = settings.public_url or f"http://{settings.host}:{settings.port}"
+    return Callbacks(store, clock, readers, emit=emit, base=base)
 
 
 def _freezer(
@@ -184,6 +240,23 @@ def _events_lane(lane: Lane, settings: Settings) -> Lane:
     return replace(lane, breaker=BreakerRule(threshold=1 << 30), cap=max(1, settings.slots // 4))
 
 
+def _shift_settings(settings: Settings) -> CalendarSettings:
+    """Those that are configured, or the built-in calendar's."""
+    if ledger.QUEUE in settings.channels:
+        raise Misconfigured(
+            f"the channel name {ledger.QUEUE!r} is the engine's own",
+            remedy="give your channel another name",
+        )
+    return settings.inbound.calendar or CalendarSettings()
+
+
+def _calendar(chosen: CalendarSettings, store: Store, clock: Clock) -> ShiftCalendar:
+    """The shift calendar that commands go to."""
+    if chosen.kind == "http":
+        return HttpCalendar(chosen, now=clock.now)
+    return BuiltinCalendar(store, chosen.name)
+
+
 def _lane(name: str, channel: Channel, settings: Settings) -> Lane:
     traits = channel.traits
     policy = settings.all_policies.get(traits.policy)
@@ -200,4 +273,6 @@ def _lane(name: str, channel: Channel, settings: Settings) -> Lane:
         deadline=traits.deadline,
         cap=settings.slots_per_channel if settings.slots_per_channel < settings.slots else None,
         per_second=traits.per_second,
+        keyed=traits.per_recipient is not None,
+        has_session=isinstance(channel, HasSession),
     )

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -28,11 +28,17 @@ from .model import durations
 from .model.errors import Misconfigured
 from .wire.signature import parse_secret
 
+if TYPE_CHECKING:
+    from .inbound.calendar.settings import CalendarSettings
+    from .inbound.models.settings import ModelSettings
+    from .inbound.sources.settings import SourceSettings
+
 DEFAULT_FILE = "tidings.toml"
 PREFIX = "TIDINGS_"
 NOT_SETTINGS = (
     "TIDINGS_CONFIG",
     "TIDINGS_DEBUG",
+    "TIDINGS_FORBID_MODEL",
     "TIDINGS_TEST_",
     "TIDINGS_CRASH_",
 )  # beginnings of variables that are read elsewhere
@@ -159,6 +165,18 @@ def _database(raw: object) -> str:
     raise _Bad(f"is of the kind {scheme!r}, which Tidings does not speak", remedy)
 
 
+def _public(raw: object) -> str:
+    url = _text(raw).rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
+        raise _Bad(
+            f"is {mask_url(url)!r}", "Use the address that others reach, such as https://tidings.example.com"
+        )
+    if parts.username or parts.password:
+        raise _Bad("has a user or a password in it", "Use the bare address")
+    return url
+
+
 def _keys(raw: object) -> tuple[str, ...]:
     if not isinstance(raw, list | tuple) or not all(isinstance(key, str) for key in raw):
         raise _Bad("is not a list of texts", 'Write api_keys = ["env:NAME"]')
@@ -204,12 +222,36 @@ class ChannelSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class InboundSettings:
+    """What comes in, part by part; each is read and described by the package that it belongs to."""
+
+    model: ModelSettings | None = None
+    calendar: CalendarSettings | None = None
+    sources: Mapping[str, SourceSettings] = field(default_factory=dict)
+    production: bool = True  # on a test system, testers may speak for others
+
+    def describe(self) -> Mapping[str, Any]:
+        """The parts that are set, safe to print."""
+        sources = {name: _show(source.plainly()) for name, source in self.sources.items()}
+        return {
+            **({} if self.model is None else {"model": self.model.describe()}),
+            **({"sources": sources, "production": self.production} if sources else {}),
+        }
+
+    def __repr__(self) -> str:
+        return f"InboundSettings({self.describe()!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Settings:
     """Everything that can be set. Secrets inside are `Secret`; print `describe()`, not the fields."""
 
     database: str = _setting("sqlite:///data/tidings.db", _database, "where everything is kept")
     host: str = _setting("127.0.0.1", _text, "address to listen on")
     port: int = _setting(8020, _whole(0, 65_535), "port to listen on; 0 takes a free one")
+    public_url: str | None = _setting(
+        None, _public, "where others reach this server: providers call back there"
+    )
     api_keys: tuple[str, ...] = _setting((), _keys, "keys that callers must show; may be empty on loopback")
     zone: ZoneInfo = _setting("UTC", _zone, "time zone in which words such as 'tomorrow 9am' are read")
     slots: int = _setting(100, _whole(1, 10_000), "tasks in hand at once, per process")
@@ -239,6 +281,7 @@ class Settings:
         default_factory=lambda: {name: ChannelSettings(kind) for name, kind in DEFAULT_CHANNELS.items()}
     )
     policies: Mapping[str, retry.Policy] = field(default_factory=dict)
+    inbound: InboundSettings = field(default_factory=InboundSettings)
     origins: Mapping[str, str] = field(default_factory=dict)  # what was set, and where
 
     def __post_init__(self) -> None:
@@ -283,7 +326,8 @@ class Settings:
         plain = {name: _show(getattr(self, name), name) for name in _SIMPLE}
         channels = {name: channel.describe() for name, channel in self.channels.items()}
         policies = {name: retry.explain(policy) for name, policy in self.policies.items()}
-        return {**plain, "channels": channels, "policies": policies}
+        inbound = self.inbound.describe()
+        return {**plain, "channels": channels, "policies": policies, "inbound": inbound}
 
     def __repr__(self) -> str:
         return f"Settings({self.describe()!r})"
@@ -328,11 +372,15 @@ class _Reader:
         self._values: dict[str, tuple[object, str]] = {}
         self._channels: dict[str, dict[str, tuple[object, str]]] = {}
         self._policies: dict[str, tuple[object, str]] = {}
+        self._inbound: list[tuple[tuple[str, ...], object, str]] = []  # path, value, origin
 
     def take_file(self, path: Path) -> None:
         """Every key of the TOML file."""
         for name, raw in _read_toml(path).items():
-            if name in ("channels", "policies"):
+            if name == "inbound":
+                inbound = _table(raw, name, str(path)).items()
+                self._inbound += [((key,), value, str(path)) for key, value in inbound]
+            elif name in ("channels", "policies"):
                 for key, options in _table(raw, name, str(path)).items():
                     if name == "policies":
                         self._policies[key] = (options, str(path))
@@ -349,13 +397,15 @@ class _Reader:
             first, *rest = variable.removeprefix(PREFIX).lower().split("__")
             if first == "channels" and len(rest) == 2 and all(rest):
                 self._take_channel(self._channel_like(rest[0]), {rest[1]: raw}, variable)
+            elif first == "inbound" and rest and all(rest):
+                self._inbound.append((tuple(rest), raw, variable))
             else:
                 self.take("__".join((first, *rest)), raw, variable)
 
     def take(self, name: str, raw: object, origin: str) -> None:
         """One simple setting; the latest wins."""
         if name not in _SIMPLE:
-            known = (*_SIMPLE, "channels", "policies")
+            known = (*_SIMPLE, "channels", "policies", "inbound")
             spelled = [PREFIX + key.upper() for key in known] if origin.startswith(PREFIX) else list(known)
             mine = origin if origin.startswith(PREFIX) else name
             close = difflib.get_close_matches(mine, spelled, 1)
@@ -372,6 +422,8 @@ class _Reader:
         if self._channels:
             values["channels"] = {name: self._channel(name) for name in self._channels}
         values["policies"] = {name: _policy(name, *taken) for name, taken in self._policies.items()}
+        if self._inbound:
+            values["inbound"] = _inbound(self._inbound_table(), self._folder)
         origins = {name: origin for name, (_, origin) in self._values.items()}
         settings = Settings(**values, origins=origins)
         _check_policies(settings)
@@ -407,6 +459,19 @@ class _Reader:
             for key, (raw, origin) in taken.items()
         }
         return ChannelSettings(kind, MappingProxyType(options))
+
+    def _inbound_table(self) -> dict[str, Any]:
+        """The table [inbound] with its references replaced, and over it what the environment says."""
+        table: dict[str, Any] = {}
+        for path, raw, origin in self._inbound:
+            inner = table
+            for name in path[:-1]:
+                inner = inner.setdefault(name, {})
+                if not isinstance(inner, dict):
+                    raise Misconfigured(f"inbound.{name} is not a table, but {origin} is set", field=name)
+            key = ".".join(("inbound", *path))
+            inner[path[-1]] = self._resolve(raw, key, origin, secret=_is_secret(path[-1]))
+        return table
 
     def _resolve(self, raw: object, key: str, origin: str, *, secret: bool) -> Any:
         """The value with references replaced, and secrets in clear wrapped so that they are not shown."""
@@ -510,6 +575,26 @@ def _policy(name: str, options: object, origin: str) -> retry.Policy:
         raise Misconfigured(
             f"{error.problem} (in {origin})", remedy=error.remedy, field=error.field
         ) from None
+
+
+def _inbound(table: dict[str, Any], folder: Path) -> InboundSettings:
+    """Each part by its own reader; whatever is left over is refused."""
+    from .inbound.models import settings as model
+    from .inbound.sources.settings import read_production, read_sources
+
+    production = read_production(table.get("production", True))
+    readers: Mapping[str, Callable[[Any], Any]] = {
+        "model": lambda part: model.read(part, folder),
+        "sources": lambda part: read_sources(part, production=production),
+        "production": lambda _: production,
+    }
+    if unknown := sorted(set(table) - set(readers)):
+        close = difflib.get_close_matches(unknown[0], readers, 1)
+        remedy = f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(readers)}"
+        raise Misconfigured(
+            f"unknown setting 'inbound.{unknown[0]}'", remedy=remedy, field=f"inbound.{unknown[0]}"
+        )
+    return InboundSettings(**{name: readers[name](part) for name, part in table.items()})
 
 
 def _check_policies(settings: Settings) -> None:

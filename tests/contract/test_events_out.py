@@ -690,7 +690,7 @@ class TestMissedAndExpired:
             await here.desk.channels.pause("main")
             at, until = clock.now() + MINUTE, clock.now() + HOUR
             tasks = [NewTask("main", "message", at, expires_at=until) for _ in range(1800)]
-            rows = [(at, at, f"m{n}", "default", "main", "ada", '{"text":"x"}') for n in range(1800)]
+            rows = [(at, at, f"m{n}", "default", "main", "ada", '{"text":"x"}', True) for n in range(1800)]
             await store.enqueue(tasks, Rows("messages", COLUMNS, rows))
             kept = await here.send(at=at, expires_at=clock.now() + 2 * HOUR)
             clock.advance(3601)

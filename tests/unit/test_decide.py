@@ -17,7 +17,7 @@ from tidings.model.outcome import Defer, Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import FINAL, LEGAL, Category, OnUnknown, State, Task, TaskId, may_move
 from tidings.model.time import SECOND
 from tidings.store.choice import Candidate, choose
-from tidings.store.pacing import AHEAD, Pace
+from tidings.store.pacing import AHEAD, Pace, spaced
 
 NOW = 1_800_000_000 * SECOND
 LANE = Lane("q", policy=POLICIES["personal"])
@@ -170,12 +170,12 @@ def test_the_choice_keeps_its_bounds(
 
 @given(st.integers(1, 10**6), st.integers(-(10**6), 10**6), st.integers(0, 50))
 def test_reserved_instants_are_paced_and_never_early(interval: int, ahead: int, count: int) -> None:
-    """At most a quarter second of allowance, instants one interval apart (rule 15)."""
+    """At most a quarter second of allowance, instants one step apart (rule 15)."""
     pace = Pace(interval, NOW + ahead)
     allowed = pace.allowance(NOW)
     instants, free = pace.instants(NOW, min(count, allowed))
     assert all(at >= NOW for at in instants)
-    assert all(later - earlier == interval for earlier, later in pairwise(instants))
+    assert all(later - earlier == spaced(interval) for earlier, later in pairwise(instants))
     if instants:
         assert instants[-1] <= NOW + AHEAD
-        assert free == instants[-1] + interval
+        assert free == instants[-1] + spaced(interval)

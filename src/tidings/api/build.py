@@ -6,12 +6,15 @@ from fastapi import FastAPI
 
 from .. import __version__
 from ..app import App
+from ..observability.metrics import Metrics
 from . import errors
 from .gate import Gate
 from .keys import Keys
 from .routes import (
     broadcasts,
     bulk,
+    calendar,
+    callbacks,
     channels,
     contacts,
     dead,
@@ -19,6 +22,7 @@ from .routes import (
     lists,
     log,
     messages,
+    metrics,
     rollout,
     schedules,
     session,
@@ -28,11 +32,15 @@ from .routes import (
 )
 
 
-def create_api(app: App) -> FastAPI:
-    """The HTTP API of one engine. Pages that are added to it stand behind the same gate."""
+def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
+    """The HTTP API of one engine. Pages that are added to it stand behind the same gate.
+
+    `metrics_` is what counts in this process, if anything does.
+    """
     settings = app.settings
     desk = app.desk
     keys = Keys(settings.api_keys, app.clock)
+    calendar_ = settings.inbound.calendar
     largest = 3 * settings.max_body + 16_384  # as escaped JSON a text may be three times as long
     api = FastAPI(
         title="Tidings", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False,
@@ -52,15 +60,21 @@ def create_api(app: App) -> FastAPI:
         lists.routes(desk),
         suppressions.routes(desk, largest=largest, most=settings.max_bulk),
         health.routes(desk),
+        metrics.routes(desk, metrics_ or Metrics()),
         rollout.routes(desk, settings.zone, largest=largest, most=settings.max_bulk),
         session.routes(keys),
+        calendar.routes(
+            app.shifts, keys, feed_token=None if calendar_ is None else calendar_.feed_token
+        ),
+        callbacks.routes(desk),
     ):
         api.include_router(router)
     errors.install(api)
     api.add_middleware(
         Gate, keys=keys, host=settings.host, new_id=app.clock.new_id, largest=largest,
         unlimited=frozenset(
-            {bulk.PATH, broadcasts.RECIPIENTS, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT}
+            {bulk.PATH, broadcasts.RECIPIENTS, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT,
+             callbacks.PATH}
         ),
     )  # fmt: skip
     return api

@@ -18,6 +18,7 @@ from ..app import build
 from ..config import Settings
 from ..dashboard import add_pages
 from ..observability.log import fan_out, log_sink
+from ..observability.metrics import Metrics
 from . import banner
 from .engine import learn_time
 from .logs import adopt_libraries
@@ -42,13 +43,15 @@ async def serve(settings: Settings, *, works: bool, config: Path | None) -> None
             stack.push_async_callback(phone.stop)
             settings = replace(settings, sandbox_port=phone.port)
         adopt_libraries(form=settings.log_format, level=settings.log_level)
-        app = build(settings, emit=fan_out(log_sink(form=settings.log_format, level=settings.log_level)))
+        metrics = Metrics()
+        log = log_sink(form=settings.log_format, level=settings.log_level)
+        app = build(settings, emit=fan_out(log, metrics.take))
         stack.push_async_callback(app.close)
         await app.open()
         await learn_time(app)
         if phone is not None:
             await phone.start()
-        api = create_api(app)
+        api = create_api(app, metrics)
         pages = add_pages(api, app)
         server = QuietServer(api, listening)
         serving = await server.begin()

@@ -9,6 +9,7 @@ import typer
 from .. import __version__
 from . import (
     broadcasts,
+    calendar,
     channels,
     config,
     contacts,
@@ -72,6 +73,7 @@ program.add_typer(suppressions.group, name="suppressions")
 program.add_typer(channels.group, name="channels")
 program.add_typer(nodes.group, name="nodes")
 program.add_typer(subscriptions.group, name="subscriptions")
+program.add_typer(calendar.group, name="calendar")
 program.add_typer(rollout.group, name="rollout")
 program.add_typer(import_.group, name="import")
 program.command("doctor")(doctor.doctor)

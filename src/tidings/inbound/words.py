@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 HALF_HOURS = 48
@@ -38,6 +39,8 @@ class Incoming(NamedTuple):
     reply_to: str | None = None  # id of the message it quotes
     attachments: int = 0
     raw: Mapping[str, Any] | None = None
+    original: str | None = None  # id of the message that an edit or a delete is about
+    key: str | None = None  # what its sender named it: our own sends are known by it
 
 
 class Speaker(NamedTuple):
@@ -105,6 +108,7 @@ class Day(NamedTuple):
     date: str
     crewed: Mapping[str, frozenset[int]]
     raw: Mapping[str, Any] | None = None  # as the calendar said it
+    no_crew: Mapping[str, frozenset[int]] = MappingProxyType({})  # the half hours marked as without one
 
 
 class Intent(NamedTuple):

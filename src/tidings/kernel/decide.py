@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
+from ..model.outcome import Defer, Done, Offline, Outcome, Reject, Retry, Skip, Unknown
 from ..model.task import Category, OnUnknown, State, Task, Transition
 from ..model.time import SECOND, iso, micros
 from .lanes import Lane
 from .retry import wait
 
 ASK_AFTER = 5 * SECOND
+NOBODY_LOOKS = 5 * SECOND  # how long a channel waits that is offline, if nobody keeps its session
 _LONGEST = 2000  # characters kept of what the other side said
 SUSPECT = 2  # node deaths after which a task is tried alone
 
@@ -34,12 +35,21 @@ class Pause:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The channel's session is down: nothing starts until whoever keeps it says that it is back."""
+
+    queue: str
+    reason: str
+    needs_person: bool
+
+
 class Decision(NamedTuple):
     """The task's next move, the word it is counted under, and what it means for the whole channel."""
 
     move: Transition
     what: str
-    effect: Park | Pause | None = None
+    effect: Park | Pause | Drop | None = None
 
 
 def decide(task: Task, outcome: Outcome, lane: Lane, *, now: int, chance: Callable[[], float]) -> Decision:
@@ -65,6 +75,8 @@ def _decide(task: Task, outcome: Outcome, lane: Lane, now: int, chance: float) -
         case Reject(whole_channel=True, category=category, reason=reason):
             move = _back(task, task.due_at, detail=reason, category=category)
             return Decision(move, f"paused:{category}", Pause(lane.queue, reason))
+        case Offline():
+            return _offline(task, outcome, lane, now)
         case Retry():
             return _retry(task, outcome, lane, now, chance)
         case Reject(category=category, reason=reason):
@@ -130,6 +142,14 @@ def _retry(task: Task, outcome: Retry, lane: Lane, now: int, chance: float) -> D
         crashes=task.crashes,
     )
     return Decision(move, f"retry:{category}")
+
+
+def _offline(task: Task, outcome: Offline, lane: Lane, now: int) -> Decision:
+    """It keeps its place: what is due first goes out first when the session is back."""
+    move = _back(task, task.due_at, detail=outcome.reason)
+    if lane.has_session:
+        return Decision(move, "offline", Drop(lane.queue, outcome.reason, outcome.needs_person))
+    return Decision(move, "offline", Park(lane.queue, now + NOBODY_LOOKS, outcome.reason))
 
 
 def _in_doubt(task: Task, evidence: str, lane: Lane, now: int, chance: float) -> Decision:

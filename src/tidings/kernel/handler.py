@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..model.outcome import Outcome
 from ..model.task import Task, TaskId, Transition
@@ -28,6 +28,21 @@ class Handler(Protocol):
 
         A claim may have been lost meanwhile: a statement looks for itself whether its task has moved.
         """
+
+
+class Turn(NamedTuple):
+    """A content that is to start at an instant, which is reserved for it."""
+
+    at: int
+    content: Any
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """What a handler may fill besides, for queues that have a rate and whose recipients have one, too."""
+
+    async def take_turns(self, tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[TaskId, Any]:
+        """These contents, each as a `Turn` with the instant reserved for it; or a Defer instead."""
 
 
 def effects(

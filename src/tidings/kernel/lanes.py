@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from ..model.task import OnUnknown
-from ..model.time import SECOND, micros
+from ..model.time import MINUTE, SECOND, micros
 from ..store.port import Step
 from .breaker import BreakerRule
 from .retry import POLICIES, Policy
+
+STALE = MINUTE  # a session that nobody has looked at for so long is not trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,10 @@ class Lane:
     deadline: timedelta = timedelta(seconds=30)  # overall, for one attempt
     cap: int | None = None  # most attempts at once on one node; None = all its slots
     per_second: float | None = None
+    keyed: bool = False  # each recipient has a rate, too: instants are reserved once the recipients are known
     breaker: BreakerRule = field(default_factory=BreakerRule)
     stop_on_failure: bool = False  # a failed task keeps its order key
+    has_session: bool = False  # somebody looks at whether it is connected, and nothing starts while it is not
 
     marks_start: bool = field(
         init=False
@@ -44,7 +48,15 @@ class Lane:
             "deadline": micros(self.deadline),
             "stop_on_failure": self.stop_on_failure,
         }
+        return [Step("queue_join", known), self._rate(), self._link()]
+
+    def _rate(self) -> Step:
         if self.per_second is None:
-            return [Step("queue_join", known), Step("limit_drop", {"queue": self.queue})]
+            return Step("limit_drop", {"queue": self.queue})
         interval = max(1, round(SECOND / self.per_second))
-        return [Step("queue_join", known), Step("limit_join", {"queue": self.queue, "interval": interval})]
+        return Step("limit_join", {"queue": self.queue, "interval": interval})
+
+    def _link(self) -> Step:
+        if self.has_session:
+            return Step("link_join", {"name": self.queue, "stale": STALE})
+        return Step("link_drop", {"name": self.queue})

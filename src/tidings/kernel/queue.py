@@ -91,8 +91,25 @@ async def evidence(store: Store, task: int, *, node: int | None, detail: str) ->
     return False
 
 
-async def expire(store: Store, rows: Sequence[Row], node: int) -> int:
-    """Expire these, each with its history line, and pass the turn of their order keys on."""
+def proof(row: Row, detail: str, *, before: int) -> list[Step]:
+    """`evidence` for a transaction of somebody else's, in which so many steps come before.
+
+    Moves nothing if the task is no longer as it was looked at.
+    """
+    record = _record(row, row["state"], State.DONE, detail)
+    return [Step("evidence", {"id": row["id"], "expected": row["state"]}), record._replace(only_if=before)]
+
+
+TIME_RAN_OUT = "its time ran out before it could start"
+
+
+async def expire(
+    store: Store, rows: Sequence[Row], node: int, *, detail: str = TIME_RAN_OUT, before: str | None = None
+) -> int:
+    """Expire these, each with its history line, and pass the turn of their order keys on.
+
+    `before` names a statement that each goes through first: a rule that brings its expiry forward.
+    """
     steps: list[Step] = []
     for row in rows:
         line = {
@@ -102,14 +119,16 @@ async def expire(store: Store, rows: Sequence[Row], node: int) -> int:
             "try": row["tries"],
             "node": node or None,
             "category": None,
-            "detail": "its time ran out before it could start",
+            "detail": detail,
         }
+        if before is not None:
+            steps.append(Step(before, {"id": row["id"]}))
         steps += [Step("expire", {"id": row["id"]}), Step("record_now", line, only_if=len(steps))]
     keys: set[OrderKey] = {
         (str(row["queue"]), str(row["order_key"])) for row in rows if row["order_key"] is not None
     }
     done = await store.change(steps, keys=keys)
-    return sum(bool(gone) for gone in done[::2])
+    return sum(bool(gone) for step, gone in zip(steps, done, strict=True) if step.name == "expire")
 
 
 async def late_result(store: Store, node: int, task: Task, outcome: Outcome) -> None:

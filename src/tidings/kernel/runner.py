@@ -27,13 +27,14 @@ from ..store.port import Store, Wish
 from .clock import Clock
 from .crashpoints import point
 from .decide import SUSPECT
-from .handler import Handler, effects
+from .handler import Handler, Paced, Turn, effects
 from .lanes import Lane
 from .nodes import Node
 from .queue import expire
 from .settler import Result, Settler
 from .slots import Job, Slots
 from .standing import Standing
+from .turns import Turns
 
 _LARGEST_SETTLE = 1000
 _FAIR_SHARE = 8  # one slot in eight goes to the oldest due
@@ -80,6 +81,9 @@ class Runner:
         self._tunables = tunables
         self._stir = stir
         self._limited = frozenset(lane.queue for lane in lanes.values() if lane.per_second is not None)
+        self._keyed = frozenset(lane.queue for lane in lanes.values() if lane.keyed) & self._limited
+        self._turnless: Counter[str] = Counter()  # claimed of keyed queues, and without an instant as yet
+        self._turns = Turns(store, clock)
         self._standing = Standing(store, clock, lanes, emit=emit)
         self._settler = Settler(
             store, clock, node, lanes, self._standing, handlers, emit=emit, settled=self._settled
@@ -214,7 +218,9 @@ class Runner:
         return min(self._room(), max(1, self._tunables.slots // 2)) if halves else self._room()
 
     def _room_of(self, queue: str, room: int) -> int:
-        """How many of `room` the channel's own cap leaves."""
+        """How many of `room` the channel's own cap leaves; none while the last ones have no instants yet."""
+        if self._turnless[queue]:
+            return 0
         cap = self._lanes[queue].cap
         return room if cap is None else max(0, min(room, cap - self._busy[queue]))
 
@@ -233,9 +239,9 @@ class Runner:
             rooms[queue] = 1
         self._credit += room
         fair, self._credit = divmod(self._credit, _FAIR_SHARE)
-        claimed = await self._store.claim(
-            self._node.id, Wish(rooms, room, fair, self._limited & rooms.keys(), frozenset(probes))
-        )
+        limited, keyed = self._limited & rooms.keys(), self._keyed & rooms.keys()
+        wish = Wish(rooms, room, fair, limited, keyed, frozenset(probes))
+        claimed = await self._store.claim(self._node.id, wish)
         if claimed.expired:
             await self._expire(claimed.expired)
         await self._standing.return_probes(probes - {task.queue for task in claimed.tasks})
@@ -254,6 +260,8 @@ class Runner:
         """From here on these hold their slots."""
         for task in tasks:
             self._busy[task.queue] += 1
+            if task.queue in self._keyed:
+                self._turnless[task.queue] += 1
         self._in_flight += len(tasks)
 
     def _begun(self, begin: asyncio.Task[None]) -> None:
@@ -275,7 +283,16 @@ class Runner:
             await self._quiet()
 
     async def _begin(self, tasks: list[Task], durable: Awaitable[bool] | None = None) -> None:
-        """Load contents in batches by kind, mark starts where that is needed, and run."""
+        """Load contents in batches by kind, take turns and mark starts where that is needed, and run."""
+        try:
+            await self._set_out(tasks, durable)
+        finally:
+            keyed = [task.queue for task in tasks if task.queue in self._keyed]
+            self._turnless.subtract(keyed)
+            if keyed:
+                self.wake()
+
+    async def _set_out(self, tasks: list[Task], durable: Awaitable[bool] | None) -> None:
         if not tasks:
             return
         claimed_at = self._clock.now()
@@ -301,10 +318,11 @@ class Runner:
     async def _set_off(
         self, kind: str, group: list[Task], contents: Mapping[TaskId, Any] | Defer | Retry, claimed_at: int
     ) -> None:
-        """Mark the starts and run; or hand in what became of all of them."""
+        """Take turns, mark the starts and run; or hand in what became of all of them."""
         marked: set[TaskId] = set()
         if not isinstance(contents, Defer | Retry):
             try:
+                group, contents = await self._take_turns(kind, group, contents)
                 marked = await self._mark_started(group)
             except Temporary as error:
                 contents = self._unanswered(error, claimed_at)
@@ -312,6 +330,19 @@ class Runner:
             self._hand_in_all(group, contents, claimed_at)
         else:
             self._run_all(self._handlers[kind], group, contents, marked, claimed_at)
+
+    async def _take_turns(
+        self, kind: str, group: list[Task], contents: Mapping[TaskId, Any]
+    ) -> tuple[list[Task], Mapping[TaskId, Any]]:
+        """The tasks of keyed queues with their instants; they had none when they were claimed."""
+        handler = self._handlers[kind]
+        keyed = [task for task in group if task.queue in self._keyed and task.id in contents]
+        if not keyed or not isinstance(handler, Paced):
+            return group, contents
+        taken = await handler.take_turns(keyed, contents)
+        timed = {id_: turn.at for id_, turn in taken.items() if isinstance(turn, Turn)}
+        group = [task._replace(start_at=timed[task.id]) if task.id in timed else task for task in group]
+        return group, {**contents, **taken}
 
     async def _load_all(
         self, by_kind: Mapping[str, list[Task]], claimed_at: int
@@ -375,7 +406,7 @@ class Runner:
         outcome: Outcome | None = None
         try:
             if job.task.start_at:
-                outcome = await self._await_turn(job.task, job.lane)
+                outcome = await self._turns.wait(job.task, job.lane, self._node.id)
             if outcome is None and not self._node.is_trusted:
                 outcome = Defer(job.claimed_at, "this node could not be sure of its claim any more")
             if outcome is None:
@@ -389,17 +420,6 @@ class Runner:
             outcome = Retry(Category.SYSTEM, told(error))
         point("sent")
         self._hand_in(Result(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
-
-    async def _await_turn(self, task: Task, lane: Lane) -> Outcome | None:
-        """Wait for the instant that the rate limit reserved, then mark the start."""
-        delay = (task.start_at - self._clock.now()) / SECOND
-        if delay > 0:
-            await asyncio.sleep(delay)
-        if task.expires_at is not None and task.expires_at <= self._clock.now():
-            return Defer(task.expires_at, "it expired while it waited for its turn")
-        if lane.marks_start and task.id not in await self._store.start(self._node.id, [task]):
-            return Defer(task.due_at, "the claim was lost before the start")
-        return None
 
     # -- results
 

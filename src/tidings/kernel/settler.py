@@ -14,11 +14,12 @@ from typing import NamedTuple
 from ..model.errors import Temporary, told
 from ..model.outcome import Outcome, Reject
 from ..model.task import Category, Settled, State, Task, TaskId
+from ..model.time import SECOND
 from ..observability.events import AttemptFailed, BatchSettled, ClaimLost, Emit, StoreTrouble
 from ..store.port import OrderKey, Step, Store, Tally
 from .clock import Clock
 from .crashpoints import point
-from .decide import Decision, Park, decide
+from .decide import Decision, Drop, Park, Pause, clean, decide
 from .handler import Handler, effects
 from .lanes import Lane
 from .nodes import Node
@@ -26,6 +27,7 @@ from .queue import late_result
 from .standing import Standing
 
 _LARGEST = 1000  # results of one transaction
+_UNTOLD = ("done", "deferred", "skipped", "offline")  # nothing failed, or not because of the message
 
 
 class Result(NamedTuple):
@@ -117,7 +119,7 @@ class Settler:
         if not batch:
             return 0
         decisions = self._decide(batch)
-        also = _effects(decisions) + self._breaker_steps(batch)
+        also = _effects(batch, decisions) + self._breaker_steps(batch)
         own = effects(self._handlers, [r.task for r in batch], [d.move for d in decisions])
         keys: set[OrderKey] = {
             (r.task.queue, r.task.order_key) for r in batch if r.task.order_key is not None
@@ -167,26 +169,37 @@ class Settler:
         counts = Counter([decision.what for decision in decisions])
         if counts["done"] < len(batch):
             for result, decision in zip(batch, decisions, strict=True):
-                if decision.what not in ("done", "deferred", "skipped"):  # nothing was tried, nothing failed
+                if decision.what not in _UNTOLD:
                     self._emit(_told(self._node.id, result, decision))
         if Settled.CLAIM_LOST in answers:
             for result, decision, answer in zip(batch, decisions, answers, strict=True):
                 if answer is Settled.CLAIM_LOST:
                     self._late.append(result)
                     self._emit(ClaimLost(self._node.id, result.task.id, result.task.queue, decision.what))
-        took = sum([result.seconds for result in batch]) * 1000
-        self._emit(BatchSettled(self._node.id, len(batch), dict(counts), took))
+        times = [result.seconds * 1000 for result in batch]
+        lags = [(r.claimed_at - r.task.due_at) / SECOND for r in batch if r.task.tries == 1]
+        self._emit(BatchSettled(self._node.id, len(batch), dict(counts), sum(times), lags, times))
 
 
-def _effects(decisions: list[Decision]) -> list[Step]:
+def _effects(batch: list[Result], decisions: list[Decision]) -> list[Step]:
     steps: dict[object, Step] = {}
-    for effect in [decision.effect for decision in decisions if decision.effect is not None]:
-        match effect:
-            case Park(queue=queue, until=until, reason=reason):
+    for result, decision in zip(batch, decisions, strict=True):
+        match decision.effect:
+            case None:
+                continue
+            case Park(queue=queue, until=until, reason=reason) as effect:
                 steps[effect] = Step("queue_park", {"name": queue, "until": until, "reason": reason})
-            case pause:
-                steps[effect] = Step("queue_pause", {"name": pause.queue, "reason": pause.reason})
+            case Pause(queue=queue, reason=reason) as effect:
+                steps[effect] = Step("queue_pause", {"name": queue, "reason": reason})
+            case Drop() as effect:
+                steps[effect] = _dropped(effect, result.claimed_at)
     return list(steps.values())
+
+
+def _dropped(effect: Drop, claimed_at: int) -> Step:
+    link = "logged_out" if effect.needs_person else "reconnecting"
+    lost = {"name": effect.queue, "link": link, "why": clean(effect.reason), "claimed_at": claimed_at}
+    return Step("link_lost", lost)
 
 
 def _tally(batch: list[Result], decisions: list[Decision]) -> list[Tally]:

@@ -86,10 +86,18 @@ class Standing:
 
 def news(before: Row | None, now: Row) -> list[Event]:
     """What has changed about a channel since it was last looked at."""
-    stood = before is not None and (before["paused"] or before["opened_at"] is not None)
-    stands = now["paused"] or now["opened_at"] is not None
-    if stands and not stood:
-        how = "paused" if now["paused"] else "breaker open"
-        reason = now["pause_reason"] or f"{now['failures']} failures in a row"
-        return [ChannelStopped(now["name"], how, reason, now["parked_until"])]
-    return [ChannelResumed(now["name"])] if stood and not stands else []
+    stood, stands = None if before is None else _stopped(before), _stopped(now)
+    if stands is not None and (stood is None or stood[0] != stands[0]):
+        return [ChannelStopped(now["name"], *stands, now["parked_until"])]
+    return [ChannelResumed(now["name"])] if stood is not None and stands is None else []
+
+
+def _stopped(row: Row) -> tuple[str, str] | None:
+    """How and why a channel stands still; None when it does not."""
+    if row["paused"]:
+        return "paused", row["pause_reason"] or "by hand"
+    if row["link"] not in (None, "connected"):
+        return str(row["link"]).replace("_", " "), row["link_why"]
+    if row["opened_at"] is not None:
+        return "breaker open", f"{row['failures']} failures in a row"
+    return None

@@ -48,7 +48,10 @@ class Sweeper:
         standing = [
             row["name"]
             for row in await self._store.read("queue_list")
-            if row["paused"] or (row["parked_until"] or 0) > now or row["name"] not in self._lanes
+            if row["paused"]
+            or (row["parked_until"] or 0) > now
+            or row["link"] not in (None, "connected")
+            or row["name"] not in self._lanes
         ]
         gone = 0
         for queue in standing:

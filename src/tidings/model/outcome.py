@@ -54,10 +54,18 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
+class Offline:
+    """Certainly not done: the channel's own session is down. Everything waits until it is back (E7)."""
+
+    reason: str
+    needs_person: bool = False  # logged out: it does not come back by itself
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """Perhaps done, perhaps not: the request left and no answer came."""
 
     evidence: str
 
 
-Outcome = Done | Retry | Reject | Defer | Skip | Unknown
+Outcome = Done | Retry | Reject | Defer | Skip | Offline | Unknown

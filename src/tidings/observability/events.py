@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class BatchSettled(Event):
     record_count: int
     outcomes: dict[str, int]
     duration_ms: float
+    lags: Sequence[float] = field(default=(), repr=False)  # seconds from due to started, of first tries
+    times: Sequence[float] = field(default=(), repr=False)  # milliseconds of each attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,23 @@ class ChannelResumed(Event):
     """A channel works again."""
 
     queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelLoggedOut(Event):
+    """A channel's session needs a person: it must be linked again."""
+
+    queue: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelUnreachable(Event):
+    """A channel's session does not come back: a person should look."""
+
+    queue: str
+    failures: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +154,43 @@ class BroadcastMoved(Event):
     tenant: str
     state: str
     reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptsTaken(Event):
+    """A provider told what became of messages: how many are news, known already, and of no message here."""
+
+    queue: str
+    new: int
+    again: int
+    strange: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesHeard(Event):
+    """A source brought messages: how many are handled, how many ended on arrival, how many were known."""
+
+    source: str
+    handled: int
+    ended: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTrouble(Event):
+    """A source could not be read, or what it brought could not be written; it goes on where it stopped."""
+
+    source: str
+    failures: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTakenOver(Event):
+    """The reader of a source was replaced."""
+
+    source: str
+    why: str
 
 
 Emit = Callable[[Event], None]

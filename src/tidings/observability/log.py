@@ -17,13 +17,17 @@ import structlog
 from .events import (
     AttemptFailed,
     BatchSettled,
+    ChannelLoggedOut,
     ChannelResumed,
+    ChannelUnreachable,
     ClaimLost,
     ClockDrift,
     Emit,
     Event,
     NodeFenced,
     NodeLost,
+    SourceTakenOver,
+    SourceTrouble,
     StoreTrouble,
     TasksExpired,
     TasksReaped,
@@ -38,8 +42,12 @@ _LEVELS: dict[type[Event], int] = {
     NodeFenced: logging.WARNING,
     TasksReaped: logging.WARNING,
     StoreTrouble: logging.ERROR,
+    SourceTrouble: logging.WARNING,
+    SourceTakenOver: logging.WARNING,
     ClockDrift: logging.WARNING,
     ChannelResumed: logging.INFO,
+    ChannelLoggedOut: logging.ERROR,
+    ChannelUnreachable: logging.ERROR,
 }
 
 
@@ -65,9 +73,8 @@ def log_sink(*, form: str, level: str) -> Emit:
 def _write(logger: Any, least: int, event: Event) -> None:
     level = _LEVELS.get(type(event), logging.INFO)
     if level >= least:
-        logger.log(
-            level, _snake(type(event).__name__), **{f.name: getattr(event, f.name) for f in fields(event)}
-        )
+        told = {f.name: getattr(event, f.name) for f in fields(event) if f.repr}
+        logger.log(level, _snake(type(event).__name__), **told)
 
 
 def fan_out(*sinks: Emit) -> Emit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from ..kernel import breaker
@@ -19,10 +19,17 @@ LONGEST_REASON = 200
 class ChannelBoard:
     """Channels as people see them: what is configured here, and what all processes share."""
 
-    def __init__(self, store: Store, channels: Mapping[str, Channel], lanes: Mapping[str, Lane]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        channels: Mapping[str, Channel],
+        lanes: Mapping[str, Lane],
+        callback: Callable[[str], str | None] = lambda _name: None,  # where its provider is to call
+    ) -> None:
         self._store = store
         self._channels = channels
         self._lanes = lanes
+        self._callback = callback
 
     async def all(self) -> list[Row]:
         """Every channel that any process has made known, by name."""
@@ -61,11 +68,15 @@ class ChannelBoard:
         return {
             "name": row["name"],
             "kind": channel.kind if channel is not None else None,
-            "state": "paused" if row["paused"] else "parked" if parked else "open",
+            "state": _state(row, parked=parked),
             "paused": bool(row["paused"]),
             "pause_reason": row["pause_reason"],
             "parked_until": iso(row["parked_until"]) if parked else None,
             "park_reason": row["park_reason"] if parked else None,
+            "link": row["link"],
+            "link_reason": row["link_why"],
+            "link_since": iso(row["link_since"]),
+            "reconnects": row["link_tries"],
             "breaker": _breaker(row, lane, now),
             "failures_in_a_row": row["failures"],
             "mode": row["mode"],
@@ -74,9 +85,20 @@ class ChannelBoard:
             "why_on_unknown": traits.why_on_unknown if traits is not None else None,
             "per_second": SECOND / row["interval"] if row["interval"] else None,
             "per_recipient_s": _seconds(traits.per_recipient) if traits is not None else None,
+            "reconnect_wait_s": _seconds(traits.reconnect_wait) if traits and row["link"] else None,
             "deadline_s": row["deadline"] / SECOND,
             "policy": traits.policy if traits is not None else None,
+            "callback": self._callback(row["name"]),
         }
+
+
+def _state(row: Row, *, parked: bool) -> str:
+    """One word: whether it sends, and if not, what it waits for."""
+    if row["paused"]:
+        return "paused"
+    if row["link"] not in (None, "connected"):
+        return str(row["link"])
+    return "parked" if parked else "open"
 
 
 def _seconds(length: timedelta | None) -> float | None:

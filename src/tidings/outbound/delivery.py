@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
+from ..kernel.handler import Turn
 from ..model.message import Message
 from ..model.outcome import Defer, Done, Outcome, Retry, Skip, Unknown
 from ..model.task import Category, OnUnknown, State, Task, TaskId, Transition
 from ..model.time import micros
+from ..store.pacing import spaced
 from ..store.port import Step, Store
 from .adoption.shadows import digest
 from .channels.base import Channel
 from .events import telling
 from .events.listeners import Listeners
+from .lines import Lines
 from .objections import SHADOWED, objection
+from .receipts.expecting import expected
+from .receipts.receipt import Reader
 
 _ENDS: Mapping[State, tuple[str, ...]] = {  # what a move out of `processing` may be told as
     State.DONE: ("message.sent",),
@@ -27,6 +33,7 @@ _ENDS: Mapping[State, tuple[str, ...]] = {  # what a move out of `processing` ma
     State.PENDING: ("message.cancelled",),  # if a person had asked for it meanwhile
 }
 
+_BUSY = "this recipient gets one message at a time on this channel"
 _CLEAR = (None, None, None, None)  # nothing that might keep a message from being sent
 
 
@@ -40,11 +47,14 @@ class Delivery:
         *,
         now: Callable[[], int],
         listeners: Listeners | None = None,
+        readers: Mapping[str, Reader] = MappingProxyType({}),
     ) -> None:
         self._store = store
         self._channels = channels
         self._now = now
         self._listeners = listeners
+        self._lines = Lines()
+        self._readers = readers  # of channels whose providers tell later what became of a message
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Message | Skip | Defer]:
         """The messages of these tasks, or why one is not to be sent."""
@@ -66,12 +76,16 @@ class Delivery:
 
     @property
     def listens(self) -> bool:
-        """Whether anybody is to be told of what becomes of messages."""
-        return self._listeners is not None and self._listeners.are_there
+        """Whether anybody is to be told of what becomes of messages, or will tell us."""
+        return bool(self._readers) or (self._listeners is not None and self._listeners.are_there)
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """The events of these moves, in one statement, where somebody wants them."""
-        assert self._listeners is not None
+        """The events of these moves where somebody wants them, and the names by which receipts will come."""
+        return [*self._told(moves), *expected(moves, self._readers)]
+
+    def _told(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
+        if self._listeners is None or not self._listeners.are_there:
+            return ()
         told = [
             {"id": move.id, "claim_no": move.claim_no, "state": move.to, "detail": move.detail}
             for task, move in moves
@@ -79,8 +93,28 @@ class Delivery:
         ]
         return [Step("outbox_moves", {"moves": orjson.dumps(told).decode()})] if told else ()
 
+    async def take_turns(self, tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[TaskId, Any]:
+        """An instant for each whose recipient is free; the others wait until it may be."""
+        turns: dict[TaskId, Turn | Defer] = {}
+        for queue, line in _lines(tasks, contents).items():
+            traits = self._channels[queue].traits
+            if traits.per_recipient is None:
+                continue
+            gap = micros(traits.per_recipient)
+            taken = await self._store.take_turns(queue, [(task.id, key) for task, key in line], gap)
+            turns |= {id_: Turn(at, contents[id_]) for id_, at in taken.starts.items()}
+            for task, key in line:
+                if task.id in taken.waits:
+                    place = (queue, key, task.priority)
+                    until = self._lines.place(place, taken.waits[task.id], spaced(gap), taken.now)
+                    turns[task.id] = Defer(until, _BUSY)
+        return turns
+
     async def run(self, task: Task, content: Any) -> Outcome:
         """One attempt; for `ask`, an attempt in doubt is looked up before anything is sent again."""
+        has_turn = type(content) is Turn
+        if has_turn:
+            content = content.content
         if type(content) is not Message:
             return content  # type: ignore[no-any-return]  # Skip or Defer
         message = content
@@ -90,8 +124,8 @@ class Delivery:
             found = await channel.lookup(message)
             if isinstance(found, Done | Unknown):
                 return found
-        if traits.per_recipient is not None:
-            gap = {"queue": task.queue, "key": message.recipient, "gap": micros(traits.per_recipient)}
+        if traits.per_recipient is not None and not has_turn:
+            gap = {"queue": task.queue, "key": message.recipient, "gap": spaced(micros(traits.per_recipient))}
             too_early = await self._too_early(gap)
             if too_early is not None:
                 return too_early
@@ -104,7 +138,16 @@ class Delivery:
             return None
         rows = await self._store.read("pace_find", queue=gap["queue"], key=gap["key"])
         until = rows[0]["next_at"] if rows else 0
-        return Defer(until, "this recipient gets one message at a time on this channel")
+        return Defer(until, _BUSY)
+
+
+def _lines(tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[str, Sequence[tuple[Task, str]]]:
+    """By channel: the messages that are to be sent, each with its recipient."""
+    lines: dict[str, list[tuple[Task, str]]] = {}
+    for task in tasks:
+        if type(message := contents[task.id]) is Message:
+            lines.setdefault(task.queue, []).append((task, message.recipient))
+    return lines
 
 
 def _retried_in(outcome: Outcome, length: int) -> Outcome:

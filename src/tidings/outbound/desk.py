@@ -24,6 +24,7 @@ from .overview import Overview
 from .people.audience import Audience
 from .people.contacts import Contacts
 from .people.suppressions import Suppressions
+from .receipts.callbacks import Callbacks
 from .scheduling.making import MessageMaker
 from .scheduling.schedules import Schedules
 from .sent import SentLog
@@ -52,6 +53,7 @@ class Desk:
     rollout: RollOut
     broadcasts: Broadcasts
     freezer: Freezer
+    callbacks: Callbacks
 
     @property
     def templates(self) -> Templates:
@@ -81,9 +83,11 @@ def open_desk(
     grace: timedelta,
     lease: timedelta,
     freezer: Freezer | None = None,
+    callbacks: Callbacks | None = None,
 ) -> Desk:
     """Put the parts together."""
-    board = ChannelBoard(store, channels, lanes)
+    callbacks = callbacks or Callbacks(store, clock, {})
+    board = ChannelBoard(store, channels, lanes, callbacks.address)
     dead = DeadLetters(store, grace=grace)
     callable_at: Rules = getattr(channels.get(telling.CHANNEL), "rules", Rules())
     subscriptions = Subscriptions(store, clock, callable_at)
@@ -96,4 +100,5 @@ def open_desk(
         audience, Suppressions(store, clock, reachable),
         schedules=Schedules(store, clock, {"message": MessageMaker(messages), "broadcast": freezer}),
         rollout=RollOut(store, clock), broadcasts=Broadcasts(store, clock), freezer=freezer,
+        callbacks=callbacks,
     )  # fmt: skip

@@ -23,7 +23,7 @@ LOOKED_AT = 15 * MINUTE
 LEAST = 10  # attempts below which a share says nothing
 LEAST_SUCCESS = 0.9
 MOST_ERRORS = 0.1
-_NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped"})  # they say nothing about health
+_NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped", "offline"})  # they say nothing about health
 
 
 class Status(StrEnum):

@@ -24,11 +24,14 @@ from ..model.time import SECOND, iso, micros
 from ..store.port import Once, Row, Rows, Store
 from .channels.base import Channel
 from .events import telling
+from .receipts.standing import delivery, facts
 from .repeats import LONGEST_KEY, once, same
 from .templating.templates import Templates
 
 KIND = "message"
-COLUMNS = ("accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content")
+COLUMNS = (
+    "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "own_expiry",
+)  # fmt: skip
 CHUNK_SIZE = 4 << 20  # characters of content that one bulk transaction takes, at the most
 AHEAD = 1  # chunks that are judged while one is written
 SLICE = 50  # messages that are judged without giving way
@@ -228,6 +231,7 @@ class Messages:
         channel.check(draft.to, content)
         due = now if draft.at is None else draft.at
         expires = draft.expires_at
+        own_expiry = expires is not None
         if expires is None:
             expires = (due if due > now else now) + self._grace
         elif expires <= max(due, now):
@@ -236,10 +240,14 @@ class Messages:
                 field="expires_at",
                 remedy="give a later expiry, or leave it out",
             )
+        order_key = draft.order_key
+        if order_key is None and channel.traits.in_order:
+            order_key = draft.to
         task = NewTask(
-            draft.channel, KIND, due, draft.tenant, draft.priority, draft.order_key, expires, draft.max_tries
+            draft.channel, KIND, due, draft.tenant, draft.priority, order_key, expires, draft.max_tries
         )
-        return task, (now, due, id_ or self._clock.new_id(), draft.tenant, draft.channel, draft.to, encoded)
+        id_ = id_ or self._clock.new_id()
+        return task, (now, due, id_, draft.tenant, draft.channel, draft.to, encoded, own_expiry)
 
     def _once(
         self, scope: str, key: str, body: object, answer: object, now: int, tenant: str = "default"
@@ -257,9 +265,12 @@ class Messages:
         """One message with its standing, its times and its whole history (A7)."""
         row = await self._find(id_, tenant)
         history = await self._store.read("history_of", task=row["task"])
+        told = await self._store.read("receipt_of", task=row["task"])
         return {
             **described(row),
             **_times(row, history),
+            "delivery": delivery(told),
+            "receipts": facts(told),
             "history": [_line(entry, row["task"]) for entry in history],
         }
 

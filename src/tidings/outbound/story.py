@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ..model.task import LEGAL, State
-from ..store.port import Store
+from ..store.port import Row, Store
 from .messages import Messages
+from .receipts.receipt import What
+from .receipts.standing import delivery, in_words
 from .why import Why, why
 
 _KERNEL_STATE = {"sent": State.DONE, "skipped": State.CANCELLED}
@@ -14,7 +16,19 @@ async def why_of(store: Store, messages: Messages, id_: str, *, tenant: str = "d
     """What one message waits for, or what became of it."""
     row = await messages.find(id_, tenant=tenant)
     history = await store.read("history_of", task=row["task"])
-    return await why(store, row, history, is_configured=messages.knows(row["channel"]))
+    found = await why(store, row, history, is_configured=messages.knows(row["channel"]))
+    return after_all(found, await store.read("receipt_of", task=row["task"]))
+
+
+def after_all(found: Why, told: list[Row]) -> Why:
+    """The answer, with what its provider told later. Pure."""
+    words = in_words(told)
+    if words is None:
+        return found
+    if delivery(told) is not What.UNDELIVERED:
+        return found._replace(answer=f"{found.answer}; {words}")
+    remedy = found.remedy or "it is not sent again by itself: mend the cause, and send it anew"
+    return found._replace(answer=f"{found.answer}; {words}", remedy=remedy)
 
 
 def actions(state: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..model import durations
 from ..model.errors import NotFound
-from ..model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
+from ..model.outcome import Defer, Done, Offline, Outcome, Reject, Retry, Skip, Unknown
 from ..model.task import Category
 from .channels.base import Channel, probe
 
@@ -53,6 +53,12 @@ def judge(name: str, kind: str, outcome: Outcome) -> Trial:
         case Skip(why=why):
             remedy = f"send something: tidings send --channel {name} --to WHO --text hello --wait"
             return Trial(name, kind, None, why, remedy=remedy)
+        case Offline(reason=reason, needs_person=True):
+            remedy = f"link the session again (tidings channels qr {name}), or mend its key and name"
+            return Trial(name, kind, False, reason, Category.PERMANENT, remedy)
+        case Offline(reason=reason):
+            remedy = "it mends itself; if it stays, look at the server that holds the session"
+            return Trial(name, kind, False, reason, Category.TEMPORARY, remedy)
         case Reject(category=category, reason=reason, whole_channel=True):
             remedy = f"mend the credentials or the account, see [channels.{name}]"
             return Trial(name, kind, False, reason, category, remedy)

@@ -134,6 +134,13 @@ def _standing(queue: dict[str, Any], now: int) -> Why | None:
     if queue["paused"]:
         remedy = f"mend the cause, then: tidings channels resume {name}"
         return Why(f"the channel {name!r} is paused: {queue['pause_reason']}", remedy=remedy)
+    if queue["link"] == "logged_out":
+        why_so = f"the session of the channel {name!r} is logged out since {iso(queue['link_since'])}"
+        remedy = f"link it again: tidings channels qr {name}"
+        return Why(f"{why_so}: {queue['link_why']}", remedy=remedy)
+    if queue["link"] == "reconnecting":
+        since = iso(queue["link_since"])
+        return Why(f"the channel {name!r} is reconnecting since {since}: {queue['link_why']}")
     if until > now:
         return Why(f"the channel {name!r} waits until {iso(until)}: {queue['park_reason']}", until)
     if queue["opened_at"] is not None:

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
-from . import control, page
+from . import chats, control, page
 from .providers import PROVIDERS
 from .providers.smtp import SmtpServer
 from .senses import Senses
@@ -63,4 +63,4 @@ def sandbox_routes(world: World) -> Sequence[BaseRoute]:
     """The routes alone, for whoever puts the sandbox into an application of their own."""
     # The providers come first: they take the load, and routes are tried in order.
     found = [route for provider in PROVIDERS for route in provider(world)]
-    return [*found, *control.routes(world), *page.routes(world)]
+    return [*found, *chats.routes(world), *control.routes(world), *page.routes(world)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import orjson
@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import CallerError, Invalid, NotFound
 
+from . import commands
 from .faults import WORDS, Rule
 from .wire import JSON, error_answer, read_body
 from .world import RECENT, World
@@ -27,6 +28,9 @@ def routes(world: World) -> Sequence[BaseRoute]:
         Route("/sandbox/faults", control.set_fault, methods=["POST"]),
         Route("/sandbox/faults", control.heal, methods=["DELETE"]),
         Route("/sandbox/faults/{id:int}", control.heal_one, methods=["DELETE"]),
+        Route("/sandbox/callbacks", control.callbacks, methods=["GET"]),
+        Route("/sandbox/callbacks", control.set_callback, methods=["POST"]),
+        Route("/sandbox/receipts", control.tell, methods=["POST"]),
     ]
 
 
@@ -86,6 +90,35 @@ class _Control:
         if not self._world.heal(id):
             return error_answer(NotFound(f"There is no fault {id}", remedy="It may have run out"))
         return JSON({"healed": 1})
+
+    async def callbacks(self, _: Request) -> Response:
+        """Who is called back, what is told by itself, and the newest calls."""
+        return JSON(self._world.callbacks.described())
+
+    async def set_callback(self, request: Request) -> Response:
+        """Give an account an address, or say what is told by itself."""
+        try:
+            await commands.point(self._world.callbacks, await self._command(request))
+        except CallerError as error:
+            return error_answer(error)
+        return JSON(self._world.callbacks.described(), status_code=201)
+
+    async def tell(self, request: Request) -> Response:
+        """Say what became of a message, by its number in the ledger or by the sender's id."""
+        try:
+            told = commands.tell(self._world, await self._command(request))
+        except CallerError as error:
+            return error_answer(error)
+        return JSON(told, status_code=202)
+
+    async def _command(self, request: Request) -> Mapping[str, object]:
+        try:
+            body = orjson.loads(await read_body(request.receive))
+        except orjson.JSONDecodeError:
+            raise Invalid("The body is not JSON", remedy="Send one JSON object") from None
+        if not isinstance(body, dict):
+            raise Invalid("The body is not a JSON object", remedy="Send one JSON object")
+        return body
 
     def _set(self) -> list[dict[str, object]]:
         now = self._world.senses.ticks()

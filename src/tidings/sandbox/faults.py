@@ -29,6 +29,7 @@ class Kind(StrEnum):
     SLOW = "slow"  # delivered, answered late
     REFUSED = "error"  # the provider's own error, by its code; not delivered
     INVALID = "400"  # the request itself was wrong; never set by a fault
+    SAID = "said"  # no request at all: a person said it
 
 
 DELIVERS = frozenset({Kind.OK, Kind.LOST, Kind.SLOW})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 from zlib import crc32
 
 import orjson
@@ -33,6 +33,19 @@ ROWS = 200  # conversations listed; the rest is counted
 KEEP_ALIVE = 15.0
 COALESCE = 0.1  # seconds between two batches, so that a drill at full speed costs a few renderings a second
 HUES = 8
+SESSIONS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "waha": (
+        "/sandbox/waha/{name}",
+        "status",
+        {"works": "WORKING", "away": "STARTING", "out": "SCAN_QR_CODE"},
+    ),
+    "gateway": (
+        "/sandbox/gateway",
+        "connectionState",
+        {"works": "CONNECTED", "away": "OPENING", "out": "UNPAIRED"},
+    ),
+}
+"""Where a session is put into a state, the name of the field, and the states of the three buttons."""
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -93,6 +106,8 @@ class _Page:
             counts=self._world.tally.counts(),
             faults=self._faults(),
             words=WORDS,
+            can_tell=self._world.callbacks.can_tell,
+            sessions=self._sessions(),
         )
         return HTMLResponse(html, headers=HEADERS)
 
@@ -120,16 +135,36 @@ class _Page:
         news: dict[str, object] = {"counts": self._world.tally.counts()}
         if batch.faults_changed:
             news["faults"] = self._faults()
+            news["sessions"] = str(self._pieces.sessions(self._sessions()))
         keys = dict.fromkeys((entry.channel, entry.to) for entry in batch.entries)
         found = [one for key in keys if (one := self._world.conversations.find(*key)) is not None]
         views = [_view(one) for one in sorted(found, key=lambda one: one.last.n)]
         news["rows"] = [{"key": view.key, "html": str(self._pieces.row(view, False))} for view in views]
         news["messages"] = [
-            {"key": f"{entry.channel}/{entry.to}", "n": entry.n, "html": str(self._pieces.message(entry))}
+            {
+                "key": f"{entry.channel}/{entry.to}",
+                "n": entry.n,
+                "html": str(self._pieces.message(entry, self._world.callbacks.can_tell(entry.n))),
+            }
             for entry in batch.entries
             if entry.to
         ]
         return news
+
+    def _sessions(self) -> list[dict[str, object]]:
+        """The pretend sessions, and what each button would say to them."""
+        return [
+            {
+                "provider": provider,
+                "name": name,
+                "state": self._world.sessions.state(provider, name),
+                "path": path.format(name=quote(name, safe="")),
+                "field": field,
+                **states,
+            }
+            for provider, (path, field, states) in SESSIONS.items()
+            for name in self._world.sessions.names(provider)
+        ]
 
     def _faults(self) -> list[dict[str, object]]:
         now = self._world.senses.ticks()

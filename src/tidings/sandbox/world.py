@@ -13,15 +13,19 @@ from typing import NamedTuple
 import orjson
 
 from . import faults
+from .chats import Chats, Line, read_line
+from .callbacks import Callbacks
 from .conversations import Conversations
 from .faults import DELIVERS, Call, Fault, Kind, Rule, Rules
 from .feed import Feed
 from .ledger import MAX_TEXT, Entry, Ledger, content_hash
 from .senses import Senses
+from .sessions import Sessions
 from .tally import Tally
 
 RECENT = 1_000
 MAX_DATA = 1_000  # characters of it kept for showing
+LINKED = {("waha", "default"): "WORKING", ("gateway", "default"): "CONNECTED"}  # from the beginning
 
 
 class Arrival(NamedTuple):
@@ -47,8 +51,11 @@ class World:
         self.ledger = Ledger(ledger_path)
         self.tally = Tally()
         self.conversations = Conversations()
+        self.chats = Chats()
+        self.sessions = Sessions(ledger_path, self.senses, LINKED)
         self.recent: deque[Entry] = deque(maxlen=RECENT)
         self.feed = Feed()
+        self.callbacks = Callbacks(self.senses)
         self._rules: Rules = ()
         self._last_n = 0
         self._last_rule = 0
@@ -93,6 +100,17 @@ class World:
             self._change(faults.spend(self._rules, rule))
         return entry
 
+    def say(self, given: object) -> Line:
+        """Let a person say something in a chat; it is no request, so it is not in the ledger."""
+        line = read_line(given, self.chats, n=self._last_n + 1, at=self.senses.wall())
+        self._last_n = line.n
+        self.chats.add(line)
+        entry = Entry(line.n, line.at, line.channel, f"said-{line.n}", _shown_under(line), 1, Kind.SAID, 0.0, 0,
+                      content_hash(line.text), text=line.text[:MAX_TEXT], subject=line.name or line.sender)  # fmt: skip
+        self.conversations.add(entry)
+        self.feed.tell(entry)
+        return line
+
     def rules(self) -> Rules:
         """The faults that are set now, newest first."""
         return faults.active(self._rules, self.senses.ticks())
@@ -112,9 +130,15 @@ class World:
         self._change(after)
         return len(before) - len(after)
 
+    def put_session(self, provider: str, name: str, state: str, *, seconds: float | None, then: str) -> None:
+        """Put a pretend session into a state, for a while or for good, and show it."""
+        self.sessions.put(provider, name, state, seconds=seconds, then=then)
+        self.feed.tell(None)
+
     def close(self) -> None:
         """End the live pages and let go of the ledger."""
         self.feed.close()
+        self.callbacks.close()
         self.ledger.close()
 
     def _change(self, rules: Rules) -> None:
@@ -133,3 +157,8 @@ class World:
         self.tally.add(entry, ticks=ticks)
         self.conversations.add(entry)
         self.recent.append(entry)
+
+
+def _shown_under(line: Line) -> str:
+    """The conversation in which the page shows it: a group has the name under which it is written to."""
+    return f"group:{line.chat}" if line.channel == "groupme" else line.chat

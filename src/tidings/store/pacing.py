@@ -1,25 +1,91 @@
-"""Rate limits as reserved send instants: paced, never a burst, at most a quarter second ahead."""
+"""Rate limits as reserved send instants: paced, never a burst, at most a quarter second ahead. Pure.
+
+A limit is the receiver's, and counts where messages arrive. The way there takes now longer and now shorter,
+so instants are a little further apart than the limit says: what leaves by them keeps the limit even when some
+arrive up to `SPREAD` later than others.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..model.task import TaskId
+from ..model.time import SECOND
+
 AHEAD = 250_000  # microseconds of allowance that one claim may take
+SPREAD = 50_000  # microseconds by which one message's way may be longer than another's
+
+
+def spaced(interval: int) -> int:
+    """How far apart sends must be, so that the limit holds where they arrive.
+
+    Within a second and the spread there are then no more than the limit allows in a second; a limit of less
+    than one a second needs the spread once.
+    """
+    return interval + min(interval, SECOND) * SPREAD // SECOND
 
 
 class Pace(NamedTuple):
-    """A queue's rate as it stands: the least time between sends, and the next free instant."""
+    """A queue's rate as it stands: the interval that its limit says, and the next free instant."""
 
     interval: int
     next_at: int
+
+    @property
+    def step(self) -> int:
+        """From one send to the next."""
+        return spaced(self.interval)
 
     def allowance(self, now: int) -> int:
         """How many instants lie between now and the horizon."""
         first = max(self.next_at, now)
         horizon = now + AHEAD
-        return 0 if first > horizon else (horizon - first) // self.interval + 1
+        return 0 if first > horizon else (horizon - first) // self.step + 1
 
     def instants(self, now: int, count: int) -> tuple[list[int], int]:
         """Exactly `count` send instants, and the next free one after them."""
         first = max(self.next_at, now)
-        return [first + i * self.interval for i in range(count)], first + count * self.interval
+        return [first + i * self.step for i in range(count)], first + count * self.step
+
+
+class Turns(NamedTuple):
+    """Who starts when, where a queue has a rate and each recipient one of its own."""
+
+    now: int
+    starts: Mapping[TaskId, int]
+    waits: Mapping[TaskId, int]  # the others, and when their recipients are free
+    next_at: int  # the queue's next free instant
+    free_at: Mapping[str, int]  # the recipients' next free instants, of those who got a turn
+
+
+def share_out(
+    pace: Pace, line: Sequence[tuple[TaskId, str]], free_at: Mapping[str, int], gap: int, now: int
+) -> Turns:
+    """Give each instant to the first in the line whose recipient is free by then.
+
+    An instant is left empty only if somebody's recipient is free at the next one. Whoever gets none costs
+    the queue nothing.
+    """
+    at = max(pace.next_at, now)
+    patience = min(pace.step, AHEAD)
+    free = {key: free_at.get(key, 0) for _, key in line}
+    waiting, starts = list(line), dict[TaskId, int]()
+    while waiting:
+        task, key = next((one for one in waiting if free[one[1]] <= at), None) or min(
+            waiting, key=lambda one: free[one[1]]
+        )
+        if free[key] > at + patience:
+            break
+        at = max(at, free[key])
+        waiting.remove((task, key))
+        starts[task], free[key] = at, at + spaced(gap)
+        at += pace.step
+    taken = {key for task, key in line if task in starts}
+    return Turns(
+        now,
+        starts,
+        {task: free[key] for task, key in waiting},
+        at if starts else pace.next_at,
+        {key: free[key] for key in taken},
+    )

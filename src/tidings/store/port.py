@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from typing import Any, NamedTuple, Protocol
 
 from ..model.task import NewTask, NodeId, Settled, Task, TaskId, Transition
+from .pacing import Turns
 
 Row = dict[str, Any]
 OrderKey = tuple[str, str]  # queue, order key
@@ -100,6 +101,7 @@ class Wish(NamedTuple):
     room: int  # free slots in all
     fair: int = 0  # how many of them go to the oldest, whatever their priority
     limited: frozenset[str] = frozenset()  # queues with a rate
+    keyed: frozenset[str] = frozenset()  # of these, those whose tasks get their instants from `take_turns`
     probes: frozenset[str] = frozenset()  # half-open queues this node may try
 
 
@@ -151,6 +153,10 @@ class Store(Protocol):
 
     async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
         """Write down that these are about to act; gives back those that are still ours."""
+
+    async def take_turns(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> Turns:
+        """Reserve send instants for claimed tasks of a queue with a rate, each with its recipient, between
+        two of whose starts there must be `gap` microseconds."""
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
         """When to look again."""

@@ -18,9 +18,10 @@ import asyncpg
 from ..model.errors import InProgress, StoreFull, StoreUnavailable, WrongStore
 from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
 from . import migrations
-from .pacing import Pace
+from .pacing import Pace, Turns, share_out
 from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows, Step, Tally, Wish, shares
 from .statements import statements
+from .turns import pace_of, taken, when_free
 
 _CHANNEL = "tidings_wake"
 _TASK_COLUMNS = (
@@ -296,7 +297,7 @@ class PostgresStore:
         reserved: dict[str, Iterator[int]] = {}
         for queue, pace in paces.items():
             count = sum(task.queue == queue for task in claimed.tasks)
-            if count:
+            if count and queue not in wish.keyed:
                 instants, free = pace.instants(at, count)
                 reserved[queue] = iter(instants)
                 await self._run(connection, Step("limit_take", {"queue": queue, "next_at": free}))
@@ -305,6 +306,16 @@ class PostgresStore:
                 task._replace(start_at=next(reserved[task.queue])) if task.queue in reserved else task
             )
         return Claimed(tasks, claimed.expired)
+
+    async def take_turns(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> Turns:
+        """One transaction; the queue's row makes all nodes take theirs one after the other."""
+        async with self._connection() as connection, connection.transaction():
+            held = await self._run(connection, Step("limit_hold", {"queues": [queue]}))
+            [clock], found = await self._run_all(connection, [Step("now", {}), when_free(queue, line)])
+            free = {row["key"]: row["next_at"] for row in found}
+            turns = share_out(pace_of(held), line, free, gap, clock["now"])
+            await self._run_all(connection, taken(queue, turns))
+            return turns
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
         """When something on these queues can next be claimed."""

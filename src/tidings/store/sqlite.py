@@ -21,10 +21,12 @@ from . import migrations
 from .choice import Candidate, choose
 from .files import FileLock, WakeSocket, refuse_remote
 from .groups import GroupWriter, translated
-from .pacing import Pace
+from .pacing import Pace, Turns, share_out
 from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows, Step, Tally, Wish, shares
 from .statements import Statement, statements
+from .turns import pace_of, taken, when_free
 
+_LINKED = (None, "connected")  # no session, or one that can send
 
 class SqliteStore:
     """`Store` on one SQLite file."""
@@ -77,6 +79,7 @@ class SqliteStore:
             self._connection.setbusytimeout(0 if not self._inline else 5000)
             self._reader = self._connect()
             self._reader.setbusytimeout(5000)
+            self._reader.execute("pragma query_only = on")  # whatever writes goes through the group
             for name in ("", "-wal", "-shm"):  # all hold messages; later ones get the mode of the first
                 file = self.path.with_name(self.path.name + name)
                 if file.exists() and file.stat().st_mode & 0o077:
@@ -282,7 +285,7 @@ class SqliteStore:
             connection.execute(self._sql["claim_some"].sql, (node, now, _array(ids)))
             connection.execute(self._sql["record_claims"].sql, (_array(ids),))
             if paces:
-                tasks = self._reserve(connection, paces, tasks, now)
+                tasks = self._reserve(connection, wish, paces, tasks, now)
             return Claimed(tasks, [task._replace(tries=task.tries - 1, claim_no=-1) for task in late])
 
         assert self._writer is not None
@@ -303,6 +306,8 @@ class SqliteStore:
         for row in self._rows(connection, self._sql["queue_list"], {}):
             name = row["name"]
             if name not in wish.rooms or row["paused"] or (row["parked_until"] or 0) > now:
+                continue
+            if row["link"] not in _LINKED:
                 continue
             if row["opened_at"] is None or name in wish.probes:
                 rooms[name] = wish.rooms[name]
@@ -338,16 +343,30 @@ class SqliteStore:
         return found, kinds <= 1
 
     def _reserve(
-        self, connection: apsw.Connection, paces: Mapping[str, Pace], tasks: list[Task], now: int
+        self, connection: apsw.Connection, wish: Wish, paces: Mapping[str, Pace], tasks: list[Task], now: int
     ) -> list[Task]:
         reserved = {}
         for queue, pace in paces.items():
             count = sum(task.queue == queue for task in tasks)
-            instants, free = pace.instants(now, count)
-            reserved[queue] = iter(instants)
-            if count:
+            if count and queue not in wish.keyed:
+                instants, free = pace.instants(now, count)
+                reserved[queue] = iter(instants)
                 self._rows(connection, self._sql["limit_take"], {"queue": queue, "next_at": free})
         return [t._replace(start_at=next(reserved[t.queue])) if t.queue in reserved else t for t in tasks]
+
+    async def take_turns(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> Turns:
+        """In the writer's transaction."""
+
+        def work(connection: apsw.Connection) -> Turns:
+            held = self._rows(connection, self._sql["limit_hold"], {"queue": queue})
+            [found] = self._run_all(connection, [when_free(queue, line)])
+            free = {row["key"]: row["next_at"] for row in found}
+            turns = share_out(pace_of(held), line, free, gap, self._now())
+            self._run_all(connection, taken(queue, turns))
+            return turns
+
+        answer: Turns = await self._run(work)
+        return answer
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
         """When something on these queues can next be claimed."""
@@ -358,6 +377,8 @@ class SqliteStore:
             open_from: dict[str, int] = {}
             for row in self._rows(self._reader, self._sql["queue_list"], {}):
                 parked = row["parked_until"] or 0
+                if row["link"] not in _LINKED:
+                    continue
                 if row["name"] in queues and not row["paused"] and (row["opened_at"] is None or parked > now):
                     paced = 0 if row["next_at"] is None else row["next_at"] - 250_000
                     open_from[row["name"]] = max(parked, paced)

@@ -12,7 +12,7 @@ import pytest
 
 from tidings.model.errors import CallerError, Misconfigured
 from tidings.model.message import Message
-from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
+from tidings.model.outcome import Done, Offline, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import probe
 from tidings.outbound.channels.connection import Connection, Link
@@ -33,7 +33,6 @@ KEY = "canary-key"
 ADA = "+15551234567"
 CHAT = "15551234567@c.us"
 PATIENT, SHORT = 20.0, 0.5
-FIVE = timedelta(seconds=5)
 
 
 def channel(url: str, server: str = "waha", **options: Any) -> WhatsappSessionChannel:
@@ -137,26 +136,25 @@ async def test_the_gateway_gets_the_request_byte_for_byte(sandbox: Sandbox) -> N
 
 
 @pytest.mark.parametrize(
-    ("state", "kind", "after"),
+    ("state", "needs_person"),
     [
-        ("STOPPED", Reject, None),
-        ("STARTING", Retry, FIVE),
-        ("SCAN_QR_CODE", Reject, None),
-        ("PASSKEY_REQUIRED", Reject, None),
-        ("PASSKEY_CONFIRMATION_REQUIRED", Reject, None),
-        ("FAILED", Reject, None),
+        ("STOPPED", True),
+        ("STARTING", False),
+        ("SCAN_QR_CODE", True),
+        ("PASSKEY_REQUIRED", True),
+        ("PASSKEY_CONFIRMATION_REQUIRED", True),
+        ("FAILED", True),
     ],
 )
 async def test_a_session_that_cannot_send_makes_the_channel_wait(
-    sandbox: Sandbox, state: str, kind: type, after: timedelta | None
+    sandbox: Sandbox, state: str, needs_person: bool
 ) -> None:
-    """E7, A4: starting mends itself and parks the channel; all else pauses it for a person."""
+    """E7, A4: starting mends itself; all else waits for a person. No message fails for it."""
     await put(sandbox, "/sandbox/waha/default", status=state)
     outcome = await send(waha(sandbox))
 
-    assert isinstance(outcome, Retry | Reject) and type(outcome) is kind
-    assert outcome.whole_channel and state in outcome.reason
-    assert getattr(outcome, "after", None) == after
+    assert isinstance(outcome, Offline) and outcome.needs_person is needs_person
+    assert state in outcome.reason
     assert not any(entry.delivered for entry in sandbox.ledger)
 
 
@@ -220,10 +218,10 @@ async def test_engines_put_their_id_in_different_places(
 GATEWAY_ROWS = [
     (200, {"success": False, "error": "The number is not registered"}, Reject, Category.PERMANENT, False),
     (500, {"success": False, "error": "No LID for user"}, Reject, Category.PERMANENT, False),
-    (200, {"success": False, "error": "client is not ready"}, Retry, Category.TEMPORARY, True),
-    (503, {"success": False, "error": "websocket not connected"}, Retry, Category.TEMPORARY, True),
-    (200, {"success": False, "error": "state UNPAIRED"}, Reject, Category.PERMANENT, True),
-    (200, {"success": False, "error": "logged out"}, Reject, Category.PERMANENT, True),
+    (200, {"success": False, "error": "client is not ready"}, Offline, None, False),
+    (503, {"success": False, "error": "websocket not connected"}, Offline, None, False),
+    (200, {"success": False, "error": "state UNPAIRED"}, Offline, None, True),
+    (200, {"success": False, "error": "logged out"}, Offline, None, True),
     (200, {"success": False, "error": "rate-overlimit"}, Retry, Category.THROTTLING, True),
     (200, {"success": False, "error": "timed out waiting for message send response"}, Unknown, None, False),
     (200, {"success": False, "error": "disconnected before the answer"}, Unknown, None, False),
@@ -249,6 +247,8 @@ async def test_each_answer_of_the_gateway_has_its_category(
     assert type(outcome) is kind
     if isinstance(outcome, Retry | Reject):
         assert (outcome.category, outcome.whole_channel) == (category, whole)
+    if isinstance(outcome, Offline):
+        assert outcome.needs_person is whole
 
 
 # No answer, strange answers
@@ -265,9 +265,9 @@ async def test_no_answer_after_the_request_left_is_unknown(receiver: Receiver, s
 
 @pytest.mark.parametrize("server", ["waha", "gateway"])
 async def test_nobody_there_was_certainly_not_sent(server: str) -> None:
-    """F22: a plain retry."""
+    """F22, E7: whoever holds the session is away, so everything waits."""
     with refusing() as url:
-        assert isinstance(await send(channel(url, server)), Retry)
+        assert isinstance(await send(channel(url, server)), Offline)
 
 
 @pytest.mark.parametrize("server", ["waha", "gateway"])
@@ -322,7 +322,7 @@ async def test_a_state_may_last_for_one_request(sandbox: Sandbox) -> None:
     """A fault by code, where no session shall change."""
     sandbox.break_("error", code="STARTING", times=1)
 
-    assert isinstance(await send(waha(sandbox)), Retry)
+    assert isinstance(await send(waha(sandbox)), Offline)
     assert isinstance(await send(waha(sandbox)), Done)
 
 
@@ -356,15 +356,14 @@ async def test_wahas_states_are_three_to_us(sandbox: Sandbox, state: str, link: 
     ],
 )
 async def test_the_gateways_states_are_three_to_us(sandbox: Sandbox, state: str, link: Link) -> None:
-    """E7: and a message that is sent meanwhile waits or pauses the channel in the same way."""
+    """E7: and a message that is sent meanwhile waits, for the session or for a person."""
     await put(sandbox, "/sandbox/gateway", connectionState=state)
     made = gateway(sandbox)
 
     assert await made.status() == Connection(link, state)
     outcome = await send(made)
-    expected = {Link.CONNECTED: Done, Link.RECONNECTING: Retry, Link.LOGGED_OUT: Reject}
-    assert type(outcome) is expected[link]
-    assert getattr(outcome, "whole_channel", True)
+    assert type(outcome) is (Done if link is Link.CONNECTED else Offline)
+    assert getattr(outcome, "needs_person", False) is (link is Link.LOGGED_OUT)
 
 
 @pytest.mark.parametrize(
@@ -397,8 +396,8 @@ async def test_the_settings_can_be_tried_without_sending(sandbox: Sandbox) -> No
     later = await probe(gateway(sandbox))
 
     assert isinstance(good, Done)
-    assert isinstance(wrong, Reject) and wrong.whole_channel
-    assert isinstance(later, Retry)
+    assert isinstance(wrong, Offline) and wrong.needs_person
+    assert isinstance(later, Offline) and not later.needs_person
     assert sandbox.ledger == []
 
 

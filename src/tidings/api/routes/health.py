@@ -11,6 +11,7 @@ from starlette.responses import Response
 from ...model.errors import TidingsError
 from ...outbound.desk import Desk
 from ...outbound.health import Status
+from ...outbound.pulse import pulse
 from ..bodies import answer
 
 PATIENCE = 2.0  # seconds for the database's answer
@@ -41,6 +42,15 @@ def routes(desk: Desk) -> APIRouter:
             return answer({"status": Status.DOWN, "reasons": [problem]}, 503)
         found = await desk.health()
         return answer(asdict(found), 200 if found.status is Status.UP else 503)
+
+    @router.get("/scheduler", responses={503: {"description": "silent, too deep or out of time"}})
+    async def scheduler() -> Response:
+        """Whether somebody looks for due messages, keeps up, and knows the time (B10)."""
+        problem = await _problem(desk)
+        if problem is not None:
+            return answer({"healthy": False, "reasons": [problem]}, 503)
+        found = await pulse(desk.store, desk.clock)
+        return answer(asdict(found), 200 if found.healthy else 503)
 
     return router
 

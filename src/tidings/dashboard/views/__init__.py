@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from ...inbound.calendar.desk import ShiftDesk
 from ...outbound.desk import Desk
 from ..frame import Frame
-from . import beside, broadcasts, dead, home, messages, schedules
+from . import beside, broadcasts, calendar, dead, home, messages, schedules
 
 
-def add_routes(api: FastAPI, desk: Desk, frame: Frame) -> None:
+def add_routes(api: FastAPI, desk: Desk, frame: Frame, shifts: ShiftDesk) -> None:
     """Every page and every form."""
     found = [
         home.ways(desk, frame),
         messages.ways(desk, frame),
         broadcasts.ways(desk, frame),
         schedules.ways(desk, frame),
+        calendar.ways(shifts, frame),
         dead.ways(desk, frame),
         beside.ways(api, frame),
     ]

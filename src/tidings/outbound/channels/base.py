@@ -26,6 +26,8 @@ class Traits:
     per_second: float | None = None  # None = no limit
     per_recipient: timedelta | None = None  # least time from start to start
     max_text: int = 65_536
+    reconnect_wait: timedelta = timedelta(minutes=5)  # how late it may go out after its session was down
+    in_order: bool = False  # messages to one recipient go out one by one, in the order of their times
 
 
 class Channel(Protocol):

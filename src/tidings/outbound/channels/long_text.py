@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from ...model.errors import Invalid
-from ...model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
+from ...model.outcome import Defer, Done, Offline, Outcome, Reject, Retry, Skip, Unknown
 
 MOST_PARTS = 10
 
@@ -87,8 +87,14 @@ async def send_parts(parts: Sequence[Part], send: Callable[[Part], Awaitable[Out
 
 def _broken_off(sent: int, total: int, receipts: Sequence[str], outcome: Outcome) -> Unknown:
     match outcome:
-        case Retry(reason=why) | Reject(reason=why) | Unknown(evidence=why) | Defer(why=why) | Skip(why=why):
-            known = f" ({' '.join(receipts)})" if receipts else ""
-            return Unknown(f"{sent} of {total} parts were sent{known}, the next was not: {why}")
+        case Retry(reason=why) | Reject(reason=why) | Offline(reason=why) | Unknown(evidence=why):
+            return _in_part(sent, total, receipts, why)
+        case Defer(why=why) | Skip(why=why):
+            return _in_part(sent, total, receipts, why)
         case Done():
             raise AssertionError("handled by the caller")
+
+
+def _in_part(sent: int, total: int, receipts: Sequence[str], why: str) -> Unknown:
+    known = f" ({' '.join(receipts)})" if receipts else ""
+    return Unknown(f"{sent} of {total} parts were sent{known}, the next was not: {why}")

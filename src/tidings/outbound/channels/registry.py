@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 from ...kernel.clock import SystemClock
 from ...model.errors import Misconfigured
@@ -47,6 +48,12 @@ KINDS: Mapping[str, Kind] = _Kinds()
 
 def build(name: str, kind: str, options: Mapping[str, object], *, now: Now | None = None) -> Channel:
     """The channel that a table of the configuration describes; raises Misconfigured."""
+    known, settings = settings_of(name, kind, options)
+    return known.make(settings, now or SystemClock().now)
+
+
+def settings_of(name: str, kind: str, options: Mapping[str, object]) -> tuple[Kind, Any]:
+    """The kind and the settings that a table describes, judged; raises Misconfigured."""
     known = KINDS.get(kind) or _from_elsewhere(name, kind)
     if known is None:
         raise _misconfigured(name, "kind", f"{kind!r} is no kind of channel", _hint(kind, KINDS))
@@ -63,7 +70,7 @@ def build(name: str, kind: str, options: Mapping[str, object], *, now: Now | Non
             raise
         option, problem, remedy = error.args
         raise _misconfigured(name, option, problem, remedy) from error
-    return known.make(settings, now or SystemClock().now)
+    return known, settings
 
 
 def _from_elsewhere(name: str, kind: str) -> Kind | None:

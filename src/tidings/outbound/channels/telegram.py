@@ -63,6 +63,7 @@ DATA: Mapping[str, Field] = {
 }
 
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,128}", re.ASCII)
+_SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}", re.ASCII)
 _NUMBER = re.compile(r"-?[1-9][0-9]{0,15}", re.ASCII)
 _NAME = re.compile(r"@[A-Za-z][A-Za-z0-9_]{3,31}", re.ASCII)
 _REMEMBERED = 10_000  # groups that have moved
@@ -94,6 +95,7 @@ class TelegramSettings:
     parse_mode: str | None = None
     bad_markup: str = "reject"
     long_text: LongText = LongText.REFUSE
+    webhook_secret: str | None = field(default=None, repr=False)
     base_url: str = "https://api.telegram.org"
     deadline: timedelta = timedelta(seconds=15)
     on_unknown: OnUnknown = OnUnknown.HOLD
@@ -361,6 +363,12 @@ def _token(value: object) -> str:
     return str(value)
 
 
+def _webhook_secret(value: object) -> str:
+    if not isinstance(value, str) or not _SECRET.fullmatch(value):
+        raise ValueError("it must be 16 to 256 of the letters A-Z, a-z, 0-9, _ and -, as setWebhook takes it")
+    return str(value)
+
+
 def _parse_mode(value: object) -> str:
     if value not in MODES:
         raise ValueError(f"it must be one of {', '.join(MODES)}")
@@ -381,6 +389,7 @@ KIND = Kind(
         "parse_mode": _parse_mode,
         "bad_markup": _bad_markup,
         "long_text": long_text,
+        "webhook_secret": _webhook_secret,
         "base_url": base_url,
     },
 )

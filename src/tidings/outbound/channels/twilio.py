@@ -148,7 +148,7 @@ class TwilioChannel:
     async def send(self, message: Message) -> Outcome:
         """One message of Twilio's, or one for each part of a long text."""
         try:
-            forms = forms_of(message.recipient, message.content, self._settings)
+            forms = forms_of(message.recipient, message.content, self._settings, message.id)
         except Invalid as error:
             return Reject(Category.VALIDATION, str(error))
         since = self._api.begin()
@@ -212,8 +212,13 @@ def outcome_of(code: int, reason: str, *, after: timedelta | None = None) -> Ret
     return Reject(fate.category, reason, whole_channel=fate.account)
 
 
-def forms_of(recipient: str, content: Mapping[str, Any], settings: TwilioSettings) -> list[bytes]:
-    """The forms that send this content; raises Invalid when Twilio would never take them."""
+def forms_of(
+    recipient: str, content: Mapping[str, Any], settings: TwilioSettings, id_: str = ""
+) -> list[bytes]:
+    """The forms that send this content; raises Invalid when Twilio would never take them.
+
+    The status of a part has a name of its own, because it says nothing about the whole.
+    """
     check_e164(recipient)
     data = data_of(content, DATA, "Twilio")
     _check_extras(data)
@@ -223,12 +228,21 @@ def forms_of(recipient: str, content: Mapping[str, Any], settings: TwilioSetting
         raise Invalid("there is nothing to send", field="text", remedy=remedy)
     parts = parts_of(said, MAX_TEXT, settings.long_text)
     return [
-        form_of(recipient, part, data if number == 0 else {}, settings) for number, part in enumerate(parts)
+        form_of(
+            recipient,
+            part,
+            data if number == 0 else {},
+            settings,
+            id_ if len(parts) == 1 else f"{id_}.{number + 1}",
+        )
+        for number, part in enumerate(parts)
     ]
 
 
-def form_of(recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings) -> bytes:
-    """One form."""
+def form_of(
+    recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings, id_: str = ""
+) -> bytes:
+    """One form. `{id}` in the call-back's address stands for the message's id."""
     prefix = "whatsapp:" if settings.via is Via.WHATSAPP else ""
     fields: list[tuple[str, str]] = [("To", prefix + recipient)]
     if settings.sender is not None:
@@ -243,7 +257,7 @@ def form_of(recipient: str, said: str, data: Mapping[str, Any], settings: Twilio
     if "content_variables" in data:
         fields.append(("ContentVariables", _json(data["content_variables"])))
     if settings.status_callback is not None:
-        fields.append(("StatusCallback", settings.status_callback))
+        fields.append(("StatusCallback", settings.status_callback.replace("{id}", id_)))
     if settings.validity is not None:
         fields.append(("ValidityPeriod", str(int(settings.validity.total_seconds()))))
     return urlencode(fields, errors="replace").encode()

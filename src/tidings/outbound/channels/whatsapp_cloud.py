@@ -159,6 +159,8 @@ class WhatsAppCloudSettings:
 
     phone_number_id: str
     access_token: str = field(repr=False)
+    app_secret: str | None = field(default=None, repr=False)
+    verify_token: str | None = field(default=None, repr=False)
     api_version: str = "v24.0"
     preview_url: bool = False
     long_text: LongText = LongText.REFUSE
@@ -208,9 +210,11 @@ class WhatsAppCloudChannel:
         async def send(numbered: tuple[int, dict[str, Any]]) -> Outcome:
             number, body = numbered
             id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
+            # What statuses give back: our id for the whole, and a name of its own for a part.
+            echoed = message.id if len(bodies) == 1 else f"{message.id}.{number + 1}"
             reply = await self._api.post(
                 f"{self._number}/messages",
-                {**body, "biz_opaque_callback_data": message.id},
+                {**body, "biz_opaque_callback_data": echoed},
                 headers={**self._headers, "x-request-id": id_},
                 since=since,
             )
@@ -370,6 +374,8 @@ KIND = Kind(
     {
         "phone_number_id": _phone_number_id,
         "access_token": credential,
+        "app_secret": credential,
+        "verify_token": credential,
         "api_version": _api_version,
         "preview_url": yes_or_no,
         "long_text": long_text,

@@ -1,7 +1,7 @@
 """WhatsApp through a linked session: a WAHA server, or a plain gateway with two routes.
 
 The program over there acts as a linked device of a phone, which may be unlinked or lose its line at any time.
-A session that mends itself makes the channel wait; one that needs a person pauses it, with its work pending.
+While its session is not connected the channel waits; `outbound/connections` keeps watch over that.
 Neither server promises to drop a second message of the same id, so a message in doubt is held.
 """
 
@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from ...model.errors import Invalid
 from ...model.message import Message
-from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
+from ...model.outcome import Done, Offline, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...reading.fields import Field
 from .base import Traits
@@ -29,7 +29,7 @@ from .phone_number import check_e164, is_e164
 from .provider import Api, Reply, base_url, by_status
 
 MAX_TEXT = 65_536
-RECONNECTS = timedelta(seconds=5)  # until the next look at a session that mends itself
+MAX_CODE = 2000  # characters; a code that can still be scanned has fewer
 
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,54}", re.ASCII)
 _CHAT = re.compile(r"[0-9]{5,32}(?:-[0-9]{5,16})?@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
@@ -78,9 +78,12 @@ class WhatsappSessionSettings:
     server: Flavour = Flavour.WAHA
     base_url: str = "http://127.0.0.1:3000"
     api_key: str | None = field(default=None, repr=False)
+    hmac_key: str | None = field(default=None, repr=False)
     session: str = "default"
     message_ids: bool = False
     status_within: timedelta = timedelta(seconds=2)
+    reconnect_wait: timedelta = timedelta(minutes=5)
+    in_order: bool = True
     deadline: timedelta = timedelta(seconds=30)
     on_unknown: OnUnknown = OnUnknown.HOLD
     policy: str = "companion"
@@ -104,6 +107,8 @@ class WhatsappSessionChannel:
             per_second=settings.per_second,
             per_recipient=settings.per_recipient,
             max_text=MAX_TEXT,
+            reconnect_wait=settings.reconnect_wait,
+            in_order=settings.in_order,
         )
         self._settings = settings
         self._headers = {"x-api-key": settings.api_key} if settings.api_key else {}
@@ -129,14 +134,14 @@ class WhatsappSessionChannel:
         if self._settings.server is Flavour.GATEWAY:
             body = {"phone": message.recipient, "message": message.text}
             reply = await self._api.post("/send", body, headers=headers)
-            return gateway_outcome(reply, self._api) if isinstance(reply, Reply) else reply
+            return gateway_outcome(reply, self._api) if isinstance(reply, Reply) else _unanswered(reply)
         reply = await self._api.post("/api/sendText", self._waha_body(message), headers=headers)
-        return waha_outcome(reply, self._api) if isinstance(reply, Reply) else reply
+        return waha_outcome(reply, self._api) if isinstance(reply, Reply) else _unanswered(reply)
 
     async def status(self) -> Connection:
         """The session's state, within `status_within`; a server that does not answer is reconnecting."""
         waha = self._settings.server is Flavour.WAHA
-        path = f"/api/sessions/{quote(self._settings.session, safe='')}" if waha else "/status"
+        path = f"/api/sessions/{self._session}" if waha else "/status"
         reply = await self._quick.get(path, headers=self._headers)
         if not isinstance(reply, Reply):
             return Connection(Link.RECONNECTING, "the server does not answer")
@@ -144,12 +149,25 @@ class WhatsappSessionChannel:
             return Connection(Link.LOGGED_OUT, "the server does not take the key")
         return waha_status(reply, self._quick) if waha else gateway_status(reply, self._quick)
 
+    async def reconnect(self) -> None:
+        """WAHA starts a session that is not running; any other stays as it is."""
+        if self._settings.server is Flavour.WAHA:
+            await self._quick.post(f"/api/sessions/{self._session}/start", {}, headers=self._headers)
+
+    async def code(self) -> str | None:
+        """The code that links a phone: WAHA has a route for it, a gateway gives it as `qr` of its status."""
+        waha = self._settings.server is Flavour.WAHA
+        path = f"/api/{self._session}/auth/qr?format=raw" if waha else "/status"
+        reply = await self._quick.get(path, headers={**self._headers, "accept": "application/json"})
+        found = reply.fields.get("value" if waha else "qr") if isinstance(reply, Reply) else None
+        return found if isinstance(found, str) and 0 < len(found) <= MAX_CODE else None
+
     async def probe(self) -> Outcome:
         """Ask for the session's state."""
         found = await self.status()
         if found.link is Link.CONNECTED:
             return Done(f"the session is connected ({found.why})")
-        return by_link(found.link, f"the session is {found.link}: {found.why}")
+        return by_link(found.link, f"the session is {found.link.words}: {found.why}")
 
     async def lookup(self, message: Message) -> Outcome:
         """Nobody can be asked."""
@@ -159,6 +177,10 @@ class WhatsappSessionChannel:
         """Let go of connections."""
         await self._api.close()
         await self._quick.close()
+
+    @property
+    def _session(self) -> str:
+        return quote(self._settings.session, safe="")
 
     def _waha_body(self, message: Message) -> Mapping[str, Any]:
         data = message.content.get("data") or {}
@@ -223,8 +245,15 @@ def gateway_outcome(reply: Reply, api: Api) -> Outcome:
 def by_link(link: Link, reason: str) -> Outcome:
     """A session that cannot send: the whole channel waits, for itself or for a person."""
     if link is Link.LOGGED_OUT:
-        return Reject(Category.PERMANENT, f"{reason}: a person is needed", whole_channel=True)
-    return Retry(Category.TEMPORARY, reason, after=RECONNECTS, whole_channel=True)
+        return Offline(f"{reason}: a person is needed", needs_person=True)
+    return Offline(reason)
+
+
+def _unanswered(outcome: Outcome) -> Outcome:
+    """Whoever holds the session cannot be reached: what certainly did not leave waits until they can."""
+    if isinstance(outcome, Retry) and outcome.category is Category.TEMPORARY:
+        return Offline(outcome.reason)
+    return outcome
 
 
 def waha_status(reply: Reply, api: Api) -> Connection:
@@ -275,6 +304,12 @@ def _session(value: object) -> str:
     return session
 
 
+def _judge(settings: WhatsappSessionSettings) -> None:
+    """Only WAHA calls back."""
+    if settings.hmac_key is not None and settings.server is Flavour.GATEWAY:
+        raise ValueError("hmac_key", "a plain gateway does not call back", "Leave it out, or use WAHA")
+
+
 KIND = Kind(
     WhatsappSessionSettings,
     lambda settings, now: WhatsappSessionChannel(settings, now=now),
@@ -282,8 +317,12 @@ KIND = Kind(
         "server": _flavour,
         "base_url": base_url,
         "api_key": credential,
+        "hmac_key": credential,
         "session": _session,
         "message_ids": yes_or_no,
         "status_within": length,
+        "reconnect_wait": length,
+        "in_order": yes_or_no,
     },
+    _judge,
 )

@@ -63,7 +63,7 @@ class Messenger:
                     NewTask(telling.CHANNEL, KIND, now, row["tenant"], expires_at=now + micros(EXPIRES))
                 )
                 id_ = self._clock.new_id()
-                rows.append((now, now, id_, row["tenant"], telling.CHANNEL, recipient, content))
+                rows.append((now, now, id_, row["tenant"], telling.CHANNEL, recipient, content, False))
         ids = orjson.dumps([row["id"] for row in page]).decode()
         taken = Step("outbox_take", {"ids": ids, "n": len(page)}, needed=True)
         await self._store.enqueue(tasks, Rows("messages", COLUMNS, rows), also=[taken])

@@ -29,6 +29,9 @@ TYPES: Mapping[str, str] = {
     "message.skipped": "it was not to be sent: opted out, only observed, its broadcast cancelled",
     "message.expired": "its time ran out before it could start",
     "message.retried": "a person started a dead letter afresh",
+    "message.delivered": "the provider says that the recipient has it",
+    "message.read": "the provider says that the recipient has read it",
+    "message.undelivered": "the provider took it and could not deliver it; it is not sent again",
     "broadcast.started": "its first messages are on their way",
     "broadcast.paused": "a person, a canary or too many errors stopped it for now",
     "broadcast.resumed": "it goes on",
@@ -39,11 +42,16 @@ TYPES: Mapping[str, str] = {
     "schedule.missed": "an occurrence was missed by more than its grace",
     "schedule.refused": "what it makes could not be made this time",
     "schedule.ended": "it has fired for the last time",
+    "channel.reconnecting": "its session was lost; its messages wait",
+    "channel.connected": "its session is back; what waited goes out",
+    "channel.logged_out": "its session needs a person: link it again by scanning its code",
+    "channel.unreachable": "five reconnects in a row did not bring its session back",
     TEST: "somebody asked for a test",
 }
 """Every type of event, and what it tells."""
 
-_STATES = {"held": "failed", "retried": "pending"}  # where the type's word is not the state's
+_RECEIPTS = ("delivered", "read", "undelivered")
+_STATES = {"held": "failed", "retried": "pending", **dict.fromkeys(_RECEIPTS, "sent")}  # where the type's word is not the state's
 
 
 def check_patterns(given: object) -> tuple[str, ...]:
@@ -85,7 +93,8 @@ def event(row: Row) -> dict[str, Any]:
 
 def _of_message(row: Row, body: Mapping[str, Any]) -> dict[str, Any]:
     word = row["type"].partition(".")[2]
-    reason = body.get("reason") or row["detail"]
+    is_receipt = word in _RECEIPTS
+    reason = body.get("reason") or (None if is_receipt else row["detail"])
     return {
         "id": row["subject"],
         "state": _STATES.get(word, word),
@@ -97,5 +106,6 @@ def _of_message(row: Row, body: Mapping[str, Any]) -> dict[str, Any]:
         "xref": row["xref"],
         "tries": body.get("tries"),
         "reason": None if word == "sent" else reason,
-        "receipt": reason if word == "sent" else None,
+        "receipt": body.get("receipt") if is_receipt else reason if word == "sent" else None,
+        **({"category": body.get("category")} if word == "undelivered" else {}),
     }

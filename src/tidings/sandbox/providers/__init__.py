@@ -13,7 +13,19 @@ from starlette.routing import BaseRoute
 
 from tidings.sandbox.world import World
 
-from . import discord, gateway, groupme, phone, slack, telegram, twilio, waha, whatsapp_cloud
+from . import (
+    discord,
+    gateway,
+    groupme,
+    openai,
+    phone,
+    shift_calendar,
+    slack,
+    telegram,
+    twilio,
+    waha,
+    whatsapp_cloud,
+)
 
 Provider = Callable[[World], Sequence[BaseRoute]]
 
@@ -27,4 +39,6 @@ PROVIDERS: tuple[Provider, ...] = (
     groupme.routes,
     waha.routes,
     gateway.routes,
+    shift_calendar.routes,
+    openai.routes,
 )

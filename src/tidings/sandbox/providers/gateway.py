@@ -1,8 +1,9 @@
 """A pretend gateway in front of a WhatsApp session: two routes, below `/gateway`.
 
-`GET /gateway/status` says {isReady, connectionState}; `POST /gateway/send` takes {phone, message} and says
-{success, error}. `POST /sandbox/gateway` changes the state, as a phone or a network would. Fault by code: the
-words of the error, with _ for spaces.
+`GET /gateway/status` says {isReady, connectionState}, and {qr} while a phone is to be linked;
+`POST /gateway/send` takes {phone, message} and says {success, error}. `POST /sandbox/gateway` changes the
+state, as a phone or a network would; with `for_seconds` it is then connected again. The state survives a
+restart. Fault by code: the words of the error, with _ for spaces.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from starlette.routing import BaseRoute, Route
 from tidings.model.errors import Invalid, Temporary, TooLarge
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
+from tidings.sandbox.sessions import for_seconds
 from tidings.sandbox.wire import JSON, Acted, error_answer, read_body
 from tidings.sandbox.world import Arrival, World
 
 CHANNEL = "gateway"
 STATES = ("CONNECTED", "OPENING", "PAIRING", "TIMEOUT", "CONFLICT", "UNPAIRED", "UNPAIRED_IDLE", "TOS_BLOCK")
 READY = "CONNECTED"
+NAME = "default"
 
 _ERRORS: Mapping[Kind, tuple[int, str]] = {
     Kind.ERROR: (500, "Evaluation failed"),
@@ -46,12 +49,17 @@ def routes(world: World) -> Sequence[BaseRoute]:
 class _Gateway:
     def __init__(self, world: World) -> None:
         self._world = world
-        self._state = READY
         self._numbers = itertools.count(1)
 
+    @property
+    def _state(self) -> str:
+        return self._world.sessions.state(CHANNEL, NAME) or READY
+
     async def status(self, _: Request) -> Response:
-        """Whether it can send."""
-        return JSON({"isReady": self._state == READY, "connectionState": self._state})
+        """Whether it can send, and the code to scan while it is not linked."""
+        state = self._state
+        code = {"qr": self._world.sessions.code(CHANNEL)} if state.startswith("UNPAIRED") else {}
+        return JSON({"isReady": state == READY, "connectionState": state, **code})
 
     async def send(self, request: Request) -> Response:
         """Send a text."""
@@ -82,14 +90,15 @@ class _Gateway:
         try:
             body = orjson.loads(await read_body(request.receive))
             state = body.get("connectionState") if isinstance(body, dict) else None
+            seconds = for_seconds(body)
             if state not in STATES:
                 remedy = f"Use {', '.join(STATES)}"
                 raise Invalid(f"There is no state {state!r}", remedy=remedy, field="connectionState")
+            self._world.put_session(CHANNEL, NAME, state, seconds=seconds, then=READY)
         except orjson.JSONDecodeError:
             return error_answer(Invalid("The body is not JSON", remedy='{"connectionState": "OPENING"}'))
-        except (Invalid, TooLarge) as error:
+        except (Invalid, TooLarge, Temporary) as error:
             return error_answer(error)
-        self._state = state
         return await self.status(request)
 
     def _answer(self, entry: Entry, problem: str | None) -> Response:

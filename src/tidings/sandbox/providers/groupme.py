@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from tidings.model.time import SECOND
+from tidings.sandbox.chats import Chats, Line
 from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
@@ -106,9 +108,20 @@ class _GroupMe:
         return self._list(asked, asked.query.get("other_user_id", ""), "direct_messages")
 
     async def list_group(self, request: Request) -> Response:
-        """The newest messages to a group."""
+        """A group's messages, ours and those of people: the newest, or around one of three ids."""
         asked = request_of(request.scope)
-        return self._list(asked, f"{GROUP}{asked.path['id']}", "messages")
+        if is_wrong(_token(asked)):
+            return _error(401)
+        group, chats = asked.path["id"], self._world.chats
+        sent = [_message(entry) for to in (f"{GROUP}{group}", BOT) for entry in self._sent(to)]
+        said = [_said(line, chats) for line in chats.of(CHANNEL, group) if line.edits is None]
+        listed = sorted([*sent, *said], key=lambda one: int(str(one["id"])))
+        page = page_of(listed, asked.query)
+        return _envelope({"count": len(listed), "messages": page}, 200) if page else Response(status_code=304)
+
+    def _sent(self, to: str) -> list[Entry]:
+        conversation = self._world.conversations.find(CHANNEL, to)
+        return [entry for entry in conversation.entries if entry.delivered] if conversation else []
 
     def _read(self, asked: Asked, fields: Mapping[str, Any], to: str) -> Arrival:
         guid, text = str(fields.get("source_guid") or ""), fields.get("text")
@@ -134,8 +147,7 @@ class _GroupMe:
             return _error(401)
         limit = asked.query.get("limit", "20")
         most = min(int(limit), MOST_LISTED) if limit.isdigit() else 20
-        conversation = self._world.conversations.find(CHANNEL, to)
-        found = [entry for entry in conversation.entries if entry.delivered] if conversation else []
+        found = self._sent(to)
         if not found:
             return Response(status_code=304)
         newest = [_message(entry) for entry in reversed(found)][:most]
@@ -156,14 +168,64 @@ def _refusal(arrival: Arrival, entry: Entry) -> Response | None:
     return _error(_FAULTS[entry.did]) if entry.did in _FAULTS else None
 
 
+def page_of(oldest_first: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """What GroupMe gives of a list: `after_id` the next ones, `since_id` the newest, `before_id` backwards."""
+    limit = query.get("limit", "20")
+    most = max(1, min(int(limit), MOST_LISTED)) if limit.isdigit() else 20
+    places = {name: int(value) for name, value in query.items() if name.endswith("_id") and value.isdigit()}
+    found = list(oldest_first)
+    if "after_id" in places:
+        return [one for one in found if int(one["id"]) > places["after_id"]][:most]
+    if "since_id" in places:
+        found = [one for one in found if int(one["id"]) > places["since_id"]]
+    elif "before_id" in places:
+        found = [one for one in found if int(one["id"]) < places["before_id"]]
+    return found[::-1][:most]
+
+
+def id_of(one: Line | Entry) -> str:
+    """An id as GroupMe makes them: a number that grows with time."""
+    return f"{one.at // SECOND}{one.n:08d}"
+
+
+def _said(line: Line, chats: Chats) -> dict[str, object]:
+    """What a person said, or the platform's word that something was deleted."""
+    gone = None if line.deletes is None else chats.find(CHANNEL, line.deletes)
+    by = "system" if line.system or gone is not None else "bot" if line.bot else "user"
+    more: dict[str, object] = {}
+    if gone is not None:
+        data = {"deleted_at": line.at // SECOND, "deletion_actor": "sender", "message_id": id_of(gone)}
+        more["event"] = {"type": "message.deleted", "data": data}
+    if line.edited_at is not None:
+        more["updated_at"] = line.edited_at // SECOND
+    sender = "system" if by == "system" else line.sender
+    return {
+        "id": id_of(line),
+        "source_guid": f"sandbox-{line.n}",
+        "created_at": line.at // SECOND,
+        "user_id": sender,
+        "sender_id": sender,
+        "sender_type": by,
+        "group_id": line.chat,
+        "name": line.name or line.sender,
+        "avatar_url": None,
+        "text": line.text or None,
+        "system": by == "system",
+        "favorited_by": [],
+        "attachments": [{"type": "reply", "reply_id": line.reply_to}] if line.reply_to else [],
+        "platform": "gm",
+        **more,
+    }
+
+
 def _message(entry: Entry) -> dict[str, object]:
     return {
-        "id": f"{entry.at // 1_000_000}{entry.n:08d}",
+        "id": id_of(entry),
         "source_guid": entry.id,
-        "created_at": entry.at // 1_000_000,
+        "created_at": entry.at // SECOND,
         "user_id": "1",
         "sender_id": "1",
-        "sender_type": "user",
+        "sender_type": "bot" if entry.to == BOT else "user",
         "name": "Sandbox",
         "avatar_url": None,
         "text": entry.text,

@@ -22,8 +22,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from tidings.model.errors import Temporary, TooLarge
+from tidings.model.errors import Invalid, Temporary, TooLarge
 from tidings.model.time import SECOND
+from tidings.sandbox.chats import Chats, Line
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
 from tidings.sandbox.wire import JSON, act, read_body
@@ -36,6 +37,8 @@ MAX_BYTES = 32_768
 MEDIA = {f"send{name}".lower(): name.lower() for name in
          ("Photo", "Document", "Video", "Audio", "Voice", "Animation")}  # fmt: skip
 
+_WEBHOOK = ("setwebhook", "deletewebhook", "getwebhookinfo")
+_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}", re.ASCII)
 _TOKEN = re.compile(r"([0-9]{1,20}):[A-Za-z0-9_-]{3,128}", re.ASCII)
 _CHAT = re.compile(r"-?[0-9]{1,16}|@\w{3,64}", re.ASCII)
 
@@ -136,10 +139,14 @@ class _Bot:
         bot = _bot(int(token[1]))
         if method == "getme":
             return await _yes(_me(bot))(scope, receive, send)
-        if method != "sendmessage" and method not in MEDIA:
+        if method == "getupdates":
+            return await _yes(updates_of(self._world.chats, await _parameters(request)))(scope, receive, send)
+        if method not in ("sendmessage", *MEDIA, *_WEBHOOK):
             return await _refuse(NO_METHOD)(scope, receive, send)
         try:
             given = await _parameters(request)
+            if method in _WEBHOOK:
+                return await self._webhook(token[1], method, given)(scope, receive, send)
             problem = _problem(method, given)
             entry = self._world.receive(self._arrival(request, method, given, problem))
         except ClientDisconnect:
@@ -152,6 +159,23 @@ class _Bot:
             return await _refuse(ERRORS["restart"])(scope, receive, send)
         answer = _answer(entry, given, method, bot, problem)
         return await act(entry, answer, scope, receive, send, senses=self._world.senses)
+
+    def _webhook(self, bot: str, method: str, given: Mapping[str, Any]) -> Response:
+        """setWebhook, deleteWebhook, getWebhookInfo."""
+        callbacks, secret = self._world.callbacks, str(given.get("secret_token") or "")
+        if method == "getwebhookinfo":
+            target = callbacks.target(CHANNEL, bot)
+            url = "" if target is None else target.url
+            return _yes({"url": url, "has_custom_certificate": False, "pending_update_count": 0})
+        if secret and not _SECRET.fullmatch(secret):
+            return _refuse(Refusal(400, _BAD + "secret token contains unallowed characters"))
+        try:
+            callbacks.point(
+                CHANNEL, bot, str(given.get("url") or "") if method == "setwebhook" else "", secret
+            )
+        except Invalid:
+            return _refuse(Refusal(400, _BAD + "bad webhook: invalid url"))
+        return _yes(True)
 
     def _arrival(
         self, request: Request, method: str, given: Mapping[str, Any], problem: Refusal | None
@@ -305,6 +329,33 @@ def _refuse(refusal: Refusal) -> JSON:
 
 def _yes(result: object) -> JSON:
     return JSON({"ok": True, "result": result})
+
+
+def updates_of(chats: Chats, given: Mapping[str, Any]) -> list[dict[str, object]]:
+    """What people said, from an offset on; the number of an update is that of its line."""
+    first = int(given["offset"]) if str(given.get("offset", "")).lstrip("-").isdigit() else 0
+    most = int(given["limit"]) if str(given.get("limit", "")).isdigit() else 100
+    lines = list(chats.of(CHANNEL))
+    wanted = [line for number, line in enumerate(lines, 1) if number >= first]
+    if first < 0:
+        wanted = lines[first:]
+    start = len(lines) - len(wanted) + 1
+    return [_update(line, start + i, lines) for i, line in enumerate(wanted[: max(1, min(most, 100))])]
+
+
+def _update(line: Line, number: int, lines: Sequence[Line]) -> dict[str, object]:
+    edited = next((one for one in lines if one.n == line.edits), None)
+    message: dict[str, object] = {
+        "message_id": (edited or line).n,
+        "from": {"id": int(line.sender) if line.sender.isdigit() else 1, "is_bot": line.bot,
+                 "first_name": line.name or line.sender},
+        "chat": _chat(line.chat),
+        "date": (edited or line).at // SECOND,
+        "text": line.text,
+        **({"edit_date": line.at // SECOND} if edited else {}),
+        **({"new_chat_title": line.text} if line.system else {}),
+    }  # fmt: skip
+    return {"update_id": number, "edited_message" if edited else "message": message}
 
 
 def _bot(id_: int) -> dict[str, object]:

@@ -21,6 +21,7 @@ from tidings.model.time import moment
 from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
+from tidings.sandbox.receipts import Origin
 from tidings.sandbox.wire import JSON
 from tidings.sandbox.world import Arrival, World
 
@@ -77,8 +78,14 @@ def routes(world: World) -> Sequence[BaseRoute]:
         messages = [_message(asked, _from(entry), entry) for entry in found[:50]]
         return _about(request, {"messages": messages, "page": 0, "page_size": 50})
 
+    def answered(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+        origin = _origin(asked, entry)
+        if entry.delivered and origin is not None:
+            world.callbacks.took(entry.n, origin)
+        return answer(asked, arrival, entry)
+
     return [
-        Route(f"{ACCOUNT}/Messages.json", Endpoint(world, read, answer), methods=["POST"]),
+        Route(f"{ACCOUNT}/Messages.json", Endpoint(world, read, answered), methods=["POST"]),
         Route(f"{ACCOUNT}/Messages.json", listed, methods=["GET"]),
         Route(f"{ACCOUNT}.json", account, methods=["GET"]),
     ]
@@ -100,6 +107,14 @@ def read(asked: Asked) -> Arrival:
         sender=asked.sender,
         problem=None if problem is None else str(problem),
     )
+
+
+def _origin(asked: Asked, entry: Entry) -> Origin | None:
+    """Who is called back: the form's own address, signed with the token that it was sent with."""
+    url, (user, token) = asked.text("StatusCallback"), _credentials(asked)
+    if not url or user != asked.path["account"]:
+        return None
+    return Origin(CHANNEL, user, _sid(entry), asked.text("To"), url, token)
 
 
 def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
@@ -165,8 +180,12 @@ def _from(entry: Entry) -> Arrival:
     return Arrival(entry.channel, entry.id, entry.to, entry.text)
 
 
+def _sid(entry: Entry) -> str:
+    return f"SM{entry.n:032x}"
+
+
 def _message(asked: Asked, arrival: Arrival, entry: Entry) -> dict[str, object]:
-    account, sid = asked.path["account"], f"SM{entry.n:032x}"
+    account, sid = asked.path["account"], _sid(entry)
     uri = f"/2010-04-01/Accounts/{account}/Messages/{sid}"
     made = format_datetime(moment(entry.at // 1_000_000 * 1_000_000))
     media = (asked.fields or {}).get("MediaUrl", [])

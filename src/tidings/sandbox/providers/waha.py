@@ -1,9 +1,9 @@
 """A pretend WAHA server: WhatsApp through sessions that can be started, stopped, scanned and logged out.
 
 The routes are WAHA's own, below `/waha`. A session's state is what its own routes make of it; a person (or a
-test) sets any other through `POST /sandbox/waha/{session}`, which also stands for scanning the code. Fault by
-code: a state, for one request. The code to scan comes as text only (`format=raw`); the picture is a feature
-that this edition lacks.
+test) sets any other through `POST /sandbox/waha/{session}`, which also stands for scanning the code; with
+`for_seconds` it then works again. States survive a restart. Fault by code: a state, for one request. The code
+to scan comes as text only (`format=raw`); the picture is a feature that this edition lacks.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from starlette.routing import BaseRoute, Route
 from tidings.model.errors import Invalid, Temporary, TooLarge
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
+from tidings.sandbox.receipts import Origin
+from tidings.sandbox.sessions import for_seconds
 from tidings.sandbox.wire import JSON, Acted, error_answer, read_body
 from tidings.sandbox.world import Arrival, World
 
@@ -58,6 +60,7 @@ def routes(world: World) -> Sequence[BaseRoute]:
         Route("/waha/api/sessions", waha.list, methods=["GET"]),
         Route("/waha/api/sessions", waha.create, methods=["POST"]),
         Route("/waha/api/sessions/{session}", waha.show, methods=["GET"]),
+        Route("/waha/api/sessions/{session}", waha.configure, methods=["PUT"]),
         Route("/waha/api/sessions/{session}", waha.delete, methods=["DELETE"]),
         Route("/waha/api/sessions/{session}/me", waha.me, methods=["GET"]),
         Route("/waha/api/sessions/{session}/{action}", waha.move, methods=["POST"]),
@@ -73,7 +76,7 @@ class _Waha:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._states: dict[str, str] = {"default": "WORKING"}
+        self._sessions = world.sessions
         self._numbers = itertools.count(1)
 
     async def ping(self, _: Request) -> Response:
@@ -91,7 +94,8 @@ class _Waha:
     async def list(self, request: Request) -> Response:
         """All sessions; stopped ones only with `all`."""
         every = request.query_params.get("all") == "true"
-        shown = [self._shown(name) for name, state in self._states.items() if every or state != "STOPPED"]
+        names = self._sessions.names(CHANNEL)
+        shown = [self._shown(name) for name in names if every or self._state(name) != "STOPPED"]
         return _locked(request) or JSON(shown)
 
     async def create(self, request: Request) -> Response:
@@ -101,13 +105,34 @@ class _Waha:
         except orjson.JSONDecodeError:
             return _wrong("The body is not JSON")
         name = body.get("name") if isinstance(body, dict) else None
-        if len(self._states) >= MAX_SESSIONS or not isinstance(name, str | None):
+        if len(self._sessions.names(CHANNEL)) >= MAX_SESSIONS or not isinstance(name, str | None):
             return _wrong("name must be a text, and there are not too many sessions")
         if refused := _locked(request):
             return refused
         name = name or f"session_{next(self._numbers)}"
-        self._states[name] = "SCAN_QR_CODE"
+        if unkept := self._put(name, "SCAN_QR_CODE") or self._point(name, body):
+            return unkept
         return JSON({**self._shown(name), "status": "STARTING"}, status_code=201)
+
+    async def configure(self, request: Request) -> Response:
+        """Its configuration, of which we know the webhooks."""
+        if refused := self._missing(request):
+            return refused
+        name = request.path_params["session"]
+        return self._point(name, _object(await read_body(request.receive))) or JSON(self._shown(name))
+
+    def _point(self, name: str, body: Mapping[str, Any]) -> Response | None:
+        """Where a session's events go: the first of its webhooks, with its key."""
+        config = body.get("config")
+        hooks = config.get("webhooks") if isinstance(config, dict) else None
+        first = hooks[0] if isinstance(hooks, list) and hooks and isinstance(hooks[0], dict) else {}
+        key = first.get("hmac")
+        secret = key.get("key") if isinstance(key, dict) else ""
+        try:
+            self._world.callbacks.point(CHANNEL, name, str(first.get("url") or ""), str(secret or ""))
+        except Invalid as error:
+            return _wrong(str(error))
+        return None
 
     async def show(self, request: Request) -> Response:
         """One session."""
@@ -117,7 +142,7 @@ class _Waha:
         """Away with it; twice is no error."""
         if refused := _locked(request):
             return refused
-        self._states.pop(request.path_params["session"], None)
+        self._sessions.drop(CHANNEL, request.path_params["session"])
         return Response(status_code=200)
 
     async def me(self, request: Request) -> Response:
@@ -131,8 +156,11 @@ class _Waha:
             return refused
         if action not in _ACTIONS:
             return _not_found(f"Cannot POST /api/sessions/{name}/{action}")
-        unlinked = self._states[name] == "SCAN_QR_CODE"
-        self._states[name] = "SCAN_QR_CODE" if unlinked and action != "stop" else _ACTIONS[action]
+        state = self._state(name)
+        is_same = action == "start" and state in ("STARTING", "WORKING")
+        unlinked = state == "SCAN_QR_CODE" and action != "stop"
+        if not is_same and (unkept := self._put(name, "SCAN_QR_CODE" if unlinked else _ACTIONS[action])):
+            return unkept
         return JSON(self._shown(name), status_code=201)
 
     async def put_into(self, request: Request) -> Response:
@@ -140,6 +168,7 @@ class _Waha:
         try:
             body = orjson.loads(await read_body(request.receive))
             state = body.get("status") if isinstance(body, dict) else None
+            seconds = for_seconds(body)
             if state not in STATES:
                 raise Invalid(
                     f"There is no state {state!r}", remedy=f"Use {', '.join(STATES)}", field="status"
@@ -149,10 +178,10 @@ class _Waha:
         except (Invalid, TooLarge) as error:
             return error_answer(error)
         name = request.path_params["session"]
-        if name not in self._states and len(self._states) >= MAX_SESSIONS:
+        names = self._sessions.names(CHANNEL)
+        if name not in names and len(names) >= MAX_SESSIONS:
             return error_answer(Invalid("There are too many sessions", field="session"))
-        self._states[name] = state
-        return JSON(self._shown(name))
+        return self._put(name, state, seconds=seconds) or JSON(self._shown(name))
 
     async def exists(self, request: Request) -> Response:
         """Whether a number is on WhatsApp: all are, but those that end in 404."""
@@ -166,11 +195,11 @@ class _Waha:
         name = request.path_params["session"]
         if refused := self._missing(request):
             return refused
-        if self._states[name] != "SCAN_QR_CODE":
+        if self._state(name) != "SCAN_QR_CODE":
             return self._not_in(name, "SCAN_QR_CODE")
         if request.query_params.get("format") != "raw":
             return _wrong("This edition has the code as format=raw only", 422)
-        return JSON({"value": f"2@sandbox-{name},{uuid4().hex}"})
+        return JSON({"value": self._sessions.code(name)})
 
     async def new_id(self, request: Request) -> Response:
         """An id for a message that will be sent."""
@@ -188,10 +217,10 @@ class _Waha:
             return _wrong(str(error), 413)
         fields = _object(raw)
         name = str(fields.get("session") or "default")
-        if name not in self._states:
+        if self._state(name) is None:
             return _not_found("Session not found")
         problem = _problem(fields)
-        unfit = problem is None and self._states[name] != "WORKING"
+        unfit = problem is None and self._state(name) != "WORKING"
         id = fields.get("id") or request.headers.get("idempotency-key") or f"waha-{next(self._numbers)}"
         arrival = Arrival(
             CHANNEL,
@@ -205,14 +234,29 @@ class _Waha:
             entry = self._world.receive(arrival)
         except Temporary as error:
             return error_answer(error)
+        target = self._world.callbacks.target(CHANNEL, name)
+        if entry.delivered and target is not None:
+            origin = Origin(CHANNEL, name, str(_sent(entry)["id"]), entry.to, *target)
+            self._world.callbacks.took(entry.n, origin)
         if unfit:
             return self._not_in(name, "WORKING")
         if entry.did is Kind.REFUSED and entry.code.upper() in STATES:
             return self._not_in(name, "WORKING", entry.code.upper())
         return Acted(entry, _answer(entry, arrival), self._world.senses)
 
+    def _state(self, name: str) -> str | None:
+        return self._sessions.state(CHANNEL, name)
+
+    def _put(self, name: str, state: str, *, seconds: float | None = None) -> Response | None:
+        """Into a state; an answer only where that could not be kept."""
+        try:
+            self._world.put_session(CHANNEL, name, state, seconds=seconds, then="WORKING")
+        except Temporary as error:
+            return error_answer(error)
+        return None
+
     def _shown(self, name: str) -> dict[str, Any]:
-        state = self._states[name]
+        state = self._state(name)
         return {
             "name": name,
             "status": state,
@@ -222,12 +266,12 @@ class _Waha:
         }
 
     def _missing(self, request: Request) -> Response | None:
-        known = request.path_params["session"] in self._states
+        known = self._state(request.path_params["session"]) is not None
         return _locked(request) or (None if known else _not_found("Session not found"))
 
     def _not_in(self, name: str, expected: str, state: str | None = None) -> Response:
         words = "Session status is not as expected. Try again later or restart the session"
-        state = state or self._states[name]
+        state = state or self._state(name)
         body = {"error": words, "session": name, "status": state, "expected": [expected]}
         return JSON(body, status_code=422)
 

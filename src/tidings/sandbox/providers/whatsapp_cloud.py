@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from tidings.model.errors import Temporary, TooLarge
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
+from tidings.sandbox.receipts import Origin
 from tidings.sandbox.wire import JSON, act, read_body
 from tidings.sandbox.world import Arrival, World
 
@@ -156,8 +157,17 @@ class _Messages:
             return await _error(100, "The request is too large")(scope, receive, send)
         except Temporary:
             return await _error(131016, "")(scope, receive, send)
+        self._remember(str(scope["path_params"]["phone_number_id"]), entry, body)
         answer = _error(*wrong) if wrong is not None else _answer(entry, body)
         return await act(entry, answer, scope, receive, send, senses=self._world.senses)
+
+    def _remember(self, number: str, entry: Entry, body: Mapping[str, Any]) -> None:
+        """Statuses of what was taken go to the number's webhook."""
+        target = self._world.callbacks.target(CHANNEL, number)
+        if entry.delivered and target is not None:
+            echo = body.get("biz_opaque_callback_data")
+            origin = Origin(CHANNEL, number, _wamid(entry, body), str(body["to"]), *target)
+            self._world.callbacks.took(entry.n, origin._replace(echo=None if echo is None else str(echo)))
 
     def _arrival(self, request: Request, body: Mapping[str, Any], wrong: Wrong | None) -> Arrival:
         """The id is that of the request, or what the sender wants to hear again in a status."""
@@ -242,9 +252,14 @@ def _answer(entry: Entry, body: Mapping[str, Any]) -> Response:
             return JSON(_accepted(entry, body))
 
 
+def _wamid(entry: Entry, body: Mapping[str, Any]) -> str:
+    to = str(body["to"])
+    return f"wamid.{urlsafe_b64encode(f'{to}:{entry.n}'.encode()).decode()}"
+
+
 def _accepted(entry: Entry, body: Mapping[str, Any]) -> dict[str, object]:
     to = str(body["to"])
-    message = {"id": f"wamid.{urlsafe_b64encode(f'{to}:{entry.n}'.encode()).decode()}"}
+    message = {"id": _wamid(entry, body)}
     if body.get("type") == "template":
         message["message_status"] = "accepted"
     contact = {"input": to, "wa_id": to.lstrip("+")}

@@ -52,6 +52,7 @@ async function place(news) {
   const first = !at("thread") && news.rows.length > 0;
   if (news.counts) showCounts(news.counts);
   if (news.faults) { faults = news.faults.map(timed); showFaults(); }
+  if (news.sessions) at("sessions").innerHTML = news.sessions;
   if (first) return refresh();
   const open = at("screen").dataset.key;
   for (const row of news.rows) placeRow(row, open);
@@ -110,7 +111,7 @@ async function swap() {
   const follow = !sameThread || !at("thread") || isAtEnd(at("thread"));
   const scrolled = at("thread")?.scrollTop;
   const unread = new Set([...document.querySelectorAll(".row.unread")].map((row) => row.dataset.key));
-  for (const id of ["rows", "screen", "counts", "whom"]) {
+  for (const id of ["rows", "screen", "counts", "whom", "sessions"]) {
     const chosen = at(id).value;
     at(id).replaceWith(document.adoptNode(page.getElementById(id)));
     if (id === "whom" && sameThread && chosen) at(id).value = chosen;
@@ -194,7 +195,19 @@ for (const button of document.querySelectorAll("[data-fault]")) {
     ask("POST", "/sandbox/faults", fault);
   });
 }
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-path]");
+  if (!button) return;
+  const said = JSON.parse(button.dataset.body);
+  ask("POST", button.dataset.path, said);
+  if (said.for_seconds) setTimeout(refreshSoon, said.for_seconds * 1000 + 300); // it is over by then
+});
 at("heal").addEventListener("click", () => ask("DELETE", "/sandbox/faults"));
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-tell]");
+  if (button) ask("POST", "/sandbox/receipts", { n: Number(button.dataset.of), what: button.dataset.tell });
+});
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");

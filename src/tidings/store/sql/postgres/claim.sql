@@ -8,7 +8,7 @@ with recursive clock as materialized (
   cross join lateral (
     select priority, due_at from tasks where queue = r.queue and state = 'pending' and head
     order by priority, due_at limit 1) t
-  where not q.paused and coalesce(q.parked_until, 0) <= clock.now
+  where not q.paused and coalesce(q.parked_until, 0) <= clock.now and coalesce(q.link, 'connected') = 'connected'
     and (q.opened_at is null or q.name = any(:probes::text[]))
   union all
   select e.queue, t.priority, t.due_at, e.room

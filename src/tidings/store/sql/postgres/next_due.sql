@@ -8,6 +8,7 @@ with recursive clock as materialized (
     select priority, due_at from tasks where queue = q.name and state = 'pending' and head
     order by priority, due_at limit 1) t
   where q.name = any(:queues::text[]) and not q.paused and (q.opened_at is null or q.parked_until > clock.now)
+    and coalesce(q.link, 'connected') = 'connected'
   union all
   select h.queue, t.priority, t.due_at, h.not_before
   from heads h cross join lateral (

@@ -1,0 +1,1 @@
+"""The shift calendar: what a day says, the built-in one, and one behind an address."""

@@ -1,0 +1,79 @@
+"""Shifts as an iCalendar feed (RFC 5545). Pure.
+
+An event's id is made of calendar, squad, day and start, so a shift that is lengthened stays the same event. A
+night shift belongs to the day it starts; times are in UTC, so that no program has to know our zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from ...model.time import moment
+from ...reading.zones import settle
+from ..words import Day
+from .days import CREWED, Run, clock, read_date, shifts
+
+_WIDTH = 75  # octets of a line, without its end
+
+
+def feed(name: str, days: Sequence[Day], squads: Sequence[str], *, zone: ZoneInfo, now: int) -> str:
+    """All shifts with a crew."""
+    stamp = f"{moment(now):%Y%m%dT%H%M%SZ}"
+    lines = [
+        "BEGIN:VCALENDAR",
+        "VERSION:2.0",
+        "PRODID:-//Tidings//Shift calendar//EN",
+        "CALSCALE:GREGORIAN",
+        "METHOD:PUBLISH",
+        f"X-WR-CALNAME:{escaped(name if len(squads) != 1 else f'{name}, squad {squads[0]}')}",
+        "REFRESH-INTERVAL;VALUE=DURATION:PT15M",
+    ]
+    for day in days:
+        for squad in squads:
+            for run in shifts(day, squad):
+                if run.mark == CREWED:
+                    lines += _event(name, day, squad, run, zone, stamp)
+    lines.append("END:VCALENDAR")
+    return "".join(f"{folded}\r\n" for line in lines for folded in fold(line))
+
+
+def _event(name: str, day: Day, squad: str, run: Run, zone: ZoneInfo, stamp: str) -> list[str]:
+    start, end = _at(day.date, run.first, zone), _at(day.date, run.last, zone)
+    return [
+        "BEGIN:VEVENT",
+        f"UID:{escaped(f'{day.date}-{clock(run.first)}-{squad}@{name}.tidings')}",
+        f"DTSTAMP:{stamp}",
+        f"DTSTART:{start:%Y%m%dT%H%M%SZ}",
+        f"DTEND:{end:%Y%m%dT%H%M%SZ}",
+        f"SUMMARY:{escaped(f'Squad {squad} {clock(run.first)}-{clock(run.last)}')}",
+        "TRANSP:OPAQUE",
+        "END:VEVENT",
+    ]
+
+
+def _at(date: str, place: int, zone: ZoneInfo) -> datetime:
+    """The instant at which a half hour of an operational day begins."""
+    day = read_date(date)
+    assert day is not None
+    wall = datetime(day.year, day.month, day.day, 6, tzinfo=UTC) + timedelta(minutes=30 * place)
+    return moment(settle(wall.replace(tzinfo=None), zone).at)
+
+
+def escaped(text: str) -> str:
+    """A text value: commas, semicolons, backslashes and line ends are written otherwise."""
+    text = text.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,")
+    return text.replace("\r\n", "\\n").replace("\n", "\\n").replace("\r", "\\n")
+
+
+def fold(line: str) -> Iterator[str]:
+    """A line in pieces of at most 75 octets, never within a character; the later ones begin with a space."""
+    piece, room = "", _WIDTH
+    for character in line:
+        size = len(character.encode())
+        if size > room:
+            yield piece
+            piece, room = " ", _WIDTH - 1
+        piece, room = piece + character, room - size
+    yield piece

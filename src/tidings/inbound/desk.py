@@ -1,0 +1,62 @@
+"""The desk of inbound: all that a face may do with what comes in, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..kernel.clock import Clock
+from ..observability.events import Emit, silence
+from ..store.port import Store
+from .inbox import Inbox
+from .intake import Intake
+from .listening import Listening
+from .notices import Tell, by_event
+from .poller import Poller
+from .roster import Roster
+from .sources.registry import polled
+from .sources.settings import SourceSettings
+
+
+@dataclass(frozen=True, slots=True)
+class InboundDesk:
+    """The parts, each with its own rules."""
+
+    sources: Mapping[str, SourceSettings]
+    inbox: Inbox
+    roster: Roster
+    intake: Intake
+    listening: Listening
+    pollers: Sequence[Poller]
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        for poller in self.pollers:
+            await poller.source.close()
+
+
+def open_inbound(
+    store: Store,
+    clock: Clock,
+    sources: Mapping[str, SourceSettings],
+    *,
+    production: bool = True,
+    tell: Tell = by_event,
+    emit: Emit = silence,
+) -> InboundDesk:
+    """Put the parts together; the pollers are actors, for whoever works."""
+    roster = Roster(store, tuple(sources))
+    intake = Intake(store, clock, roster, production=production, tell=tell, emit=emit)
+    pollers = [
+        Poller(store, clock, source, settings, intake, tell=tell, emit=emit)
+        for settings in sources.values()
+        if (source := polled(settings, now=clock.wall)) is not None
+    ]
+    return InboundDesk(
+        sources,
+        Inbox(store, clock, sources),
+        roster,
+        intake,
+        Listening(store, clock, intake, sources),
+        pollers,
+    )

@@ -1,0 +1,210 @@
+"""The handler of kind `effect`: one command to a calendar, once, over any crash.
+
+    dies                                    found on the next run           what is done
+    after the plan, before the claim        planned                         as usual
+    after the claim, before the call        claimed, the day as before      sent
+    after the call, before its result       claimed, the day as expected    confirmed, not sent again
+    success said, nothing done              the day as before               conflict: a person decides
+    answer lost, somebody edited            neither                         conflict
+
+A result and its follow-up are one transaction, fenced by the claim; a run that finds a result does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from ...kernel.clock import Clock
+from ...kernel.lanes import Lane
+from ...kernel.retry import Policy
+from ...model.errors import Refused, StoreFull, StoreUnavailable
+from ...model.outcome import Defer, Done, Outcome, Retry, Unknown
+from ...model.task import Category, OnUnknown, Task, TaskId, Transition
+from ...model.time import SECOND, iso
+from ...store.port import Outrun, Step, Store
+from ..calendar.base import CalendarAway, InDoubt, ShiftCalendar
+from ..calendar.days import bounds, fulfils, objection, touched
+from .judging import Seen, answered, overtaken, seen
+from .ledger import QUEUE, TRIES, Effect, EffectState, effect_of, followup
+
+_SENT = frozenset({EffectState.CLAIMED, EffectState.UNKNOWN})  # perhaps sent: read before anything else
+
+
+def lane(policy: Policy, *, calls_within: timedelta) -> Lane:
+    """How commands are run: in doubt they are looked up, and an attempt is at the most four calls."""
+    return Lane(
+        QUEUE, policy=policy, on_unknown=OnUnknown.ASK, deadline=4 * calls_within + timedelta(seconds=5)
+    )
+
+
+class EffectHandler:
+    """Runs commands on the calendars it is given, by name."""
+
+    listens = False
+
+    def __init__(self, store: Store, clock: Clock, calendars: Mapping[str, ShiftCalendar]) -> None:
+        self._store = store
+        self._clock = clock
+        self._calendars = calendars
+
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Effect]:
+        """The commands of these tasks."""
+        found = {task.id: await self._store.read("effect_find", task=task.id) for task in tasks}
+        return {id_: effect_of(rows[0]) for id_, rows in found.items() if rows}
+
+    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
+        """Nothing: results are written by the attempt itself."""
+        return ()
+
+    async def run(self, task: Task, content: Any) -> Outcome:
+        """One attempt."""
+        effect: Effect = content
+        try:
+            return await self._attempt(task, effect)
+        except Outrun:
+            return Defer(self._clock.now(), "somebody else has this command")
+        except (StoreUnavailable, StoreFull) as error:
+            return Defer(self._clock.now() + SECOND, error.problem)
+
+    async def _attempt(self, task: Task, effect: Effect) -> Outcome:
+        if effect.told:
+            return Done(effect.state.value)
+        calendar = self._calendars.get(effect.calendar)
+        problem = (
+            f"there is no calendar {effect.calendar!r} here"
+            if calendar is None
+            else objection(effect.command, grid=calendar.grid)
+        )
+        if calendar is None or problem is not None:
+            return await self._end(task, effect, EffectState.REFUSED, problem or "")
+        overtaking = await self._overtaken(effect)
+        if overtaking is not None:
+            return await self._end(task, effect, overtaking, "later commands on these half hours are done")
+        try:
+            return await self._bring_about(task, effect, calendar)
+        except CalendarAway as error:
+            return await self._wait(task, effect, error)
+        except Refused as error:
+            return await self._end(task, effect, EffectState.REFUSED, error.problem)
+
+    async def _overtaken(self, effect: Effect) -> EffectState | None:
+        first, last = bounds(effect.command)
+        rows = await self._store.read(
+            "effect_newer",
+            calendar=effect.calendar,
+            day=effect.command.date,
+            squad=effect.command.squad,
+            task=effect.task,
+            first=first,
+            last=last,
+        )
+        return overtaken((first, last), [(row["first_slot"], row["last_slot"]) for row in rows])
+
+    async def _bring_about(self, task: Task, effect: Effect, calendar: ShiftCalendar) -> Outcome:
+        """Read; then confirm what is done, or claim and send what is not."""
+        command = effect.command
+        now = touched(await calendar.day(command.date), command)
+        if effect.pre is not None and effect.expected is not None and effect.state in _SENT:
+            match seen(now, pre=effect.pre, expected=effect.expected):
+                case Seen.DONE:
+                    return await self._end(
+                        task, effect, EffectState.CONFIRMED, f"read: {now}; not sent again"
+                    )
+                case Seen.OTHER:
+                    why = f"read: {now}; it was {effect.pre} and should be {effect.expected}"
+                    return await self._end(task, effect, EffectState.CONFLICT, why)
+            if effect.state is EffectState.UNKNOWN:
+                effect = await self._move(task, effect, EffectState.NOT_APPLIED, f"read: {now}, as before")
+            expected = effect.expected or ""
+        else:
+            expected = touched(await calendar.preview(command), command)
+            if not fulfils(command.action, expected):
+                why = f"the calendar would not do it: it says {expected} where {command.action} was asked"
+                return await self._end(task, effect, EffectState.REFUSED, why)
+            if now == expected:
+                why = f"read: {now}; it was so already and nothing was sent"
+                return await self._end(task, effect, EffectState.CONFIRMED, why)
+        effect = await self._claim(task, effect, pre=now, expected=expected)
+        return await self._send(task, effect, calendar, pre=now, expected=expected)
+
+    async def _send(
+        self, task: Task, effect: Effect, calendar: ShiftCalendar, *, pre: str, expected: str
+    ) -> Outcome:
+        """The call, and what the day says afterwards."""
+        try:
+            applied = await calendar.apply(effect.command, effect.key)
+        except InDoubt as error:
+            return await self._doubt(task, effect, error.problem)
+        except CalendarAway as error:
+            effect = await self._move(task, effect, EffectState.PLANNED, f"not sent: {error.problem}")
+            return await self._wait(task, effect, error)
+        word = f"{'accepted' if applied.accepted else 'refused'} ({applied.evidence})"
+        try:
+            now = touched(await calendar.day(effect.command.date), effect.command)
+        except CalendarAway as error:
+            return await self._doubt(task, effect, f"{word}, and not read back: {error.problem}")
+        state = answered(seen(now, pre=pre, expected=expected), accepted=applied.accepted)
+        return await self._end(task, effect, state, f"{word}; read back: {now}")
+
+    # -- the ledger's moves
+
+    async def _claim(self, task: Task, effect: Effect, *, pre: str, expected: str) -> Effect:
+        """Intent before effect: what is and what should be are durable before the call."""
+        params = {
+            "task": task.id,
+            "claim_no": task.claim_no,
+            "origin": effect.state.value,
+            "pre": pre,
+            "expected": expected,
+            "line": self._line(EffectState.CLAIMED, f"it is {pre} and should become {expected}"),
+        }
+        await self._store.write([Step("effect_claim", params, needed=True)])
+        return effect._replace(state=EffectState.CLAIMED, pre=pre, expected=expected)
+
+    async def _doubt(self, task: Task, effect: Effect, why: str) -> Outcome:
+        """Perhaps done: read again later; after the last try a person must."""
+        if _is_last(task):
+            return await self._end(task, effect, EffectState.UNKNOWN, why)
+        await self._move(task, effect, EffectState.UNKNOWN, why)
+        return Unknown(why)
+
+    async def _wait(self, task: Task, effect: Effect, error: CalendarAway) -> Outcome:
+        """The calendar is away. What was not sent stays planned; what may have been stays in doubt."""
+        if _is_last(task):
+            over = EffectState.UNKNOWN if effect.state in _SENT else EffectState.REFUSED
+            return await self._end(task, effect, over, f"given up after {task.tries} tries: {error.problem}")
+        category = Category.TEMPORARY if error.after is None else Category.THROTTLING
+        return Retry(category, error.problem, after=error.after)
+
+    async def _move(self, task: Task, effect: Effect, to: EffectState, why: str) -> Effect:
+        await self._store.write([self._step(task, effect, to, why, over=False)])
+        return effect._replace(state=to)
+
+    async def _end(self, task: Task, effect: Effect, to: EffectState, why: str) -> Outcome:
+        """The result, and the follow-up that tells of it, in one transaction."""
+        tasks, rows = followup(effect.plan, effect.tenant, effect.conversation, now=self._clock.now())
+        step = self._step(task, effect, to, why, over=True)
+        await self._store.enqueue(tasks, rows, also=[step])
+        if tasks:
+            await self._store.hint()
+        return Done(f"{to}: {why}")
+
+    def _step(self, task: Task, effect: Effect, to: EffectState, why: str, *, over: bool) -> Step:
+        params = {
+            "task": task.id,
+            "claim_no": task.claim_no,
+            "origin": effect.state.value,
+            "state": to.value,
+            "line": self._line(to, why),
+            "over": over,
+        }
+        return Step("effect_move", params, needed=True)
+
+    def _line(self, state: EffectState, why: str) -> str:
+        return f"{iso(self._clock.now())} {state}: {why}\n"
+
+
+def _is_last(task: Task) -> bool:
+    return task.tries >= (task.max_tries or TRIES)

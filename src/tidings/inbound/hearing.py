@@ -1,0 +1,138 @@
+"""Hearing: what the kernel runs for a message that came in. Strictly in order per conversation (D3).
+
+The handler that understands a message is a port. It may write the message's end with its own effects in one
+transaction (`ended`); a second run then finds it and does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+
+from ..kernel.breaker import BreakerRule
+from ..kernel.lanes import Lane
+from ..kernel.retry import Backoff, Policy, Rule
+from ..model.outcome import Done, Outcome, Skip
+from ..model.task import OnUnknown, State, Task, TaskId, Transition
+from ..store.port import Step, Store
+from .intake import QUEUE
+from .words import Speaker
+
+TRIES = 3
+POLICY = Policy(
+    "inbound", Rule(TRIES, Backoff.TABLE, table=(timedelta(seconds=30), timedelta(minutes=2)), jitter=0.1)
+)
+NO_WORKFLOW = "no workflow is configured"
+
+
+class Heard(NamedTuple):
+    """One message, as it is to be understood."""
+
+    n: int  # its place in the inbox
+    id: str
+    tenant: str
+    source: str
+    conversation: str  # unique over all sources; the order key
+    chat: str  # the platform's name of it
+    platform_id: str
+    sender: str  # who typed it
+    name: str
+    text: str  # the newest, if it was edited
+    said_at: int
+    received_at: int
+    reply_to: str | None
+    attachments: int
+    speaker: Speaker  # who it counts as
+    is_edited: bool = False
+    attempt: int = 1
+    is_last_try: bool = False
+
+
+class Hearing(Protocol):
+    """Understands a message and does what follows from it."""
+
+    async def hear(self, item: Heard) -> Outcome:
+        """One attempt."""
+
+
+class NoWorkflow:
+    """What happens without workflows: the message is kept, and done."""
+
+    async def hear(self, item: Heard) -> Outcome:
+        """Nothing to do."""
+        return Done(NO_WORKFLOW)
+
+
+def lane() -> Lane:
+    """How they are handled; one that fails for good lets the next of its conversation go on."""
+    return Lane(
+        QUEUE,
+        policy=POLICY,
+        on_unknown=OnUnknown.RESEND,
+        deadline=timedelta(minutes=3),
+        breaker=BreakerRule(threshold=1 << 30),
+    )
+
+
+def ended(item: Heard, reason: str | None = None) -> Step:
+    """The end of a message, for the transaction of what came of it; Outrun if it had ended before."""
+    return Step("inbox_end", {"n": item.n, "ended": "done", "reason": reason}, needed=True)
+
+
+class Hearer:
+    """The handler of kind `heard`."""
+
+    listens = True
+
+    def __init__(self, store: Store, hearing: Hearing) -> None:
+        self._store = store
+        self._hearing = hearing
+
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Heard | Done | Skip]:
+        """The messages of these tasks, or why one needs nothing."""
+        by_id = {task.id: task for task in tasks}
+        rows = await self._store.load("inbox_load", list(by_id))
+        return {row[0]: _content(row, by_id[row[0]]) for row in rows}
+
+    async def run(self, task: Task, content: Any) -> Outcome:
+        """One attempt."""
+        if isinstance(content, Done | Skip):
+            return content
+        return await self._hearing.hear(content)
+
+    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
+        """How each ended, and the notice of what failed for good."""
+        over = [
+            {
+                "task": move.id, "claim_no": move.claim_no, "state": move.to.value,
+                "ended": _ENDS[move.to], "reason": move.detail,
+            }
+            for _, move in moves
+            if move.to in _ENDS
+        ]  # fmt: skip
+        if not over:
+            return ()
+        told = {"moves": orjson.dumps(over).decode()}
+        steps = [Step("inbox_moves", told)]
+        return [*steps, Step("inbox_tell", told)] if any(one["ended"] is None for one in over) else steps
+
+
+_ENDS: Mapping[State, str | None] = {State.DONE: "done", State.CANCELLED: "skipped", State.FAILED: None}
+
+
+def _content(row: Sequence[Any], task: Task) -> Heard | Done | Skip:
+    (_, n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, said_at, received_at,
+     reply_to, attachments, speaks_for, edited_at, deleted_at, over, reason, *person) = row  # fmt: skip
+    if over is not None:
+        return Done(reason)  # its end was written with its effects, before this task was settled
+    if deleted_at is not None:
+        return Skip("its sender deleted it before it was handled")
+    if person[0] is None:
+        return Skip(f"{speaks_for or sender} is no longer on the roster")
+    return Heard(
+        n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, said_at, received_at,
+        reply_to, attachments, Speaker(*person), edited_at is not None, task.tries, task.tries >= TRIES,
+    )  # fmt: skip

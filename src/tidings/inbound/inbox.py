@@ -1,0 +1,161 @@
+"""The inbox as people see it: a list, one message with its history, and a retry of what failed (D2, D14).
+
+States: received (others of its conversation are before it), pending, processing, done, failed, expired,
+skipped. They are a view: the kernel's task says how far it is, and nothing is ever deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from ..kernel import queue
+from ..kernel.clock import Clock
+from ..kernel.queue import Answer
+from ..model.errors import Invalid, NotFound, Refused
+from ..model.time import iso, micros
+from ..reading.cursor import page_size, place
+from ..store.port import Row, Store
+from .roster import Page
+from .sources.settings import SourceSettings
+
+STATES = ("received", "pending", "processing", "done", "failed", "expired", "skipped")
+WINDOW = 20_000  # places looked at by one page
+_USUAL_AGE = timedelta(hours=24)
+
+
+class Inbox:
+    """What faces may do with what came in."""
+
+    def __init__(self, store: Store, clock: Clock, sources: Mapping[str, SourceSettings]) -> None:
+        self._store = store
+        self._clock = clock
+        self._sources = sources
+
+    async def page(
+        self,
+        *,
+        state: str | None = None,
+        source: str | None = None,
+        conversation: str | None = None,
+        sender: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+        tenant: str = "default",
+    ) -> Page:
+        """Newest first. A page may be short before the end; `next` is null only there."""
+        if state is not None and state not in STATES:
+            raise Invalid(
+                f"there is no state {state[:40]!r}", field="state", remedy=f"use one of: {', '.join(STATES)}"
+            )
+        page_size(limit)
+        top = (await self._store.read("inbox_top"))[0]["n"] + 1
+        before = min(place(after), top)
+        floor = max(0, before - WINDOW)
+        which = {"state": state, "source": source, "conversation": conversation, "sender": sender}
+        rows = await self._store.read(
+            "inbox_page", before=before, floor=floor, limit=limit, tenant=tenant, **which
+        )
+        if len(rows) == limit:
+            return Page([described(row) for row in rows], str(rows[-1]["n"]))
+        return Page([described(row) for row in rows], str(floor) if floor > 1 else None)
+
+    async def show(self, id_: str, *, tenant: str = "default") -> Row:
+        """One message with all that happened to it."""
+        row = await self._find(id_, tenant)
+        steps = [] if row["task"] is None else await self._store.read("history_of", task=row["task"])
+        return {
+            **described(row),
+            "raw": None if row["raw"] is None else orjson.loads(row["raw"]),
+            "history": [_step(step) for step in steps],
+        }
+
+    async def retry(self, id_: str, *, tenant: str = "default") -> Row:
+        """Start one that failed afresh, with all its tries, at its place in the conversation."""
+        row = await self._find(id_, tenant)
+        source = self._sources.get(row["source"])
+        now = self._clock.now()
+        expires = now + micros(_USUAL_AGE if source is None else source.expires)
+        answer = Answer.REFUSED
+        if row["task"] is not None and row["state"] == "failed":
+            answer, _ = await queue.retry(
+                self._store, row["task"], due_at=now, expires_at=expires, reason="a person asked for it"
+            )
+        if answer is not Answer.DONE:
+            raise Refused(
+                f"the message is {row['state']}",
+                remedy="only one that failed can be tried again; ask its sender to repeat it",
+            )
+        await self._store.hint()
+        return await self.show(id_, tenant=tenant)
+
+    async def sources(self) -> list[Row]:
+        """How far each source was read, and what is wrong with it."""
+        rows = {row["name"]: row for row in await self._store.read("source_list", limit=1000)}
+        names = sorted({*rows, *self._sources})
+        return [_source(name, rows.get(name), self._sources.get(name)) for name in names]
+
+    async def _find(self, id_: str, tenant: str) -> Row:
+        rows = await self._store.read("inbox_find", id=id_, tenant=tenant)
+        if not rows:
+            raise NotFound(f"there is no message {id_[:60]!r}", field="id", remedy="see: tidings inbox list")
+        return rows[0]
+
+
+def described(row: Row) -> Row:
+    """A message as people see it."""
+    waits = row["state"] in ("received", "pending")
+    return {
+        "id": row["id"],
+        "state": row["state"],
+        "reason": row["reason"] or _REASONS.get(row["state"]),
+        "source": row["source"],
+        "conversation": row["conversation"],
+        "chat": row["chat"],
+        "sender": row["sender"],
+        "name": row["name"],
+        "kind": row["kind"],
+        "text": row["text"],
+        "attachments": row["attachments"],
+        "platform_id": row["platform_id"],
+        "original": row["original"],
+        "reply_to": row["reply_to"],
+        "speaks_for": row["speaks_for"],
+        "said_at": iso(row["said_at"]),
+        "received_at": iso(row["received_at"]),
+        "tries": row["tries"] or 0,
+        "next_try_at": iso(row["due_at"]) if waits else None,
+        "expires_at": iso(row["expires_at"]) if waits else None,
+        "edited_text": row["edited_text"],
+        "edited_at": iso(row["edited_at"]),
+        "deleted_at": iso(row["deleted_at"]),
+    }
+
+
+_REASONS = {
+    "received": "others of its conversation are before it",
+    "expired": "it was older than it may be before its turn came",
+}
+
+
+def _step(step: Row) -> Row:
+    kept: dict[str, Any] = {name: step[name] for name in ("origin", "state", "try", "node", "category")}
+    return {"at": iso(step["at"]), **kept, "detail": step["detail"]}
+
+
+def _source(name: str, row: Row | None, settings: SourceSettings | None) -> Row:
+    known = row or dict.fromkeys(("known_at", "cursor", "holder", "began_at", "read_at", "problem"))
+    return {
+        "name": name,
+        "kind": settings.kind if settings is not None else known.get("kind"),
+        "how": None if settings is None else "polled" if settings.is_polled else "called",
+        "cursor": known["cursor"],
+        "known_at": iso(known["known_at"]),
+        "read_at": iso(known["read_at"]),
+        "reading_since": iso(known["began_at"]),
+        "failures_in_a_row": 0 if row is None else row["failures"],
+        "problem": known["problem"],
+    }

@@ -1,0 +1,313 @@
+"""Intake: what sources heard becomes rows and tasks, with the cursor, in one transaction (D1, D15).
+
+Unique by (source, platform id): whatever comes twice is one row. A page is written in as few transactions as
+its order allows, each with the cursor behind its last message. If one cannot be written, those before it are,
+and the cursor stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..kernel.clock import Clock
+from ..model.errors import Temporary, told
+from ..model.task import NewTask
+from ..model.time import micros
+from ..observability.events import Emit, MessagesHeard, silence
+from ..store.port import Outrun, Row, Rows, Step, Store
+from .filing import Filed, Known, file, spoken_for
+from .leases import Lease
+from .notices import FAILING, Notice, Tell, by_event
+from .roster import Roster
+from .sources.port import Entry
+from .sources.settings import SourceSettings
+from .words import Incoming, Said
+
+QUEUE = "inbound"
+KIND = "heard"
+TELL_AFTER = 3  # failures in a row after which an admin is told (D15)
+LONGEST_TEXT = 100_000
+LARGEST_RAW = 64 * 1024
+COLUMNS = (
+    "id", "tenant", "source", "platform_id", "conversation", "chat", "sender", "name", "kind", "original",
+    "reply_to", "attachments", "said_at", "received_at", "speaks_for", "text", "raw",
+)  # fmt: skip
+_MOST = 500  # messages of one transaction
+
+
+class Taken(NamedTuple):
+    """What became of a page."""
+
+    handled: int = 0
+    ended: int = 0  # skipped or expired on arrival
+    known: int = 0  # here before
+
+
+class NotTaken(Exception):
+    """One message could not be written; those before it were, and the cursor stands before it."""
+
+
+class _Piece(NamedTuple):
+    filed: Filed
+    cursor: str | None
+
+
+class Intake:
+    """The only writer of new rows of the inbox."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        roster: Roster,
+        *,
+        production: bool = True,
+        tell: Tell = by_event,
+        emit: Emit = silence,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._roster = roster
+        self._production = production
+        self._tell = tell
+        self._emit = emit
+
+    async def take(
+        self, source: SourceSettings, heard: Sequence[Entry], *, lease: Lease | None = None
+    ) -> Taken:
+        """Write down what is new; raises NotTaken, or Outrun when the lease has gone to somebody else."""
+        fresh = await self._fresh(source, heard)
+        pieces = await self._filed(source, fresh, since=0 if lease is None else lease.known_at)
+        for run in _runs(pieces):
+            await self._write(source, run, lease)
+        ended = sum(piece.filed.ended is not None for piece in pieces)
+        taken = Taken(len(pieces) - ended, ended, len(heard) - len(pieces))
+        if taken.handled:
+            await self._store.hint()
+        if pieces:
+            self._emit(MessagesHeard(source.name, *taken))
+        return taken
+
+    async def called(self, source: SourceSettings, heard: Sequence[Incoming]) -> Taken:
+        """What came by a call-back. What cannot be written is told, and raised: the platform calls again."""
+        try:
+            taken = await self.take(source, [Entry(one) for one in heard])
+        except NotTaken as error:
+            await self._failed(source, str(error))
+            raise
+        await self._store.write([Step("source_well", {"name": source.name})])
+        return taken
+
+    async def known(self, source: SourceSettings, ids: Sequence[str]) -> set[str]:
+        """Which of these are here already."""
+        listed = orjson.dumps([_clean(id_) for id_ in ids]).decode()
+        rows = await self._store.read("inbox_known", source=source.name, ids=listed)
+        return {row["platform_id"] for row in rows}
+
+    async def _fresh(self, source: SourceSettings, heard: Sequence[Entry]) -> list[Entry]:
+        """Those that are not here yet, each once."""
+        if not heard:
+            return []
+        cleaned = [entry._replace(incoming=_cleaned(entry.incoming)) for entry in heard]
+        seen = await self.known(source, [entry.incoming.id for entry in cleaned])
+        fresh = []
+        for entry in cleaned:
+            if entry.incoming.id not in seen:
+                seen.add(entry.incoming.id)
+                fresh.append(entry)
+        return fresh
+
+    async def _filed(self, source: SourceSettings, entries: Sequence[Entry], *, since: int) -> list[_Piece]:
+        """Each judged by what is known about it."""
+        if not entries:
+            return []
+        said = [entry.incoming for entry in entries]
+        ours = await self._ours(said)
+        speakers = await self._roster.speakers(source, [one.sender for one in said])
+        now = self._clock.now()
+        pieces = []
+        for entry in entries:
+            one = entry.incoming
+            named = spoken_for(one.text) if one.kind is Said.MESSAGE else None
+            people = () if named is None else await self._roster.called(source, named.name)
+            known = Known(speakers.get(one.sender), _own_key(one) in ours, people)
+            filed = file(one, source, known, now=now, since=since, production=self._production)
+            pieces.append(_Piece(filed, entry.cursor))
+        return pieces
+
+    async def _ours(self, said: Sequence[Incoming]) -> set[str | None]:
+        """The keys among these under which we ourselves have sent messages."""
+        keys = [key for one in said if (key := _own_key(one)) is not None]
+        if not keys:
+            return set()
+        rows = await self._store.read("inbox_ours", ids=orjson.dumps(keys).decode())
+        return {row["id"] for row in rows}
+
+    async def _write(self, source: SourceSettings, run: Sequence[_Piece], lease: Lease | None) -> None:
+        """One transaction; one by one where something is in the way."""
+        try:
+            await self._write_together(source, run, lease)
+        except (Temporary, Outrun):
+            raise
+        except Exception as error:  # whatever a database refuses: one bad message spoils only itself
+            if len(run) > 1:
+                for piece in run:
+                    await self._write(source, [piece], lease)
+                return
+            one = run[0].filed.incoming
+            if await self.known(source, [one.id]):
+                return  # a call-back and a page brought it at the same moment
+            raise NotTaken(f"message {one.id[:60]!r} could not be written: {told(error)}"[:500]) from error
+
+    async def _write_together(
+        self, source: SourceSettings, run: Sequence[_Piece], lease: Lease | None
+    ) -> None:
+        now = self._clock.now()
+        handled = [piece.filed for piece in run if piece.filed.ended is None]
+        rows = [_row(source, filed, self._clock.new_id(), now) for filed in handled]
+        steps = [lease.move(run[-1].cursor)] if lease is not None and run[-1].cursor is not None else []
+        steps += self._marks(source, run, now)
+        tasks = [_task(source, filed.incoming, now) for filed in handled]
+        if tasks:
+            values = [tuple(row[name] for name in COLUMNS) for row in rows]
+            await self._store.enqueue(tasks, Rows("inbox", COLUMNS, values), also=steps)
+        else:
+            await self._store.write(steps)
+
+    def _marks(self, source: SourceSettings, run: Sequence[_Piece], now: int) -> list[Step]:
+        """Rows of what ended on arrival, marks of edits and deletes, lines of the roster's log."""
+        over = [piece.filed for piece in run if piece.filed.ended is not None]
+        steps = []
+        if over:
+            rows = [
+                {
+                    **_row(source, filed, self._clock.new_id(), now),
+                    "ended": filed.ended,
+                    "reason": filed.reason,
+                }
+                for filed in over
+            ]
+            steps.append(Step("inbox_add", {"rows": orjson.dumps(rows).decode()}))
+        for one in (filed.incoming for filed in over):
+            which = {"source": source.name, "original": one.original, "at": one.at}
+            if one.kind is Said.EDIT:
+                steps.append(Step("inbox_edit", {**which, "text": one.text}))
+            elif one.kind is Said.DELETE:
+                steps.append(Step("inbox_delete", which))
+        notes = [
+            {
+                "source": source.name,
+                "sender": filed.incoming.sender,
+                "what": filed.note[0],
+                "detail": filed.note[1],
+            }
+            for filed in (piece.filed for piece in run)
+            if filed.note is not None
+        ]
+        if notes:
+            steps.append(Step("roster_note", {"tenant": source.tenant, "rows": orjson.dumps(notes).decode()}))
+        return steps
+
+    async def _failed(self, source: SourceSettings, problem: str) -> None:
+        failed = {"name": source.name, "token": None, "problem": problem}
+        rows = (await self._store.write([Step("source_failed", failed)]))[0]
+        if rows and rows[0]["failures"] == TELL_AFTER:
+            await self._store.write(list(self._tell(failing(source, problem))))
+
+
+def failing(source: SourceSettings, problem: str) -> Notice:
+    """What an admin is told after three failures in a row."""
+    return Notice(
+        FAILING,
+        source.tenant,
+        source.name,
+        f"the source {source.name} has failed {TELL_AFTER} times in a row: {problem}",
+        "mend the cause; nothing is lost, and it goes on where it stopped (tidings inbox sources)",
+    )
+
+
+def conversation_of(source: SourceSettings, incoming: Incoming) -> str:
+    """The name of a conversation, unique over all sources; it is the order key, too."""
+    return f"{source.name}/{incoming.conversation}"
+
+
+def _runs(pieces: Sequence[_Piece]) -> Iterator[Sequence[_Piece]]:
+    """What one transaction can write in order: those that are handled, then those that have ended."""
+    start = 0
+    for place in range(1, len(pieces) + 1):
+        is_end = place == len(pieces) or place - start == _MOST
+        if is_end or (pieces[place - 1].filed.ended is not None and pieces[place].filed.ended is None):
+            yield pieces[start:place]
+            start = place
+
+
+def _task(source: SourceSettings, incoming: Incoming, now: int) -> NewTask:
+    return NewTask(
+        QUEUE,
+        KIND,
+        now,
+        source.tenant,
+        order_key=conversation_of(source, incoming),
+        expires_at=min(incoming.at, now) + micros(source.expires),
+    )
+
+
+def _row(source: SourceSettings, filed: Filed, id_: str, now: int) -> Row:
+    one = filed.incoming
+    return {
+        "id": id_,
+        "tenant": source.tenant,
+        "source": source.name,
+        "platform_id": one.id,
+        "conversation": conversation_of(source, one),
+        "chat": one.conversation,
+        "sender": one.sender,
+        "name": one.name,
+        "kind": one.kind.value,
+        "original": one.original,
+        "reply_to": one.reply_to,
+        "attachments": one.attachments,
+        "said_at": one.at,
+        "received_at": now,
+        "speaks_for": filed.speaks_for,
+        "text": one.text,
+        "raw": _raw(one.raw),
+    }
+
+
+def _own_key(incoming: Incoming) -> str | None:
+    """The message of ours that this would be: parts of a long text are numbered behind a dot."""
+    return None if incoming.key is None else incoming.key.partition(".")[0]
+
+
+def _cleaned(incoming: Incoming) -> Incoming:
+    """In a form that every database keeps."""
+    return incoming._replace(
+        id=_clean(incoming.id),
+        conversation=_clean(incoming.conversation),
+        sender=_clean(incoming.sender),
+        name=_clean(incoming.name),
+        text=_clean(incoming.text)[:LONGEST_TEXT],
+        original=None if incoming.original is None else _clean(incoming.original),
+        reply_to=None if incoming.reply_to is None else _clean(incoming.reply_to),
+        key=None if incoming.key is None else _clean(incoming.key),
+    )
+
+
+def _clean(text: str) -> str:
+    """No NUL and no half characters."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _raw(payload: Mapping[str, Any] | None) -> str | None:
+    """The payload as it came, unless it is huge."""
+    if payload is None:
+        return None
+    try:
+        encoded = orjson.dumps(payload, default=str).decode()
+    except (orjson.JSONEncodeError, UnicodeEncodeError):
+        return None
+    return encoded.replace("\\u0000", "\\ufffd") if len(encoded) <= LARGEST_RAW else None

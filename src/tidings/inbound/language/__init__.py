@@ -1,0 +1,6 @@
+"""Understanding shift talk without a model: a small grammar, and a mind that answers by rules.
+
+Pure from end to end: a text, the hour and the roster go in, and what was understood comes out.
+
+    spelling → scanner → spans → statements → timetable → grammar → rules
+"""

@@ -1,0 +1,172 @@
+"""Days as people name them: "sat", "tomorrow", "the 5th", "1/5", "Jan 5", "next friday", "in two days"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from .pieces import Day, Moment
+from .shift_words import Shift
+
+_WEEKDAYS = (
+    ("monday", "mon", "mondays", "mons"),
+    ("tuesday", "tues", "tue", "tuesdays"),
+    ("wednesday", "wed", "weds", "wednesdays", "wensday"),
+    ("thursday", "thurs", "thur", "thu", "thursdays"),
+    ("friday", "fri", "fridays"),
+    ("saturday", "sat", "saturdays", "satuday"),
+    ("sunday", "sun", "sundays"),
+)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NUMBERS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
+_BY_NAME = {name: index for index, names in enumerate(_WEEKDAYS) for name in names}
+
+_WEEKDAY = "|".join(sorted(_BY_NAME, key=len, reverse=True))
+_MONTH = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+_COUNT = "|".join(_NUMBERS)
+
+PATTERNS: tuple[tuple[str, str], ...] = (
+    ("iso", r"(?P<iso>20\d\d-[01]\d-[0-3]\d)\b"),
+    ("slashed", r"(?P<slashed>[01]?\d/[0-3]?\d(?:/(?:20)?\d\d)?)(?![\d/])"),
+    ("named", rf"(?P<named>(?:{_MONTH})\.? (?:the )?[0-3]?\d(?:st|nd|rd|th)?(?:,? 20\d\d)?)\b(?![:-]\d)"),
+    ("turned", rf"(?P<turned>(?:the )?[0-3]?\d(?:st|nd|rd|th)? (?:of )?(?:{_MONTH})(?: 20\d\d)?)\b"),
+    ("ahead", rf"(?P<ahead>(?:a|one|two) weeks? from (?:today|tomorrow|{_WEEKDAY}))\b"),
+    ("count", rf"(?P<count>in (?:{_COUNT}|\d) days?)\b"),
+    ("overmorrow", r"(?P<overmorrow>(?:the )?day after tomorrow)\b"),
+    ("weekend", r"(?P<weekend>(?:(?:all|the whole|whole|entire)(?: of)? )?(?:this |next |the )?(?:coming )?weekend)s?\b"),
+    ("weekday", rf"(?P<weekday>(?:next |this |coming |this coming |on )?(?:{_WEEKDAY}))\b"),
+    ("monthday", r"(?P<monthday>(?:the )?(?:[12]?\d|3[01])(?:st|nd|rd|th))\b(?! floor| crew| due| call| time| street)"),
+    ("relative", r"(?P<relative>today|tonight|tomorrow|this (?=morning|afternoon|evening))\b ?"),
+)
+
+
+def days_of(kind: str, written: str, now: Moment, night: Shift, whole: Shift) -> list[Day] | None:
+    """The days that a phrase names, or None if there is no such day (the 31st of February)."""
+    words = written.strip()
+    try:
+        match kind:
+            case "relative":
+                return [_relative(words, now, night)]
+            case "weekday":
+                return [_weekday(words, now)]
+            case "weekend":
+                return _weekend(words, now, whole)
+            case "overmorrow":
+                return [Day(now.today + timedelta(days=2), words)]
+            case "count":
+                return [Day(now.today + timedelta(days=_number(words.split()[1])), words)]
+            case "ahead":
+                return [_ahead(words, now, night)]
+            case "monthday":
+                return [Day(_monthday(int(re.sub(r"\D", "", words)), now.operational), words)]
+            case "iso":
+                return [Day(date.fromisoformat(words), words)]
+            case _:
+                return [Day(_dated(kind, words, now.operational), words)]
+    except ValueError:
+        return None
+
+
+def next_week(day: Day, now: Moment) -> Day:
+    """A weekday of the week after this one, whose weeks begin on Monday."""
+    monday = now.operational - timedelta(days=now.operational.weekday())
+    return day._replace(date=monday + timedelta(days=7 + day.date.weekday()), rolls=False)
+
+
+def between(first: Day, last: Day) -> list[Day]:
+    """All days from one to another; a weekday range runs forward."""
+    length = (last.date - first.date).days
+    if first.weekday and last.weekday:
+        length %= 7
+    if not 0 < length <= 31:
+        return [first, last]
+    return [
+        first._replace(date=first.date + timedelta(days=step), rolls=first.rolls and not step)
+        for step in range(length + 1)
+    ]
+
+
+def merged(first: Day, second: Day) -> Day | None:
+    """A weekday with its date ("saturday the 10th") is one day; None if they are two, or disagree."""
+    if first.weekday == second.weekday:
+        return None
+    weekday, dated = (first, second) if first.weekday else (second, first)
+    if dated.implied or weekday.date.weekday() != dated.date.weekday():
+        return None
+    return dated._replace(written=f"{first.written} {second.written}")
+
+
+def disagree(first: Day, second: Day) -> bool:
+    """"Friday the 10th", and the 10th is a Saturday."""
+    weekday, dated = (first, second) if first.weekday else (second, first)
+    is_dated = bool(re.search(r"\d", dated.written)) and not re.search(r"\d", weekday.written)
+    return weekday.weekday and is_dated and weekday.date.weekday() != dated.date.weekday()
+
+
+def _relative(word: str, now: Moment, night: Shift) -> Day:
+    match word:
+        case "tomorrow":
+            return Day(now.today + timedelta(days=1), word)
+        case "tonight":
+            return Day(now.operational, word, implied=night)
+        case _:
+            return Day(now.today, word)
+
+
+def _weekday(words: str, now: Moment) -> Day:
+    index = _BY_NAME[words.split()[-1]]
+    ahead = (index - now.operational.weekday()) % 7
+    day = Day(now.operational + timedelta(days=ahead), words, rolls=not ahead, weekday=True)
+    return next_week(day, now) if words.startswith("next ") else day
+
+
+def _weekend(words: str, now: Moment, whole: Shift) -> list[Day]:
+    saturday = now.operational + timedelta(days=5 - now.operational.weekday())
+    if "next " in words:
+        saturday += timedelta(days=7)
+    implied = whole if re.match(r"all|the whole|whole|entire", words) else None
+    days = [Day(saturday + timedelta(days=step), words, weekday=True, implied=implied) for step in (0, 1)]
+    return [day for day in days if day.date >= now.operational]
+
+
+def _ahead(words: str, now: Moment, night: Shift) -> Day:
+    count, _, _, day = words.split()
+    base = _weekday(day, now) if day in _BY_NAME else _relative(day, now, night)
+    return base._replace(
+        date=base.date + timedelta(weeks=_number(count)), written=words, rolls=False, weekday=False, implied=None
+    )
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isdigit() else _NUMBERS[word]
+
+
+def _monthday(day: int, today: date) -> date:
+    """The next month's day of that number, today included."""
+    for step in range(12):
+        month = today.month - 1 + step
+        try:
+            found = date(today.year + month // 12, month % 12 + 1, day)
+        except ValueError:
+            continue
+        if found >= today:
+            return found
+    raise ValueError(day)
+
+
+def _dated(kind: str, words: str, today: date) -> date:
+    numbers: Sequence[int] = [int(number) for number in re.findall(r"\d+", words)]
+    if kind == "slashed":
+        month, day = numbers[:2] if numbers[0] <= 12 else (numbers[1], numbers[0])
+        year = numbers[2] if len(numbers) == 3 else None
+    else:
+        month = next(i for i, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", words))
+        day, year = numbers[0], numbers[1] if len(numbers) == 2 else None
+    if year is not None:
+        return date(year % 100 + 2000, month, day)
+    this_year = date(today.year, month, day)
+    return this_year if today - this_year < timedelta(days=180) else date(today.year + 1, month, day)

@@ -1,0 +1,114 @@
+"""The pieces that a text is cut into. What is no piece is a `Word`, and counts only as noise."""
+
+from __future__ import annotations
+
+from datetime import date
+from enum import StrEnum
+from typing import NamedTuple
+
+from ..words import Action
+from .shift_words import Shift
+
+
+class Form(StrEnum):
+    """How a time was written."""
+
+    EXACT = "exact"  # 1800, 18:00, 6pm, noon
+    BARE = "bare"  # 6, 6:30: morning or evening
+
+
+class Clock(NamedTuple):
+    """A time of the clock in minutes; a bare one lies in the first half of the day until it is known better."""
+
+    at: int
+    form: Form
+    written: str
+    digits: bool = False  # four of them, as in 1800
+
+
+class Day(NamedTuple):
+    """A day that somebody named."""
+
+    date: date
+    written: str
+    rolls: bool = False  # a bare weekday: today's, or next week's if its hours are over
+    weekday: bool = False
+    implied: Shift | None = None  # "tonight" says its hours, too
+
+
+class Act(NamedTuple):
+    """Words that say what is wanted. `action` None: all is well, nothing is wanted."""
+
+    action: Action | None
+    is_plain: bool  # names the matter itself ("no crew"); otherwise ("down") an owner is needed
+    written: str
+    absorbs: bool = False  # the next one belongs to it ("need ... covered")
+    turns: bool = False  # the opposite of what was said before ("the night is not")
+    takes_object: bool = False  # "cover what?": the word after it must fit
+
+
+class Squad(NamedTuple):
+    """A squad by its name; `is_place` after "in" or "on"."""
+
+    name: str
+    is_place: bool = False
+
+
+class Mark(StrEnum):
+    """Small words with a job."""
+
+    TO = "to"
+    DASH = "-"
+    UNTIL = "until"
+    FROM = "from"
+    AT = "at"
+    BETWEEN = "between"
+    AND = "and"
+    COMMA = ","
+    THEN = "then"
+    STOP = "."
+    ASKED = "?"
+    NOT = "not"
+    MEANT = "meant"  # "I mean": what follows replaces
+    AFTER_THAT = "after that"
+    US = "us"
+    THEY = "they"
+    ME = "me"
+    NEXT_WEEK = "next week"
+    CREW = "crew"
+    UNKNOWN_SQUAD = "unknown squad"
+
+
+class Word(NamedTuple):
+    """Anything else."""
+
+    text: str
+    is_filler: bool = False
+
+
+class Marked(NamedTuple):
+    """A mark and how it was written."""
+
+    mark: Mark
+    written: str
+
+
+class Span(NamedTuple):
+    """A clock time to another; one of them may be open. `until` is a day named with the end."""
+
+    start: Clock | None
+    end: Clock | None
+    until: Day | None = None
+    follows: bool = False  # "after that": begins where the one before ended
+
+
+Piece = Clock | Day | Act | Squad | Shift | Word | Marked
+Slot = Span | Shift
+
+
+class Moment(NamedTuple):
+    """The hour at which something is said, on the clock of its speaker."""
+
+    today: date
+    minute: int
+    operational: date  # the day whose 0600 to 0600 it is

@@ -1,0 +1,194 @@
+"""Cuts a text into pieces, left to right, the longest meaning first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from . import days
+from .phrases import PHRASES
+from .pieces import Clock, Day, Form, Mark, Marked, Moment, Piece, Squad, Word
+from .shift_words import Shift
+
+_MARKS: tuple[tuple[Mark, str], ...] = (
+    (Mark.MEANT, r"i (?:mean|meant)|make (?:that|it)|correction|or rather|rather"),
+    (Mark.AFTER_THAT, r"after that|from then on|from there"),
+    (Mark.BETWEEN, r"between"),
+    (Mark.UNTIL, r"until|till?|up to|before"),
+    (Mark.FROM, r"(?:starting|beginning|starts?|begins)(?: at| from)?|from|after|as of"),
+    (Mark.TO, r"to|thru|through"),
+    (Mark.AT, r"at"),
+    (Mark.NEXT_WEEK, r"next week"),
+    (Mark.THEN, r"then|but|however|while|whereas"),
+    (Mark.AND, r"and|or|&|plus|nor"),
+    (Mark.NOT, r"not"),
+    (Mark.US, r"we|us|our|ours|ourselves|my (?:squad|station)"),
+    (Mark.THEY, r"they|them|their"),
+    (Mark.ME, r"i|me|my|mine"),
+    (Mark.CREW, r"crews?|coverage|staff(?:ing)?|shifts?|calendar|schedule|cover"),
+)
+_FILLERS = frozenset(
+    "a an the is are am be being been will would there for on in of off this that it its so please also just still now again"
+    " all both have has do does only available today's hi hello hey team folks guys everybody everyone sorry update fyi"
+    " anyway here with any as about going able get go late later entry shift shifts either because due squad squads sq".split()
+)
+_CLOCKS = (
+    r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)(?![\d:/])",
+    r"(?P<halved>(?:1[0-2]|0?[1-9])(?::?[0-5]\d)? ?(?:am?|pm?))\b",
+    r"(?P<worded>noon|midday|midnight|12 ?noon|12 ?midnight)\b",
+    r"(?P<bare>\d{1,2}:[0-5]\d|\d{1,2})(?: ?hrs?)?\b(?![\d:/]|st\b|nd\b|rd\b|th\b|%)"
+    r"(?: in the (?:morning|afternoon|evening)\b| at night\b)?",
+)
+_PART_OF_DAY = re.compile(r"(morning|afternoon|evening|night)$")
+_COUNTED = re.compile(r" (?:people|members?|crews?|calls?|emts?|drivers?|minutes?|mins?|days?|weeks?|times|of)\b")
+
+
+class Vocabulary(NamedTuple):
+    """What the scanner knows of these squads."""
+
+    squads: tuple[str, ...]
+    shifts: Mapping[str, Shift]
+
+
+class Scan(NamedTuple):
+    """The pieces of a text, and what was odd about them."""
+
+    pieces: Sequence[tuple[Piece, int]]  # with the place where each begins
+    warnings: Sequence[str]
+
+
+def scan(text: str, now: Moment, vocabulary: Vocabulary) -> Scan:
+    """Cut a text that `spelling` has gone over."""
+    scanner = _Scanner(text, now, vocabulary)
+    for match in _pattern(vocabulary.squads, tuple(vocabulary.shifts)).finditer(text):
+        scanner.take(match)
+    return Scan(scanner.pieces, scanner.warnings)
+
+
+class _Scanner:
+    """Keeps what the next piece has to know: the pieces so far, and the text around."""
+
+    def __init__(self, text: str, now: Moment, vocabulary: Vocabulary) -> None:
+        self.pieces: list[tuple[Piece, int]] = []
+        self.warnings: list[str] = []
+        self._text = text
+        self._now = now
+        self._words = vocabulary
+
+    def take(self, match: re.Match[str]) -> None:
+        kind = match.lastgroup or ""
+        for piece in self._pieces(kind, match):
+            self.pieces.append((piece, match.start()))
+
+    def _pieces(self, kind: str, match: re.Match[str]) -> Sequence[Piece]:
+        written = match.group()
+        if kind in _DAY_KINDS:
+            return self._days(kind, written)
+        if kind.startswith("act"):
+            return [PHRASES[int(kind[3:])].act._replace(written=written)]
+        if kind.startswith("mark"):
+            return [Marked(_MARKS[int(kind[4:])][0], written)]
+        return self._MAKERS[kind](self, written, match)
+
+    def _days(self, kind: str, written: str) -> Sequence[Piece]:
+        shifts = self._words.shifts
+        found = days.days_of(kind, written, self._now, shifts["night"], shifts["all day"])
+        if found is None:
+            self.warnings.append(f"there is no day {written.strip()!r}")
+            return []
+        return found
+
+    def _squad(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+        name = re.sub(r".*\D(?=\d)|^#", "", written) if written not in self._words.squads else written
+        if name not in self._words.squads:
+            known = ", ".join(self._words.squads)
+            self.warnings.append(f"there is no squad {name}; the squads are {known}")
+            return [Marked(Mark.UNKNOWN_SQUAD, name)]
+        before = self._text[: match.start()].split()[-1:] or [""]
+        return [Squad(name, is_place=before[0] in {"in", "on"})]
+
+    def _shift(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+        bare = re.sub(r"^(?:the|during the|during) | (?:shifts?|crew|time)$", "", written)
+        shift = self._words.shifts.get(bare) or self._words.shifts[bare.removesuffix("s")]
+        if shift.name == "day" and not self._is_day_shift(written, match):
+            return [Word(written)]
+        return [shift]
+
+    def _is_day_shift(self, written: str, match: re.Match[str]) -> bool:
+        """"Day" is a shift after a day or an article, or with its name; not in "long day"."""
+        last = self.pieces[-1][0] if self.pieces else None
+        at_start = last is None or isinstance(last, Marked)
+        return written not in {"day", "days"} or at_start or isinstance(last, Day | Shift)
+
+    def _clock(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+        kind, value = match.lastgroup, match.group(match.lastgroup or 0)
+        if kind == "worded":
+            return [Clock(0 if "midnight" in value else 720, Form.EXACT, written)]
+        if kind == "halved":
+            return [Clock(_halved(value), Form.EXACT, written)]
+        digits = value.replace(":", "").zfill(4) if ":" in value or kind == "military" else f"{value.zfill(2)}00"
+        at = int(digits[:2]) % 24 * 60 + int(digits[2:])
+        if kind == "military":
+            return [Clock(at, Form.EXACT, written, digits=True)]
+        return self._bare(written, value, at, match.end())
+
+    def _bare(self, written: str, value: str, at: int, end: int) -> Sequence[Piece]:
+        hour = int(value.partition(":")[0])
+        if hour > 24 or _COUNTED.match(self._text, end):
+            return [Word(written)]
+        if hour == 0 or hour > 12 or value.startswith("0"):
+            return [Clock(at, Form.EXACT, written)]
+        part = _PART_OF_DAY.search(written)
+        if not part:
+            return [Clock(at % 720, Form.BARE, written)]
+        is_late = part[1] in {"afternoon", "evening"} or (part[1] == "night" and at % 720 >= 300)
+        return [Clock(at % 720 + (720 if is_late else 0), Form.EXACT, written)]
+
+    def _sign(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+        sign = written.strip(" ")
+        mark = {"?": Mark.ASKED, ",": Mark.COMMA, "-": Mark.DASH, "/": Mark.DASH}.get(sign[:1], Mark.STOP)
+        return [Marked(Mark.ASKED if "?" in sign else mark, sign)]
+
+    def _word(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+        return [Word(written, is_filler=written in _FILLERS)]
+
+    _MAKERS: Mapping[str, Callable[[_Scanner, str, re.Match[str]], Sequence[Piece]]] = {
+        "squad": _squad,
+        "shift": _shift,
+        "military": _clock,
+        "halved": _clock,
+        "worded": _clock,
+        "bare": _clock,
+        "sign": _sign,
+        "word": _word,
+    }
+
+
+def _halved(value: str) -> int:
+    digits = re.sub(r"[^\d]", "", value)
+    hour, minute = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
+    return hour % 12 * 60 + minute + (720 if "p" in value else 0)
+
+
+_DAY_KINDS = frozenset(kind for kind, _ in days.PATTERNS)
+
+
+@lru_cache(maxsize=64)
+def _pattern(squads: tuple[str, ...], shifts: tuple[str, ...]) -> re.Pattern[str]:
+    """Everything the scanner knows, in one expression; the first that fits wins."""
+    names = "|".join(re.escape(name) for name in sorted(squads, key=len, reverse=True)) or r"(?!)"
+    words = "|".join(re.escape(name) for name in sorted(shifts, key=len, reverse=True))
+    parts = [
+        *(f"(?P<act{i}>{phrase.pattern})" + r"\b" for i, phrase in enumerate(PHRASES)),
+        *(pattern for _, pattern in days.PATTERNS),
+        rf"(?P<squad>(?:squads?|sq|station|rescue|#) ?#?\d{{1,3}}|(?:{names})(?!:|-?\d| ?[ap]m?\b| ?%))\b",
+        rf"(?P<shift>(?:(?:during )?the )?(?:{words})s?(?: shifts?| crew| time)?)\b",
+        *_CLOCKS,
+        *(f"(?P<mark{i}>{pattern})" + r"\b" for i, (_, pattern) in enumerate(_MARKS)),
+    ]
+    joined = "|".join(parts)
+    return re.compile(
+        rf"(?<![\w'])(?:{joined})|(?P<sign>[.!?;\n]+|,|[-/](?=[ \w]))|(?P<word>[^\W\d_]+(?:'[a-z]+)?|\d+)"
+    )

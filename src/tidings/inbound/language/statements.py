@@ -1,0 +1,234 @@
+"""Who wants what, when: sentences become statements, each with one thing that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from ..words import Action
+from .phrases import Mood, mood
+from .pieces import Act, Clock, Day, Mark, Moment, Shift, Slot, Span, Squad, Word
+from .scanner import Scan
+from .spans import Item, is_mark, join
+
+_OBJECTS = frozenset(
+    {"cover", "covering", "staff", "take", "do", "run", "make", "add", "remove", "removing", "delete", "scratch", "handle", "work", "help"}
+)
+_SUBJECTLESS = frozenset({"down", "out", "out of service", "available", "in service"})
+_SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
+
+
+class Pair(NamedTuple):
+    """Days and the hours that were said for them; either may be empty."""
+
+    days: tuple[Day, ...]
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing that is wanted, as it was said."""
+
+    act: Act | None
+    squads: tuple[str, ...] = ()
+    is_ours: bool = False
+    is_theirs: bool = False
+    is_mine: bool = False  # somebody speaks of himself
+    has_unknown_squad: bool = False
+    pairs: tuple[Pair, ...] = ()
+    noise: int = 0
+
+    @property
+    def days(self) -> tuple[Day, ...]:
+        return tuple(day for pair in self.pairs for day in pair.days)
+
+    @property
+    def has_hours(self) -> bool:
+        return any(pair.slots for pair in self.pairs) or any(day.implied for day in self.days)
+
+    @property
+    def is_placed(self) -> bool:
+        """Says when."""
+        return any(pair.days or pair.slots for pair in self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence as far as it was understood."""
+
+    statements: tuple[Statement, ...]
+    mood: Mood
+    mentions_crew: bool
+    lone: tuple[Clock, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Cut:
+    """A part of a sentence around one act."""
+
+    act: Act | None
+    items: list[Item] = field(default_factory=list)
+
+
+def sentences(text: str, scan: Scan, now: Moment) -> list[Sentence]:
+    """The sentences of a text, with what each says."""
+    found: list[Sentence] = []
+    begin, pieces = 0, []
+    denies = any(isinstance(piece, Act) and piece.action is Action.NO_CREW for piece, _ in scan.pieces)
+    for piece, place in [*scan.pieces, (None, len(text))]:
+        if piece is not None and not is_mark(piece, Mark.STOP, Mark.ASKED):
+            pieces.append(piece)
+            continue
+        if pieces:
+            asks = is_mark(piece, Mark.ASKED)
+            joined = join(pieces, now)
+            items = _crew_as_act(joined.items) if denies else list(joined.items)
+            found.append(
+                Sentence(
+                    tuple(_statement(cut) for cut in _cuts(items)),
+                    mood(text[begin:place].strip(), ends_asking=asks),
+                    any(isinstance(p, Act) and p.is_plain for p in pieces) or any(is_mark(p, Mark.CREW) for p in pieces),
+                    tuple(joined.lone),
+                    tuple(joined.warnings),
+                )
+            )
+        begin, pieces = place + 1, []
+    return found
+
+
+def with_more(statement: Statement, other: Statement) -> Statement:
+    """A statement, and a fragment that goes on with it."""
+    return replace(
+        statement,
+        squads=statement.squads or other.squads,
+        is_ours=statement.is_ours or other.is_ours,
+        pairs=_paired([*_flat(statement.pairs), *_flat(other.pairs)]),
+        noise=statement.noise + other.noise,
+    )
+
+
+def _flat(pairs: Sequence[Pair]) -> list[Day | Slot]:
+    return [item for pair in pairs for item in (*pair.days, *pair.slots)]
+
+
+def _crew_as_act(items: Sequence[Item]) -> list[Item]:
+    """"No crew in the morning, crew in the afternoon": the second one says that there is one."""
+    changed = list(items)
+    for i, item in enumerate(items):
+        before = items[i - 1] if i else None
+        opens = before is None or is_mark(before, *_SEPARATORS) or isinstance(before, Squad)
+        if is_mark(item, Mark.CREW) and getattr(item, "written", "") == "crew" and opens:
+            changed[i] = Act(Action.ADD, True, "crew")
+    return changed
+
+
+def _cuts(items: list[Item]) -> list[_Cut]:
+    """One part per act; the last comma, "and" or "then" between two acts divides them."""
+    places = _acts(items)
+    if len(places) < 2:
+        act = items[places[0]] if places else None
+        return [_Cut(act if isinstance(act, Act) else None, items)]
+    bounds = [0, *(_border(items, one, two) for one, two in zip(places, places[1:], strict=False)), len(items)]
+    cuts = []
+    for place, low, high in zip(places, bounds, bounds[1:], strict=False):
+        act = items[place]
+        assert isinstance(act, Act)
+        cuts.append(_Cut(act, items[low:high]))
+    return cuts
+
+
+def _border(items: Sequence[Item], one: int, two: int) -> int:
+    for place in range(two - 1, one, -1):
+        if is_mark(items[place], *_SEPARATORS):
+            return place
+    while two - 1 > one and (isinstance(items[two - 1], Squad | Word) or is_mark(items[two - 1], Mark.US, Mark.THEY, Mark.ME)):
+        two -= 1
+    return two
+
+
+def _acts(items: Sequence[Item]) -> list[int]:
+    """Places of the acts that count: no echo of the one before, and none with an object that does not fit."""
+    places: list[int] = []
+    for place, item in enumerate(items):
+        if not isinstance(item, Act) or not _fits(items, place):
+            continue
+        if places and _is_echo(items, places[-1], place):
+            continue
+        places.append(place)
+    return places
+
+
+def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
+    """"Nobody can ride", "need tonight covered": the second act belongs to the first."""
+    first, between = items[one], items[one + 1 : two]
+    assert isinstance(first, Act)
+    if any(is_mark(item, *_SEPARATORS) for item in between):
+        return False
+    if first.absorbs:
+        return True
+    has_content = any(isinstance(i, Day | Span | Shift | Squad) or is_mark(i, Mark.US) for i in between)
+    return first.action is Action.NO_CREW and not has_content
+
+
+def _fits(items: Sequence[Item], place: int) -> bool:
+    """"Cover friday", not "cover the cost"; "42 is down", not "the radio is down"."""
+    act = items[place]
+    assert isinstance(act, Act)
+    if act.written.split()[-1] in _OBJECTS:
+        after = next((i for i in items[place + 1 :] if not (isinstance(i, Word) and i.is_filler)), None)
+        return not isinstance(after, Word)
+    if act.written in _SUBJECTLESS:
+        return _has_subject(items[:place])
+    return True
+
+
+def _has_subject(before: Sequence[Item]) -> bool:
+    """Down, out of service: a squad is, or nobody is named. A thing that is down is no crew."""
+    for item in reversed(before):
+        if isinstance(item, Word) and not item.is_filler:
+            return False
+        if isinstance(item, Squad):
+            return not item.is_place
+        if is_mark(item, Mark.ME):
+            return False
+        if is_mark(item, Mark.US, Mark.THEY, Mark.COMMA, Mark.THEN, Mark.AND, Mark.CREW, Mark.UNKNOWN_SQUAD):
+            return True
+    return True
+
+
+def _statement(cut: _Cut) -> Statement:
+    items = cut.items
+    named = [item for item in items if isinstance(item, Squad)]
+    return Statement(
+        act=cut.act,
+        squads=tuple(dict.fromkeys(squad.name for squad in named)),
+        is_ours=any(is_mark(item, Mark.US) for item in items),
+        is_theirs=any(is_mark(item, Mark.THEY) for item in items),
+        is_mine=any(is_mark(item, Mark.ME) for item in items),
+        has_unknown_squad=any(is_mark(item, Mark.UNKNOWN_SQUAD) for item in items),
+        pairs=_paired([item for item in items if isinstance(item, Day | Span | Shift)]),
+        noise=sum(isinstance(item, Word) and not item.is_filler for item in items),
+    )
+
+
+def _paired(items: Sequence[Day | Slot]) -> tuple[Pair, ...]:
+    """Days with their hours: "fri 18-00 and sat 06-12", "18-06 on fri and sat", "fri 06-09 and 15-18"."""
+    runs: list[tuple[bool, list[Day | Slot]]] = []
+    for item in items:
+        is_day = isinstance(item, Day)
+        if not runs or runs[-1][0] != is_day:
+            runs.append((is_day, []))
+        runs[-1][1].append(item)
+    pairs: list[Pair] = []
+    while runs:
+        (is_day, first), *rest = runs
+        second = rest[0][1] if rest else []
+        days, slots = (first, second) if is_day else (second, first)
+        pairs.append(Pair(tuple(d for d in days if isinstance(d, Day)), tuple(s for s in slots if not isinstance(s, Day))))
+        runs = rest[1:]
+    if len(pairs) > 1 and not pairs[-1].days:  # "the night shift on saturday, 2000-0200"
+        last = pairs.pop()
+        pairs[-1] = Pair(pairs[-1].days, (*pairs[-1].slots, *last.slots))
+    return tuple(pairs)

@@ -1,0 +1,55 @@
+"""Listening: what is called in, at an address of its own or through a channel's call-backs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..kernel.clock import Clock
+from ..model.errors import NotFound
+from ..store.port import Step, Store
+from .intake import Intake, Taken
+from .sources.port import Call
+from .sources.registry import READERS, called
+from .sources.settings import SourceSettings
+
+
+class Listening:
+    """Takes in what platforms call with."""
+
+    def __init__(
+        self, store: Store, clock: Clock, intake: Intake, sources: Mapping[str, SourceSettings]
+    ) -> None:
+        self._store = store
+        self._intake = intake
+        self._sources = sources
+        self._called = {name: called(source, now=clock.wall) for name, source in sources.items()}
+        self._joined: set[str] = set()
+
+    async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
+        """A call-back of a channel that was verified already; one that no source listens to says nothing."""
+        for source in self._sources.values():
+            if source.channel == channel and source.kind in READERS:
+                said = READERS[source.kind](source, payload)
+                if said:
+                    await self._join(source)
+                    await self._intake.called(source, said)
+
+    async def call(self, name: str, call: Call) -> Taken:
+        """A request to /inbound/NAME; raises NotGenuine before anything is looked at."""
+        own = self._called.get(name)
+        if own is None:
+            raise NotFound(
+                f"no source called {name[:60]!r} is called here",
+                field="source",
+                remedy="give it secrets under [inbound.sources]; one with a channel uses /callbacks/CHANNEL",
+            )
+        said = own.called(call)
+        source = self._sources[name]
+        await self._join(source)
+        return await self._intake.called(source, said)
+
+    async def _join(self, source: SourceSettings) -> None:
+        if source.name not in self._joined:
+            await self._store.write([Step("source_join", {"name": source.name, "kind": source.kind})])
+            self._joined.add(source.name)

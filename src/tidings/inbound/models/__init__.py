@@ -1,0 +1,1 @@
+"""The language model: prompts, any OpenAI-compatible endpoint, the journal of calls, the ladder (D13)."""

@@ -1,0 +1,113 @@
+"""Understanding by a language model: a prompt, an answer, and one correction if it is wrong (D13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Protocol
+
+import orjson
+
+from ..words import Day, Extraction, Intent, Relation, Scene
+from . import judging
+from .exchange import Call, Completion, ToolCall
+from .prompt import Prompt
+from .rendering import SHIFTS, Messages, render, shown_day
+from .settings import MOST_ROUNDS, ModelSettings
+from .troubles import ModelRefused, Unusable
+
+
+class Teller(Protocol):
+    """Whoever has a model's answers: the line to one, or a recording."""
+
+    async def answer(self, call: Call) -> Completion:
+        """The answer to one question; raises a NoAnswer, or NotRecorded."""
+
+
+class ModelMind:
+    """Asks one question at a time. It reads and answers, and does nothing.
+
+    The same scene gives the same question, to the letter: give the message's own time as `now`, and a repeat
+    after a crash is answered from the journal.
+    """
+
+    name = "model"
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        prompts: Mapping[str, Prompt],
+        teller: Teller,
+        *,
+        shifts: Mapping[str, tuple[str, str]] = SHIFTS,
+    ) -> None:
+        self._settings = settings
+        self._prompts = prompts
+        self._teller = teller
+        self._shifts = shifts
+
+    async def intent(self, scene: Scene) -> Intent:
+        """Is this a request?"""
+        return judging.intent(*await self._ask("intent", scene))
+
+    async def relate(self, scene: Scene) -> Relation:
+        """Does this go on with the open workflow?"""
+        return judging.relation(*await self._ask("relate", scene))
+
+    async def extract(self, scene: Scene) -> Extraction:
+        """What exactly is wanted, of the whole thread?"""
+        return judging.extraction(*await self._ask("extract", scene))
+
+    async def _ask(self, name: str, scene: Scene) -> tuple[Any, str]:
+        """The answer, as judged, and who gave it. Tools are answered, a wrong answer is corrected once."""
+        prompt = self._prompts[name]
+        model = self._settings.model(prompt.role)
+        messages = render(prompt, scene, self._shifts)
+        judge = partial(judging.judge, prompt, scene)
+        is_corrected = False
+        for attempt in range(1, MOST_ROUNDS + 1):
+            said = await self._teller.answer(Call(prompt, model, tuple(messages), attempt, judge))
+            if judging.is_refused(said):
+                raise ModelRefused(f"{model} will not answer this: {(said.refusal or said.finish)[:200]}")
+            if said.tools and prompt.tools:
+                messages += _served(said, {day.date: day for day in scene.days})
+                continue
+            parsed, problem = judge(said)
+            if problem is None:
+                return parsed, f"{self.name}:{model}"
+            if is_corrected:
+                raise Unusable(f"{model} answered what cannot be used, twice: {problem}")
+            is_corrected = True
+            messages += _correction(said, problem)
+        raise Unusable(f"{model} came to no answer within {MOST_ROUNDS} rounds")
+
+
+def _correction(said: Completion, problem: str) -> Messages:
+    told = (
+        f"That answer cannot be used: {problem}. Answer again: only JSON, and such that it fits the schema."
+    )
+    return [{"role": "assistant", "content": said.content or ""}, {"role": "user", "content": told}]
+
+
+def _served(said: Completion, days: Mapping[str, Day]) -> Messages:
+    """The model's wish to read, and what it gets to read."""
+    wishes = [
+        {"id": tool.id, "type": "function", "function": {"name": tool.name, "arguments": tool.arguments}}
+        for tool in said.tools
+    ]
+    answers = [
+        {"role": "tool", "tool_call_id": tool.id, "content": _read_day(tool, days)} for tool in said.tools
+    ]
+    return [{"role": "assistant", "content": said.content, "tool_calls": wishes}, *answers]
+
+
+def _read_day(tool: ToolCall, days: Mapping[str, Day]) -> str:
+    """A day as it was read before; there is nothing else to be had, and nothing is changed."""
+    try:
+        date = orjson.loads(tool.arguments)["date"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        date = None
+    day = days.get(date) if tool.name == "read_day" and isinstance(date, str) else None
+    if day is None:
+        return orjson.dumps({"error": f"there is only read_day, for {', '.join(days) or 'no day'}"}).decode()
+    return orjson.dumps(shown_day(day)).decode()

@@ -1,0 +1,87 @@
+"""Recorded answers: the same understanding without a model; a question that has none is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+
+from ...kernel.clock import Clock
+from ...model.errors import Invalid
+from ...store.port import Store
+from .exchange import Call, Completion, replayed
+from .journal import Journal
+from .mind import ModelMind
+from .prompt import Prompt
+from .settings import ModelSettings
+from .troubles import NotRecorded
+
+
+class Cassette:
+    """Answers by the key of their question."""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self._answers = answers
+
+    @classmethod
+    def read(cls, path: Path) -> Cassette:
+        """A file with one JSON object per line, as `tidings models record` writes it."""
+        answers: dict[str, str] = {}
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    entry = orjson.loads(line)
+                    answers[str(entry["key"])] = str(entry["raw"])
+                    replayed(entry["raw"])
+                except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+                    problem = f"line {number} of {path} is no recorded answer ({error})"
+                    raise Invalid(problem, remedy="Record it again", field="cassette") from None
+        return cls(answers)
+
+    async def answer(self, call: Call) -> Completion:
+        """The recorded answer."""
+        raw = self._answers.get(call.key)
+        if raw is None:
+            raise _missing(call)
+        return replayed(raw)
+
+
+class JournalPlayer:
+    """Answers out of the journal; nothing is called."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def answer(self, call: Call) -> Completion:
+        """What was answered then."""
+        earlier = await self._journal.recall(call.key)
+        if earlier is None:
+            raise _missing(call)
+        return earlier
+
+
+class RecordedMind(ModelMind):
+    """A model's understanding, replayed."""
+
+    name = "recorded"
+
+    @classmethod
+    def from_file(cls, settings: ModelSettings, prompts: Mapping[str, Prompt], path: Path) -> RecordedMind:
+        """From a cassette."""
+        return cls(settings, prompts, Cassette.read(path))
+
+    @classmethod
+    def from_journal(
+        cls, settings: ModelSettings, prompts: Mapping[str, Prompt], store: Store, clock: Clock
+    ) -> RecordedMind:
+        """From the calls in the database."""
+        return cls(settings, prompts, JournalPlayer(Journal(store, clock)))
+
+
+def _missing(call: Call) -> NotRecorded:
+    return NotRecorded(
+        f"there is no recorded answer of {call.model} to this question"
+        f" (prompt {call.prompt.name} version {call.prompt.version}, attempt {call.attempt})",
+        remedy="ask the model once and record it; a changed prompt, model or message is another question",
+    )

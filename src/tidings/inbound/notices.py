@@ -1,0 +1,44 @@
+"""Notices: what an admin must know about what comes in (D12, D15), written with the change it tells of.
+
+By default a notice is an event for subscribers. Whoever writes to admins directly gives another `Tell`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import orjson
+
+from ..store.port import Step
+
+FAILING = "source.failing"
+OVERRUN = "source.overrun"
+HOLE = "source.hole"
+
+
+class Notice(NamedTuple):
+    """One thing an admin must know, and what to do about it."""
+
+    type: str
+    tenant: str
+    source: str
+    problem: str
+    remedy: str
+
+
+Tell = Callable[[Notice], Sequence[Step]]
+
+
+def by_event(notice: Notice) -> Sequence[Step]:
+    """As an event: durable, retried, for everybody who listens."""
+    body = {"source": notice.source, "problem": notice.problem, "remedy": notice.remedy}
+    return [
+        Step(
+            "outbox_add",
+            {
+                "at": None, "tenant": notice.tenant, "type": notice.type, "subject": notice.source,
+                "target": None, "body": orjson.dumps(body).decode(),
+            },
+        )
+    ]  # fmt: skip

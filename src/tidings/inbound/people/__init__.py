@@ -1,0 +1,1 @@
+"""People: what admins are told, and the cases that a person takes over."""

@@ -1,0 +1,177 @@
+"""The poller: reads one source page by page until it has caught up, holding the source's lease (D1, D4).
+
+Any number may run; each run is taken, beaten and freed in the database. A source that fails stops nobody but
+itself: the cursor stays, the next run reads the same again, and after three failures an admin is told.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from ..kernel.clock import Clock
+from ..model.errors import Temporary, told
+from ..model.time import SECOND
+from ..observability.events import Emit, SourceTakenOver, SourceTrouble, silence
+from ..store.port import Outrun, Step, Store
+from .intake import TELL_AFTER, Intake, NotTaken, failing
+from .leases import Lease, Leases, Standing
+from .notices import HOLE, OVERRUN, Notice, Tell, by_event
+from .sources.port import Entry, Polled, Read, SourceDown
+from .sources.settings import SourceSettings
+
+LOOK_BACK = 60.0  # seconds between two looks at what was read before
+
+
+class Poller:
+    """An actor; one step is one run."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        source: Polled,
+        settings: SourceSettings,
+        intake: Intake,
+        *,
+        tell: Tell = by_event,
+        emit: Emit = silence,
+        me: str | None = None,
+    ) -> None:
+        self.name = f"poller {settings.name}"
+        self.source = source
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._intake = intake
+        self._tell = tell
+        self._emit = emit
+        self._leases = Leases(store, me=me or clock.new_id())
+        self._is_known = False
+        self._next = float("-inf")
+        self._looked_back = clock.monotonic()
+
+    async def step(self) -> float:
+        """Read what is new, if nobody else does; gives the seconds until the next look."""
+        wait = self._next - self._clock.monotonic()
+        if wait > 0:
+            return wait  # a hint is about our own work, not about theirs
+        if not self._is_known:
+            joined = {"name": self._settings.name, "kind": self._settings.kind}
+            await self._store.write([Step("source_join", joined)])
+            self._is_known = True
+        lease = await self._leases.take(self._settings.name)
+        if not isinstance(lease, Lease):
+            return self._rest(min(lease / SECOND, self._poll))
+        return self._rest(await self._run(lease))
+
+    @property
+    def _poll(self) -> float:
+        return self._settings.poll.total_seconds()
+
+    def _rest(self, seconds: float) -> float:
+        self._next = self._clock.monotonic() + seconds
+        return seconds
+
+    async def _run(self, lease: Lease) -> float:
+        """One run, freed at its end whatever happens."""
+        rest = self._settings.poll
+        try:
+            await self._tell_of_take_over(lease)
+            await self._catch_up(lease)
+            await self._look_back(lease)
+        except Outrun:
+            self._emit(SourceTakenOver(self._settings.name, "somebody else goes on with it"))
+        except (SourceDown, NotTaken) as error:
+            await self._failed(lease, str(error))
+            rest = max(rest, getattr(error, "wait", None) or timedelta())
+        except Temporary:
+            raise  # our own database: the worker tells it, and the lease lapses or is freed below
+        except Exception as error:  # an actor's step: whatever a platform sends, the others go on
+            await self._failed(lease, told(error))
+        finally:
+            await self._leases.free(lease, rest)
+        return rest.total_seconds()
+
+    async def _catch_up(self, lease: Lease) -> None:
+        cursor, more = lease.cursor, True
+        while more:
+            if not await self._leases.beat(lease):
+                raise Outrun("source_beat")
+            read = await self.source.read(cursor, since=lease.known_at)
+            await self._take(lease, read)
+            behind = read.cursor or (read.heard[-1].cursor if read.heard else None)
+            more = read.more and behind is not None and behind != cursor
+            cursor = behind or cursor
+
+    async def _take(self, lease: Lease, read: Read) -> None:
+        """A page with its cursor; the cursor alone where nothing was said, or all of it was known."""
+        await self._intake.take(self._settings, read.heard, lease=lease)
+        behind = read.cursor or (read.heard[-1].cursor if read.heard else None)
+        steps = [] if behind is None else [lease.move(behind)]
+        if behind is None and lease.failures:
+            steps = [lease.move(lease.cursor)]  # it answers again
+        for hole in read.holes:
+            steps += self._tell(self._hole(hole))
+        if steps:
+            await self._store.write(steps)
+
+    async def _look_back(self, lease: Lease) -> None:
+        """Now and then the newest once more: edits are marked, and what was missed is taken and told."""
+        if self._clock.monotonic() - self._looked_back < LOOK_BACK:
+            return
+        self._looked_back = self._clock.monotonic()
+        row = (await self._store.read("source_find", source=self._settings.name))[0]
+        cursor = row["cursor"]
+        if cursor is None:
+            return
+        heard = [
+            one
+            for one in await self.source.look_back()
+            if one.original is not None or self.source.is_behind(one.id, cursor)
+        ]
+        known = await self._intake.known(self._settings, [one.id for one in heard])
+        missed = [one.id for one in heard if one.id not in known and one.original is None]
+        if not missed and all(one.id in known for one in heard):
+            return
+        entries = [Entry(one, cursor) for one in heard]
+        await self._intake.take(self._settings, entries, lease=lease)
+        for id_ in missed:
+            await self._store.write(list(self._tell(self._hole(f"message {id_} was read late"))))
+
+    async def _failed(self, lease: Lease, problem: str) -> None:
+        """The cursor stays; told in the transaction of the third failure in a row."""
+        self._emit(SourceTrouble(self._settings.name, lease.failures + 1, problem))
+        steps = [lease.failed(problem[:500])]
+        if lease.failures + 1 == TELL_AFTER:
+            steps += self._tell(failing(self._settings, problem))
+        try:
+            await self._store.write(steps)
+        except Outrun:
+            self._emit(SourceTakenOver(self._settings.name, "somebody else goes on with it"))
+
+    async def _tell_of_take_over(self, lease: Lease) -> None:
+        if lease.taken_over is None:
+            return
+        overrun = lease.taken_over is Standing.OVERRUN
+        why = "its run was over 30 minutes" if overrun else "no heartbeat for one lease"
+        self._emit(SourceTakenOver(self._settings.name, f"taken over from {lease.from_whom}: {why}"))
+        if overrun:
+            await self._store.write(list(self._tell(self._overrun(lease))))
+
+    def _overrun(self, lease: Lease) -> Notice:
+        return Notice(
+            OVERRUN,
+            self._settings.tenant,
+            self._settings.name,
+            f"a run of the source {self._settings.name} was over 30 minutes and was fenced off",
+            f"another process goes on with it; look at what {lease.from_whom} is doing",
+        )
+
+    def _hole(self, what: str) -> Notice:
+        return Notice(
+            HOLE,
+            self._settings.tenant,
+            self._settings.name,
+            f"the source {self._settings.name} has a hole: {what}",
+            "look into the chat itself; ask people to repeat what was lost",
+        )

@@ -1,0 +1,259 @@
+"""The roster: who may speak, by the platform's id of the sender, with squad and role (D5).
+
+Source '' is every source; an entry for one source goes before it. A display name can be changed by anybody,
+so it decides nothing. Every change is a line of the log, in the same transaction.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..model.errors import Invalid, NotFound, TidingsError
+from ..model.time import iso
+from ..reading.cursor import page_size, place
+from ..reading.fields import Field, check
+from ..store.port import Row, Step, Store
+from .sources.settings import SourceSettings
+from .words import Speaker
+
+EVERYWHERE = ""
+ROLES = ("member", "officer", "admin")
+CHUNK = 500  # rows of one transaction of an import
+LONGEST = 200
+LONGEST_SQUAD = 64
+
+FIELDS: Mapping[str, Field] = {
+    "sender": Field("string", "the platform's id of the person", "1001", required=True),
+    "name": Field("string", "what people call them", "Ada", required=True),
+    "squad": Field("string", "the squad they speak for", "42", required=True),
+    "role": Field("string", f"{', '.join(ROLES)}; left out, member", "member"),
+    "source": Field("string", "only on this source; left out, on every one", "crew"),
+}
+
+Numbered = tuple[int, dict[str, Any] | TidingsError]
+
+
+class Person(NamedTuple):
+    """One entry."""
+
+    sender: str
+    name: str
+    squad: str
+    role: str = ROLES[0]
+    source: str = EVERYWHERE
+
+
+class Page(NamedTuple):
+    """Some of a list, and where the next page begins."""
+
+    items: list[Row]
+    next: str | None
+
+
+class Progress(NamedTuple):
+    """What became of some rows of an import."""
+
+    counts: Mapping[str, int]
+    bad: Sequence[tuple[int, TidingsError]]
+
+
+class Roster:
+    """All that faces and the intake may do with the roster."""
+
+    def __init__(self, store: Store, sources: Collection[str] = ()) -> None:
+        self._store = store
+        self._sources = tuple(sources)
+
+    async def speakers(self, source: SourceSettings, senders: Sequence[str]) -> dict[str, Speaker]:
+        """Who these senders are on a source; unknown ones are left out."""
+        wanted = orjson.dumps(sorted(set(senders))).decode()
+        rows = await self._store.read("roster_of", tenant=source.tenant, senders=wanted)
+        rows = [row for row in rows if row["source"] in (EVERYWHERE, source.name)]
+        rows.sort(key=lambda row: str(row["source"]))  # the one for this source comes last and wins
+        return {row["sender"]: speaker_of(row) for row in rows}
+
+    async def called(self, source: SourceSettings, name: str) -> tuple[Speaker, ...]:
+        """Who is called so, in any capitals; two are enough to know that it is not clear."""
+        rows = await self._store.read("roster_named", tenant=source.tenant, called=name, source=source.name)
+        return tuple({row["sender"]: speaker_of(row) for row in rows}.values())
+
+    async def put(self, body: object, *, tenant: str = "default") -> tuple[Row, str]:
+        """Put somebody on the roster or change the entry; says whether it was created or changed."""
+        person = read_person(body, self._sources)
+        what = (await self._keep([person], tenant))[0]
+        return _shown(person._asdict()), what
+
+    async def remove(self, sender: str, source: str | None = None, *, tenant: str = "default") -> Row:
+        """Take somebody off; what they said before stays."""
+        which = {"tenant": tenant, "sender": sender, "source": source or EVERYWHERE}
+        known = await self._store.read("roster_of", tenant=tenant, senders=orjson.dumps([sender]).decode())
+        found = next((row for row in known if row["source"] == which["source"]), None)
+        if found is None:
+            where = ", ".join(row["source"] or "every source (name none)" for row in known)
+            remedy = f"{sender[:60]!r} is on it for: {where}" if known else "see: tidings roster list"
+            raise NotFound(f"{sender[:60]!r} is not on the roster there", field="sender", remedy=remedy)
+        line = _line(Person(sender, found["name"], found["squad"], found["role"], found["source"]), "removed")
+        steps = [Step("roster_drop", which), _noted(tenant, [line])._replace(only_if=0)]
+        await self._store.write(steps)
+        return _shown(found)
+
+    async def page(
+        self,
+        *,
+        squad: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+        tenant: str = "default",
+    ) -> Page:
+        """The roster by name."""
+        name, sender, source = _place(after)
+        rows = await self._store.read(
+            "roster_page",
+            tenant=tenant,
+            after_name=name,
+            after_sender=sender,
+            after_source=source,
+            squad=squad,
+            limit=page_size(limit),
+        )
+        return Page([_shown(row) for row in rows], _cursor(rows[-1]) if len(rows) == limit else None)
+
+    async def log(
+        self,
+        *,
+        sender: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+        tenant: str = "default",
+    ) -> Page:
+        """What was done with it and who spoke for whom, newest first."""
+        rows = await self._store.read(
+            "roster_log_page", tenant=tenant, sender=sender, before=place(after), limit=page_size(limit)
+        )
+        items = [
+            {name: row[name] or None for name in ("source", "sender", "what", "detail")}
+            | {"at": iso(row["at"])}
+            for row in rows
+        ]
+        return Page(items, str(rows[-1]["n"]) if len(rows) == limit else None)
+
+    async def take(
+        self, rows: AsyncIterator[Numbered], *, dry_run: bool = False, tenant: str = "default"
+    ) -> AsyncIterator[Progress]:
+        """Everybody of an upload, a chunk a transaction; a bad row is told and passed over."""
+        chunk: list[Numbered] = []
+        async for row in rows:
+            chunk.append(row)
+            if len(chunk) == CHUNK:
+                yield await self._take(chunk, tenant, dry_run=dry_run)
+                chunk = []
+        if chunk:
+            yield await self._take(chunk, tenant, dry_run=dry_run)
+
+    async def _take(self, chunk: Sequence[Numbered], tenant: str, *, dry_run: bool) -> Progress:
+        people: dict[tuple[str, str], Person] = {}
+        bad: list[tuple[int, TidingsError]] = []
+        for number, row in chunk:
+            try:
+                if isinstance(row, TidingsError):
+                    raise row
+                person = read_person({k: v for k, v in row.items() if v not in (None, "")}, self._sources)
+            except TidingsError as error:
+                bad.append((number, error))
+            else:
+                people[person.sender, person.source] = person  # the last one wins
+        counts = Counter(await self._keep(list(people.values()), tenant, dry_run=dry_run))
+        repeated = len(chunk) - len(bad) - len(people)
+        return Progress({**counts, "unchanged": counts["unchanged"] + repeated, "refused": len(bad)}, bad)
+
+    async def _keep(self, people: Sequence[Person], tenant: str, *, dry_run: bool = False) -> list[str]:
+        """Write what is new or different; says of each whether it was created, changed or unchanged."""
+        senders = orjson.dumps(sorted({person.sender for person in people})).decode()
+        rows = await self._store.read("roster_of", tenant=tenant, senders=senders)
+        known = {(row["sender"], row["source"]): row for row in rows}
+        whats = [_compared(person, known.get((person.sender, person.source))) for person in people]
+        moved = [(person, what) for person, what in zip(people, whats, strict=True) if what != "unchanged"]
+        if moved and not dry_run:
+            put = orjson.dumps([person._asdict() for person, _ in moved]).decode()
+            words = {"created": "added", "changed": "changed"}
+            lines = [_line(person, words[what]) for person, what in moved]
+            await self._store.write(
+                [Step("roster_put", {"tenant": tenant, "rows": put}), _noted(tenant, lines)]
+            )
+        return whats
+
+
+def read_person(body: object, sources: Collection[str] = ()) -> Person:
+    """An entry out of what a caller wrote."""
+    said = (
+        {k: str(v) if isinstance(v, int) and not isinstance(v, bool) else v for k, v in body.items()}
+        if (isinstance(body, dict))
+        else body
+    )
+    given = {name: (value or "").strip() for name, value in check(said, FIELDS).items()}
+    for name, longest in (("sender", LONGEST), ("name", LONGEST), ("squad", LONGEST_SQUAD)):
+        if not given[name] or len(given[name]) > longest or not given[name].isprintable():
+            remedy = f"use 1 to {longest} printable characters"
+            raise Invalid(f"{name} is empty, too long or has control characters", field=name, remedy=remedy)
+    role = (given.get("role") or ROLES[0]).lower()
+    if role not in ROLES:
+        raise Invalid(
+            f"there is no role {role[:40]!r}", field="role", remedy=f"use one of: {', '.join(ROLES)}"
+        )
+    source = given.get("source") or EVERYWHERE
+    if source and sources and source not in sources:
+        known = ", ".join(sources)
+        raise Invalid(f"there is no source {source[:60]!r}", field="source", remedy=f"use one of: {known}")
+    return Person(given["sender"], given["name"], given["squad"], role, source)
+
+
+def speaker_of(row: Mapping[str, Any]) -> Speaker:
+    """An entry as the understanding sees it."""
+    return Speaker(row["sender"], row["name"], row["squad"], row["role"])
+
+
+def _compared(person: Person, row: Row | None) -> str:
+    if row is None:
+        return "created"
+    same = (person.name, person.squad, person.role) == (row["name"], row["squad"], row["role"])
+    return "unchanged" if same else "changed"
+
+
+def _line(person: Person, what: str) -> Row:
+    detail = f"{person.name}, squad {person.squad}, {person.role}"
+    return {"source": person.source, "sender": person.sender, "what": what, "detail": detail}
+
+
+def _noted(tenant: str, lines: Sequence[Row]) -> Step:
+    return Step("roster_note", {"tenant": tenant, "rows": orjson.dumps(lines).decode()})
+
+
+def _shown(row: Mapping[str, Any]) -> Row:
+    names = ("sender", "name", "squad", "role")
+    return {**{name: row[name] for name in names}, "source": row["source"] or None}
+
+
+def _cursor(row: Row) -> str:
+    said = orjson.dumps([row["name"], row["sender"], row["source"]])
+    return base64.urlsafe_b64encode(said).decode().rstrip("=")
+
+
+def _place(after: str | None) -> tuple[str, str, str]:
+    if after is None:
+        return "", "", ""
+    try:
+        name, sender, source = orjson.loads(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)))
+        if not all(isinstance(part, str) and part.isprintable() for part in (name, sender, source)):
+            raise ValueError
+    except (ValueError, TypeError):
+        raise Invalid(
+            f"{after[:40]!r} is not a place in a list",
+            field="after",
+            remedy="use the `next` of the page before",
+        ) from None
+    return name, sender, source

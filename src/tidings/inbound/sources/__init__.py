@@ -1,0 +1,1 @@
+"""Sources: where messages come from, one file per kind."""

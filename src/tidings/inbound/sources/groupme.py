@@ -1,0 +1,153 @@
+"""GroupMe: a group read by `after_id`, the only way without gaps; and the call-back of a bot.
+
+Ids are numbers written as texts, and grow. Deletions come as messages of the platform; edits only show in
+the list, so the newest page is looked at once more now and then, which also shows what was missed.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from ...model.errors import Invalid
+from ..words import Incoming, Said
+from .asking import Asking
+from .payload import ident, inner, items, seconds, word
+from .port import Call, Entry, NotGenuine, Read, SourceDown
+from .settings import SourceSettings
+
+THROTTLED_FOR = timedelta(seconds=60)  # GroupMe names no wait
+MOST_BACK = 100  # pages of a first look
+_THROTTLED = (420, 429)
+
+
+class GroupMe:
+    """One group."""
+
+    def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
+        self._settings = settings
+        self._now = now
+        hide = (settings.token,) if settings.token else ()
+        self._api = Asking(settings.base_url, deadline=settings.deadline, hide=hide)
+
+    async def read(self, cursor: str | None, *, since: int) -> Read:
+        """The page after the cursor; without one, all pages back to `since`."""
+        if cursor is None:
+            return await self._first_look(since)
+        found = await self._list(after_id=cursor)
+        heard = self._entries(found)
+        return Read(heard, more=len(found) >= self._settings.page, holes=_nameless(found))
+
+    async def look_back(self) -> Sequence[Incoming]:
+        """The newest page: what is edited, and what should have been read."""
+        heard: list[Incoming] = []
+        for message in reversed(await self._list()):
+            heard += [one for one in (self._incoming(message), self._edit(message)) if one is not None]
+        return heard
+
+    def is_behind(self, id_: str, cursor: str) -> bool:
+        """Ids grow."""
+        return id_.isdigit() and cursor.isdigit() and int(id_) <= int(cursor)
+
+    def called(self, call: Call) -> list[Incoming]:
+        """A bot's call-back; GroupMe signs nothing, so the address holds a secret."""
+        given = call.query.get("key", "").encode()
+        if not sum(hmac.compare_digest(given, secret.encode()) for secret in self._settings.secrets):
+            raise NotGenuine("the address has no valid key")
+        return incoming(self._settings, _object(call.body))
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._api.close()
+
+    async def _first_look(self, since: int) -> Read:
+        """Newest first, page by page, until a message is older than the source is known."""
+        found: list[Mapping[str, Any]] = []
+        for _ in range(MOST_BACK):
+            page = await self._list(**({"before_id": ident(found[-1], "id")} if found else {}))
+            found += page
+            if len(page) < self._settings.page or seconds(page[-1], "created_at") < since:
+                break
+        heard = self._entries(found[::-1])
+        return Read(heard, more=bool(heard), holes=_nameless(found))
+
+    async def _list(self, **query: str) -> list[Mapping[str, Any]]:
+        asked = urlencode({"limit": self._settings.page, "acceptFiles": 1, **query})
+        path = f"/groups/{quote(self._settings.group or '', safe='')}/messages?{asked}"
+        said = await self._api.get(
+            path, headers={"x-access-token": self._settings.token or ""}, now=self._now()
+        )
+        if said.status == 304:
+            return []
+        if said.status in _THROTTLED:
+            raise SourceDown(f"HTTP {said.status}: {said.shown}", wait=said.wait or THROTTLED_FOR)
+        if said.status != 200 or said.body is None:
+            raise SourceDown(f"HTTP {said.status}: {said.shown}", wait=said.wait)
+        return items(inner(said.body, "response"), "messages")
+
+    def _entries(self, found: Sequence[Mapping[str, Any]]) -> list[Entry]:
+        heard = [(self._incoming(message), ident(message, "id")) for message in found]
+        return [Entry(one, id_) for one, id_ in heard if one is not None]
+
+    def _incoming(self, message: Mapping[str, Any]) -> Incoming | None:
+        return next(iter(incoming(self._settings, message)), None)
+
+    def _edit(self, message: Mapping[str, Any]) -> Incoming | None:
+        edited, said = seconds(message, "updated_at"), self._incoming(message)
+        if said is None or said.kind is not Said.MESSAGE or edited <= said.at:
+            return None
+        return said._replace(
+            id=f"{said.id}/edit/{word(message, 'updated_at')}", kind=Said.EDIT, original=said.id, at=edited
+        )
+
+
+def incoming(settings: SourceSettings, message: Mapping[str, Any]) -> list[Incoming]:
+    """One message of a list or of a call-back; none when it has no id."""
+    id_ = ident(message, "id")
+    if not id_:
+        return []
+    sender, by = ident(message, "sender_id") or ident(message, "user_id"), word(message, "sender_type")
+    event, attached = inner(message, "event"), items(message, "attachments")
+    kind, original, at = Said.MESSAGE, None, seconds(message, "created_at")
+    if message.get("system") is True or by in ("system", "service"):
+        kind = Said.SYSTEM
+        if word(event, "type") == "message.deleted":
+            kind, original = Said.DELETE, ident(inner(event, "data"), "message_id") or None
+    replies = [ident(one, "reply_id") for one in attached if word(one, "type") == "reply"]
+    return [
+        Incoming(
+            settings.name,
+            id_,
+            ident(message, "group_id") or settings.group or "",
+            sender,
+            word(message, "name"),
+            word(message, "text"),
+            at,
+            kind,
+            own=by == "bot" or sender in settings.own,
+            reply_to=replies[0] if replies else None,
+            attachments=len(attached) - len(replies),
+            raw=message,
+            original=original,
+            key=ident(message, "source_guid") or None,
+        )
+    ]
+
+
+def _nameless(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    return ["GroupMe listed a message without an id"] if any(not ident(one, "id") for one in found) else []
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise Invalid("the body is not a JSON object", remedy="send what GroupMe sends")
+    return found

@@ -1,0 +1,137 @@
+"""Telegram: updates fetched with an offset, or called in with a secret token.
+
+An update below the offset is forgotten by Telegram, so the offset asked for is the stored one, which moved in
+the transaction that stored the messages. Update numbers follow each other: a missing one is a hole.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+
+from ...model.errors import Invalid
+from ..words import Incoming, Said
+from .asking import Asking
+from .payload import ident, inner, items, seconds, word
+from .port import Call, Entry, NotGenuine, Read, SourceDown
+from .settings import SourceSettings
+
+SECRET = "x-telegram-bot-api-secret-token"
+WANTED = ("message", "edited_message")
+FRESH_NUMBERS = 1_000_000  # after a quiet week Telegram goes on with any number: that is no hole
+_MEDIA = ("photo", "video", "animation", "audio", "voice", "document", "sticker", "location", "contact")
+_SERVICE = ("new_chat_members", "left_chat_member", "new_chat_title", "pinned_message", "migrate_to_chat_id",
+            "migrate_from_chat_id", "group_chat_created", "supergroup_chat_created",
+            "delete_chat_photo", "new_chat_photo")  # fmt: skip
+
+
+class Telegram:
+    """One bot."""
+
+    def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
+        self._settings = settings
+        self._now = now
+        hide = (settings.token,) if settings.token else ()
+        self._api = Asking(settings.base_url, deadline=settings.deadline, hide=hide)
+
+    async def read(self, cursor: str | None, *, since: int) -> Read:
+        """The updates from the stored offset on."""
+        asked: dict[str, Any] = {
+            "limit": self._settings.page,
+            "timeout": 0,
+            "allowed_updates": orjson.dumps(WANTED).decode(),
+        }
+        if cursor is not None:
+            asked["offset"] = cursor
+        said = await self._api.get(
+            f"/bot{self._settings.token}/getUpdates?{urlencode(asked)}", now=self._now()
+        )
+        if said.status != 200 or said.body is None:
+            raise SourceDown(f"HTTP {said.status}: {said.shown}", wait=said.wait)
+        updates = items(said.body, "result")
+        numbers = [_number(update) for update in updates]
+        heard = [
+            Entry(one, str(number + 1))
+            for number, update in zip(numbers, updates, strict=True)
+            for one in incoming(self._settings, update)
+        ]
+        behind = str(max(numbers) + 1) if numbers else None
+        return Read(heard, behind, len(updates) >= self._settings.page, holes_in(cursor, numbers))
+
+    async def look_back(self) -> Sequence[Incoming]:
+        """Edits come as updates, and numbers tell of holes."""
+        return ()
+
+    def is_behind(self, id_: str, cursor: str) -> bool:
+        """Never asked."""
+        return False
+
+    def called(self, call: Call) -> list[Incoming]:
+        """A webhook's update."""
+        given = call.headers.get(SECRET, "").encode()
+        if not sum(hmac.compare_digest(given, secret.encode()) for secret in self._settings.secrets):
+            raise NotGenuine(f"the header {SECRET} is missing or wrong")
+        try:
+            update = orjson.loads(call.body)
+        except orjson.JSONDecodeError:
+            update = None
+        if not isinstance(update, dict):
+            raise Invalid("the body is not a JSON object", remedy="send what Telegram sends")
+        return incoming(self._settings, update)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._api.close()
+
+
+def _number(update: Mapping[str, Any]) -> int:
+    found = update.get("update_id")
+    if not isinstance(found, int):
+        raise SourceDown("Telegram gave an update without a number")
+    return found
+
+
+def holes_in(cursor: str | None, numbers: Sequence[int]) -> list[str]:
+    """Which update numbers are missing between the stored offset and the last of these."""
+    expected = int(cursor) if cursor is not None and cursor.isdigit() else None
+    holes = []
+    for number in numbers:
+        if expected is not None and 0 < number - expected < FRESH_NUMBERS:
+            first, last = expected, number - 1
+            holes.append(f"update {first}" if first == last else f"updates {first} to {last}")
+        expected = number + 1
+    return [f"Telegram no longer has {hole}" for hole in holes]
+
+
+def incoming(settings: SourceSettings, update: Mapping[str, Any]) -> list[Incoming]:
+    """The message of an update, new or edited; none for any other kind of update."""
+    edited = inner(update, "edited_message")
+    message = edited or inner(update, "message")
+    number, chat = ident(message, "message_id"), ident(inner(message, "chat"), "id")
+    if not number or not chat:
+        return []
+    sender = inner(message, "from") or inner(message, "sender_chat")
+    names = (word(sender, "first_name"), word(sender, "last_name"))
+    quoted = ident(inner(message, "reply_to_message"), "message_id")
+    said = Incoming(
+        settings.name,
+        f"{chat}:{number}",
+        chat,
+        ident(sender, "id"),
+        " ".join(name for name in names if name) or word(sender, "username") or word(sender, "title"),
+        word(message, "text") or word(message, "caption"),
+        seconds(message, "date"),
+        Said.SYSTEM if any(name in message for name in _SERVICE) else Said.MESSAGE,
+        own=sender.get("is_bot") is True or ident(sender, "id") in settings.own,
+        reply_to=f"{chat}:{quoted}" if quoted else None,
+        attachments=sum(name in message for name in _MEDIA),
+        raw=update,
+    )
+    if not edited:
+        return [said]
+    at = seconds(message, "edit_date")
+    return [said._replace(id=f"{said.id}/edit/{at}", kind=Said.EDIT, original=said.id, at=at or said.at)]

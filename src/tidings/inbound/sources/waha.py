@@ -1,0 +1,68 @@
+"""WAHA: what people write to a linked WhatsApp session, out of its call-backs.
+
+An id is `false_CHAT_KEY` or, in a group, `false_CHAT_KEY_PARTICIPANT`; edits and deletes name the key alone,
+so a message is known by its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..words import Incoming, Said
+from .payload import ident, inner, seconds, word
+from .settings import SourceSettings
+
+
+def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[Incoming]:
+    """The message of one event; none for events that are not about messages."""
+    event, message = word(payload, "event"), inner(payload, "payload")
+    match event:
+        case "message" | "message.any":
+            said = _said(settings, message, payload)
+            return [] if said is None else [said]
+        case "message.edited":
+            said, original = _said(settings, message, payload), key_of(ident(message, "editedMessageId"))
+            if said is None or not original:
+                return []
+            id_ = f"{original}/edit/{said.id}"
+            return [said._replace(id=id_, kind=Said.EDIT, original=original)]
+        case "message.revoked":
+            after = inner(message, "after") or inner(message, "before")
+            original = key_of(ident(message, "revokedMessageId") or ident(inner(message, "before"), "id"))
+            said = _said(settings, after, payload)
+            if said is None or not original:
+                return []
+            return [said._replace(id=f"{original}/delete", kind=Said.DELETE, original=original, text="")]
+    return []
+
+
+def key_of(id_: str) -> str:
+    """The part of an id that is the same in every event about one message."""
+    parts = id_.split("_")
+    return parts[2] if len(parts) >= 3 else id_
+
+
+def _said(
+    settings: SourceSettings, message: Mapping[str, Any], payload: Mapping[str, Any]
+) -> Incoming | None:
+    key = key_of(ident(message, "id"))
+    if not key:
+        return None
+    ours = message.get("fromMe") is True
+    chat = ident(message, "to") if ours else ident(message, "from")
+    sender = ident(message, "participant") or ident(message, "from")
+    quoted = key_of(ident(inner(message, "replyTo"), "id"))
+    return Incoming(
+        settings.name,
+        key,
+        chat,
+        sender,
+        word(inner(message, "_data"), "notifyName") or sender.partition("@")[0],
+        word(message, "body"),
+        seconds(message, "timestamp"),
+        own=ours or sender in settings.own,
+        reply_to=quoted or None,
+        attachments=int(message.get("hasMedia") is True),
+        raw=payload,
+    )

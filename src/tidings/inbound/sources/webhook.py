@@ -1,0 +1,106 @@
+"""The generic way in: a signed POST (Standard Webhooks) with one message or many, in our own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from ...model.errors import Invalid
+from ...model.time import SECOND, instant
+from ...reading.fields import Field, check
+from ...wire.signature import BadSignature, parse_secret, verify
+from ..words import Incoming, Said
+from .payload import LONGEST_ID
+from .port import Call, NotGenuine
+from .settings import SourceSettings
+
+MOST = 1000  # messages of one call
+LONGEST_NAME = 200
+
+FIELDS: Mapping[str, Field] = {
+    "id": Field("string", "the platform's id; the same one again is taken once", "m-1", required=True),
+    "conversation": Field("string", "the group or chat", "crew", required=True),
+    "sender": Field("string", "the platform's id of the sender", "u7", required=True),
+    "name": Field("string", "what the sender is called", "Ann"),
+    "text": Field("string", "what was said", "hello"),
+    "at": Field("string", "when it was said, with its zone; left out, now", "2026-01-03T21:08:00Z"),
+    "kind": Field("string", "message, edit, delete or system; left out, message", "message"),
+    "original": Field("string", "the id of the message that an edit or a delete is about", "m-0"),
+    "reply_to": Field("string", "the id of the message it quotes", "m-0"),
+    "attachments": Field("integer", "how many files came with it", 0),
+    "bot": Field("boolean", "whether a bot said it", False),
+}
+
+
+class Webhook:
+    """One signed address."""
+
+    def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
+        self._settings = settings
+        self._now = now
+        self._keys = [parse_secret(secret) for secret in settings.secrets]
+
+    def called(self, call: Call) -> list[Incoming]:
+        """The messages of one request."""
+        now = self._now()
+        try:
+            verify(self._keys, call.headers, call.body, now=now // SECOND)
+        except BadSignature as error:
+            raise NotGenuine(str(error)) from None
+        return incoming(self._settings, call.body, now=now)
+
+
+def incoming(settings: SourceSettings, body: bytes, *, now: int) -> list[Incoming]:
+    """One object, or {"messages": [...]}; refused as a whole when one of them cannot be used."""
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Invalid(
+            f"the body is not JSON: {error.msg} at character {error.pos}", remedy="send one JSON object"
+        ) from None
+    many = found.get("messages") if isinstance(found, dict) and "messages" in found else [found]
+    if not isinstance(many, list) or not 0 < len(many) <= MOST:
+        raise Invalid("messages is not a list", field="messages", remedy=f"send 1 to {MOST} of them")
+    return [_one(settings, check(one, FIELDS), now) for one in many]
+
+
+def _one(settings: SourceSettings, given: dict[str, Any], now: int) -> Incoming:
+    for name in ("id", "conversation", "sender", "original", "reply_to"):
+        value = given.get(name)
+        if value is not None and (not value.strip() or len(value) > LONGEST_ID or not value.isprintable()):
+            remedy = f"use 1 to {LONGEST_ID} printable characters"
+            raise Invalid(f"{name} cannot be used", field=name, remedy=remedy)
+    kind = given.get("kind") or Said.MESSAGE
+    if kind not in list(Said):
+        raise Invalid(f"kind is {kind[:20]!r}", field="kind", remedy=f"use one of: {', '.join(Said)}")
+    if kind in (Said.EDIT, Said.DELETE) and not given.get("original"):
+        raise Invalid(f"a {kind} names no message", field="original", remedy=FIELDS["original"].about)
+    return Incoming(
+        settings.name,
+        given["id"],
+        given["conversation"],
+        given["sender"],
+        (given.get("name") or "")[:LONGEST_NAME],
+        given.get("text") or "",
+        _time(given.get("at"), now),
+        Said(kind),
+        own=given.get("bot") is True or given["sender"] in settings.own,
+        reply_to=given.get("reply_to"),
+        attachments=max(0, given.get("attachments") or 0),
+        raw=given,
+        original=given.get("original"),
+    )
+
+
+def _time(said: str | None, now: int) -> int:
+    if said is None:
+        return now
+    try:
+        return instant(datetime.fromisoformat(said))
+    except (ValueError, OverflowError):
+        raise Invalid(
+            f"at is {said[:40]!r}", field="at", remedy="use ISO 8601 with a zone: 2026-01-03T21:08:00Z"
+        ) from None

@@ -1,0 +1,1 @@
+"""Workflows: a conversation with a goal, owned by a squad."""

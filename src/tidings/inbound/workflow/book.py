@@ -1,0 +1,239 @@
+"""The book: what is known of a conversation, and the one transaction in which a message is worked through.
+
+State, journal, replies, commands of the calendar, calls for a person and the end of the message are written
+together or not at all; whoever comes second finds the turn taken and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+
+from ...kernel.clock import Clock
+from ...model.errors import CallerError
+from ...model.task import NewTask
+from ...model.time import micros
+from ...store.port import Outrun, Rows, Step, Store
+from ..effects import ledger
+from ..people.calling import Caller
+from ..people.telling import Call
+from ..words import Command, Speaker
+from .choosing import Decision
+from .flow import SCHEMA, Flow, read
+from .planning import Happened
+from .settings import WorkflowSettings
+from .stages import ENDS
+
+
+class Spoken(NamedTuple):
+    """A message of somebody on the roster, to be worked through."""
+
+    message: str  # its id in the inbox
+    tenant: str
+    source: str
+    conversation: str
+    chat: str  # where to answer: the platform's id of the group
+    speaker: Speaker
+    text: str
+    at: int
+    verdict: str | None = None  # a person's word: `related` or `new`
+    is_last_try: bool = False
+    place: int | None = None  # in the inbox, where it still has to be ended
+
+
+class Standing(NamedTuple):
+    """What is known before a message is worked through."""
+
+    flows: Sequence[Flow] = ()  # the open ones of its conversation, oldest first
+    is_over: bool = False  # it was worked through before
+    is_kept: bool = False  # and is worked through again
+    earlier: Sequence[Mapping[str, Any]] = ()  # the journal of the first time
+    holder: str | None = None  # the person who holds the conversation
+    ahead: int = 0  # messages of its squad that are kept ahead of it
+
+
+@dataclass(slots=True)
+class Entry:
+    """All that one message comes to."""
+
+    spoken: Spoken
+    decision: Decision
+    reason: str
+    held: str | None = None
+    added: list[Flow] = field(default_factory=list)
+    changed: list[Flow] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    plan: str | None = None
+    calls: list[Call] = field(default_factory=list)
+    happened: list[Happened] = field(default_factory=list)
+
+    @property
+    def workflow(self) -> str | None:
+        """The workflow it went into."""
+        flows = [*self.added, *self.changed]
+        return flows[0].id if flows else None
+
+
+class Voice(Protocol):
+    """Makes replies ready to be written with everything else; given by whoever joins the domains."""
+
+    table: str
+    columns: tuple[str, ...]
+
+    async def prepare(
+        self, channel: str, to: str, text: str, *, tenant: str, order_key: str, now: int
+    ) -> tuple[NewTask, tuple[Any, ...]]:
+        """One message with its task; raises one of ours when it cannot be sent."""
+
+
+class Book(Protocol):
+    """What a pipeline needs to know and to write."""
+
+    async def standing(self, spoken: Spoken) -> Standing:
+        """What is known of the message and its conversation."""
+
+    async def write(self, entry: Entry, standing: Standing) -> bool:
+        """All of it or nothing; False: somebody else was faster."""
+
+
+class StoreBook:
+    """The book in the database."""
+
+    def __init__(
+        self, store: Store, clock: Clock, settings: WorkflowSettings, voice: Voice, caller: Caller
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._voice = voice
+        self._caller = caller
+
+    async def standing(self, spoken: Spoken) -> Standing:
+        """Two short reads."""
+        of = {"tenant": spoken.tenant, "conversation": spoken.conversation}
+        row = (
+            await self._store.read("turn_standing", message=spoken.message, squad=spoken.speaker.squad, **of)
+        )[0]
+        is_over = row["n"] is not None and row["held"] is None
+        flows = [] if is_over else await self._store.read("workflow_open", **of)
+        return Standing(
+            [read(flow) for flow in flows],
+            is_over=is_over,
+            is_kept=row["held"] is not None,
+            earlier=orjson.loads(row["facts"]) if row["facts"] else (),
+            holder=row["holder"],
+            ahead=row["ahead"],
+        )
+
+    async def write(self, entry: Entry, standing: Standing) -> bool:
+        """One transaction."""
+        now = self._clock.now()
+        spoken = entry.spoken
+        steps: list[Step] = []
+        tasks, rows = await self._said(entry, now)
+        if entry.commands and entry.plan:
+            plan = ledger.Plan(
+                entry.plan, self._settings.calendar, spoken.speaker.name, spoken.conversation, spoken.tenant
+            )
+            planned, ledger_rows = ledger.planned(plan, entry.commands, now=now)
+            tasks, rows = [*tasks, *planned], [*rows, ledger_rows]
+        steps.append(self._turn(entry, standing, now))
+        steps += [Step("workflow_add", self.row(flow, now), needed=True) for flow in entry.added]
+        steps += [Step("workflow_move", self.row(flow, now), needed=True) for flow in entry.changed]
+        for call in entry.calls:
+            steps += self._caller.steps(call, spoken.tenant, spoken.conversation, spoken.message, now)
+        if spoken.place is not None and entry.held is None:
+            steps.append(_ended(spoken.place, entry))
+        try:
+            await self._store.enqueue(tasks, *rows, also=steps)
+        except Outrun:
+            return False
+        if tasks or entry.calls:
+            await self._store.hint()
+        return True
+
+    async def _said(self, entry: Entry, now: int) -> tuple[list[NewTask], list[Rows]]:
+        """The replies as messages; one that cannot be sent is a call for a person, not a failure."""
+        tasks: list[NewTask] = []
+        rows: list[tuple[Any, ...]] = []
+        for text in entry.replies:
+            try:
+                task, row = await self._voice.prepare(
+                    self._settings.replies.get(entry.spoken.source, entry.spoken.source),
+                    entry.spoken.chat,
+                    text,
+                    tenant=entry.spoken.tenant,
+                    order_key=entry.spoken.conversation,
+                    now=now,
+                )
+            except CallerError as error:
+                issue = f"a reply could not be sent: {error.problem}"
+                entry.calls.append(Call("unsaid", issue, f"unsaid:{entry.spoken.conversation}", text=text))
+                continue
+            tasks.append(task)
+            rows.append(row)
+        return tasks, [Rows(self._voice.table, self._voice.columns, rows)] if rows else []
+
+    def _turn(self, entry: Entry, standing: Standing, now: int) -> Step:
+        """The row that says that this message is worked through."""
+        spoken = entry.spoken
+        lines = [{"what": happened.what, "at": now, **happened.facts} for happened in entry.happened]
+        lines += [{"what": "said", "at": now, "text": text} for text in entry.replies]
+        lines += [{"what": "planned", "at": now, "plan": entry.plan, **c._asdict()} for c in entry.commands]
+        fields = {
+            "message": spoken.message,
+            "workflow": entry.workflow,
+            "decision": entry.decision.value,
+            "reason": entry.reason,
+            "held": entry.held,
+            "at": now,
+            "facts": orjson.dumps([*standing.earlier, *lines]).decode(),
+        }
+        if standing.is_kept:
+            return Step("turn_again", fields, needed=True)
+        whose = {
+            "tenant": spoken.tenant,
+            "conversation": spoken.conversation,
+            "squad": spoken.speaker.squad,
+            "heard_at": spoken.at,
+            "speaker": orjson.dumps(
+                {**spoken.speaker._asdict(), "source": spoken.source, "chat": spoken.chat}
+            ).decode(),
+            "text": spoken.text,
+        }
+        return Step("turn_add", {**fields, **whose}, needed=True)
+
+    def row(self, flow: Flow, now: int) -> dict[str, Any]:
+        """A workflow as its row."""
+        return flow_row(flow, now, idle=micros(self._settings.idle))
+
+
+def _ended(place: int, entry: Entry) -> Step:
+    ended = {"n": place, "ended": "done", "reason": f"{entry.decision}: {entry.reason}"}
+    return Step("inbox_end", ended, needed=True)
+
+
+def flow_row(flow: Flow, now: int, *, idle: int) -> dict[str, Any]:
+    """A workflow as its row; an open one has a time after which it is idle."""
+    is_over = flow.stage in ENDS
+    return {
+        "id": flow.id,
+        "tenant": flow.tenant,
+        "conversation": flow.conversation,
+        "squad": flow.squad,
+        "topic": flow.topic,
+        "state": flow.stage.value,
+        "version": flow.version,
+        "schema": SCHEMA,
+        "asked": flow.asked,
+        "plan": flow.plan,
+        "opened_at": flow.opened_at,
+        "changed_at": now,
+        "idle_at": None if is_over else now + idle,
+        "closed_at": now if is_over else None,
+        "body": flow.body(),
+    }

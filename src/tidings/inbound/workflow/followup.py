@@ -1,0 +1,177 @@
+"""Follow-ups: when all commands of a plan are over, the group is told what became of each (D11).
+
+Each result of a command brings one follow-up; only the one that finds all of them over, and the workflow not
+yet ended, writes anything: the summary, the workflow's end, and a case for what was not done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from ...kernel.clock import Clock
+from ...model.errors import CallerError, StoreFull, StoreUnavailable
+from ...model.outcome import Defer, Done, Outcome
+from ...model.task import Task, TaskId, Transition
+from ...model.time import SECOND, micros
+from ...store.port import Outrun, Row, Rows, Step, Store
+from ..effects.ledger import EffectState, command_of
+from ..people.calling import Caller
+from ..people.telling import Call
+from ..words import Utterance
+from . import wording
+from .book import Voice, flow_row
+from .flow import Flow, read
+from .planning import US
+from .settings import WorkflowSettings
+from .stages import Cause, Stage, moved
+
+_REASONS = {
+    EffectState.REFUSED: "the calendar refused it",
+    EffectState.UNKNOWN: "the calendar did not answer; perhaps it was done",
+    EffectState.CONFLICT: "the calendar shows something else",
+    EffectState.SUPERSEDED: "a later request has settled it",
+}
+_CAUSES = {Stage.COMPLETED: Cause.ALL_DONE, Stage.PARTIAL: Cause.SOME_DONE, Stage.FAILED: Cause.NONE_DONE}
+
+
+def results(effects: Sequence[Row]) -> list[wording.Result] | None:
+    """What became of the commands of a plan; None while one of them is not over. Pure."""
+    if not all(effect["told"] for effect in effects):
+        return None
+    return [
+        wording.Result(
+            command_of(effect), state is EffectState.CONFIRMED, _REASONS.get(state, f"it is {state}")
+        )
+        for effect in effects
+        for state in [EffectState(effect["state"])]
+    ]
+
+
+def cause(found: Sequence[wording.Result]) -> Cause:
+    """All, some or none."""
+    done = sum(result.is_done for result in found)
+    if done == len(found):
+        return Cause.ALL_DONE
+    return Cause.SOME_DONE if done else Cause.NONE_DONE
+
+
+class FollowUp:
+    """The handler of kind `followup`."""
+
+    listens = False
+
+    def __init__(
+        self, store: Store, clock: Clock, settings: WorkflowSettings, voice: Voice, caller: Caller
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._voice = voice
+        self._caller = caller
+
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, str]:
+        """The plans that there is news of."""
+        found = {task.id: await self._store.read("followup_load", task=task.id) for task in tasks}
+        return {id_: rows[0]["plan"] for id_, rows in found.items() if rows}
+
+    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
+        """Nothing: what a follow-up writes, it writes itself."""
+        return ()
+
+    async def run(self, task: Task, content: Any) -> Outcome:
+        """Tell, if this is the last of them."""
+        try:
+            return await self._tell(str(content))
+        except Outrun:
+            return Defer(self._clock.now(), "the workflow has changed meanwhile")
+        except (StoreUnavailable, StoreFull) as error:
+            return Defer(self._clock.now() + SECOND, error.problem)
+
+    async def _tell(self, plan: str) -> Outcome:
+        rows = await self._store.read("workflow_of_plan", plan=plan)
+        if not rows:
+            return Done("no workflow waits for it")
+        flow = read(rows[0])
+        if flow.stage not in (Stage.EXECUTING, Stage.NEEDS_HUMAN):
+            return Done(f"its workflow is {flow.stage}")
+        found = results(await self._store.read("effects_of_plan", plan=plan))
+        if found is None:
+            return Done("other commands of the plan are not over")
+        await self._end(flow, found)
+        return Done("told")
+
+    async def _end(self, flow: Flow, found: Sequence[wording.Result]) -> None:
+        """The summary, the end and the case: one transaction, named by the workflow's version."""
+        now, why = self._clock.now(), cause(found)
+        text = wording.summary(found)
+        ended = replace(flow, stage=moved(flow.stage, why)).said(Utterance(US, None, now, text, is_ours=True))
+        steps = [
+            Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle)), needed=True),
+            _step(flow, now, why, ended.stage, text),
+        ]
+        last = next((line for line in reversed(flow.thread) if not line.is_ours), None)
+        calls = [] if why is Cause.ALL_DONE else [_call(flow, found, last)]
+        tasks, rows = [], []
+        try:
+            task, row = await self._reply(flow, text, now)
+            tasks, rows = [task], [Rows(self._voice.table, self._voice.columns, [row])]
+        except CallerError as error:
+            issue = f"a summary could not be sent: {error.problem}"
+            calls.append(Call("unsaid", issue, f"unsaid:{flow.conversation}", flow.squad, text=text))
+        for call in calls:
+            steps += self._caller.steps(call, flow.tenant, flow.conversation, None, now)
+        await self._store.enqueue(tasks, *rows, also=steps)
+        await self._store.hint()
+
+    async def _reply(self, flow: Flow, text: str, now: int) -> tuple[Any, tuple[Any, ...]]:
+        """Where the request was made, there the summary goes."""
+        turns = await self._store.read(
+            "turn_of_workflow", tenant=flow.tenant, conversation=flow.conversation, workflow=flow.id
+        )
+        speaker = orjson.loads(turns[0]["speaker"]) if turns else {"source": "", "chat": ""}
+        source = speaker["source"]
+        return await self._voice.prepare(
+            self._settings.replies.get(source, source),
+            speaker["chat"],
+            text,
+            tenant=flow.tenant,
+            order_key=flow.conversation,
+            now=now,
+        )
+
+
+def _step(flow: Flow, now: int, why: Cause, stage: Stage, text: str) -> Step:
+    facts = {"from": flow.stage, "to": stage, "cause": why, "text": text, "plan": flow.plan}
+    return Step(
+        "step_add",
+        {
+            "tenant": flow.tenant,
+            "conversation": flow.conversation,
+            "workflow": flow.id,
+            "message": None,
+            "at": now,
+            "what": "summary",
+            "facts": orjson.dumps(facts).decode(),
+        },
+    )
+
+
+def _call(flow: Flow, found: Sequence[wording.Result], last: Utterance | None) -> Call:
+    """Partial success is a case, and says what is left."""
+    left = [wording.command(result.command) for result in found if not result.is_done]
+    is_partial = len(left) < len(found)
+    reason = "partial" if is_partial else "not_done"
+    issue = f"{len(left)} of {len(found)} commands were not done: {'; '.join(left)}"
+    return Call(
+        reason,
+        issue,
+        f"{reason}:{flow.plan}",
+        flow.squad,
+        last.speaker if last else None,
+        last.text if last else None,
+        flow.id,
+    )

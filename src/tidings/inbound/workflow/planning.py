@@ -1,0 +1,258 @@
+"""Planning: from a workflow, what was said and the days as read, to the next state and what follows. Pure.
+
+A plan only says what shall be: whoever asked for it writes state, replies, commands and notices in one
+transaction, or none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypedDict
+
+from ..people.telling import Call
+from ..words import Command, Day, Extraction, Request, Scene, Utterance
+from . import wording
+from .flow import SLOTS, Flow, Want, request, wants
+from .rules import Finding, House, commands
+from .stages import Cause, Stage, moved
+
+US = "Tidings"
+
+
+class Happened(NamedTuple):
+    """One line of a conversation's journal (D14)."""
+
+    what: str
+    facts: Mapping[str, Any]
+
+
+class Plan(NamedTuple):
+    """What one message makes of a workflow."""
+
+    flow: Flow
+    replies: Sequence[str] = ()
+    commands: Sequence[Command] = ()
+    calls: Sequence[Call] = ()  # for a person
+    happened: Sequence[Happened] = ()
+
+
+class Sheet(TypedDict, total=False):
+    """What the nodes of the graph hand on to each other."""
+
+    flow: Flow
+    scene: Scene
+    house: House
+    now: int  # by our clock; the scene has the time at which it was said
+    plan_id: str
+    taken: frozenset[str]  # topics of the squad's other workflows
+    remarks: Sequence[str]  # to be said before anything else
+    extraction: Extraction
+    wants: tuple[Want, ...]
+    is_unclear: bool  # the answer told nothing
+    days: Mapping[str, Day]
+    findings: Sequence[Finding]
+    plan: Plan
+
+
+def understood(sheet: Sheet, extraction: Extraction) -> Sheet:
+    """The requests with who said what. An answer that tells nothing leaves what is known."""
+    flow, scene = sheet["flow"], sheet["scene"]
+    own = scene.speaker.squad if scene.speaker.squad in sheet["house"].squads else None
+    asked = [
+        each._replace(squad=each.squad or own or _only(flow.squad, sheet["house"]))
+        for each in extraction.requests
+    ]
+    is_unclear = not asked and bool(flow.wants)
+    made = flow.wants if is_unclear else wants(flow.wants, asked, scene.speaker, scene.now)
+    return {"extraction": extraction, "wants": made, "is_unclear": is_unclear}
+
+
+def _only(squad: str, house: House) -> str | None:
+    return squad if squad in house.squads else None
+
+
+def after_extract(sheet: Sheet) -> str:
+    """Where the graph goes on (D10)."""
+    if sheet["flow"].wants and is_withdrawal(sheet["scene"].text):
+        return "withdraw"
+    if not sheet["wants"]:
+        return "clarify" if sheet["extraction"].missing else "nothing"
+    if sheet["is_unclear"] or gap(sheet["wants"]) is not None:
+        return "clarify"
+    return "read"
+
+
+def after_validate(sheet: Sheet) -> str:
+    """What can be mended is asked for; what is left is done."""
+    findings = sheet["findings"]
+    if any(finding.slot for finding in findings):
+        return "clarify"
+    if len(findings) < len(sheet["wants"]):
+        return "execute"
+    return "nothing" if all(finding.is_needless for finding in findings) else "refuse"
+
+
+def gap(asked: Sequence[Want]) -> tuple[int, str] | None:
+    """The most important thing that is missing, and in which request."""
+    holes = [
+        (SLOTS.index(name), place) for place, want in enumerate(asked) for name in SLOTS if name not in want
+    ]
+    if not holes:
+        return None
+    rank, place = min(holes)
+    return place, SLOTS[rank]
+
+
+def withdraw(sheet: Sheet) -> Plan:
+    """'Never mind.'"""
+    return _end(sheet, [Cause.WITHDRAWN], [wording.withdrawn()])
+
+
+def nothing(sheet: Sheet) -> Plan:
+    """No actions: what is to be said about it is said, and that was it (D16)."""
+    said = wording.reply(wording.remarks(_remarks(sheet)))
+    plan = _end(sheet, [Cause.NOTHING], [said] if said else [])
+    if said:
+        return plan
+    return plan._replace(calls=[_call(sheet, "review", "a request in which nothing to do was found")])
+
+
+def refuse(sheet: Sheet) -> Plan:
+    """A rule forbids all of it."""
+    return _end(sheet, [Cause.REFUSED], [wording.reply(wording.remarks(_remarks(sheet)))])
+
+
+def clarify(sheet: Sheet) -> Plan:
+    """Ask for one thing; after the second try a person is asked instead (D12)."""
+    flow, house = sheet["flow"], sheet["house"]
+    asked = [dict(want) for want in sheet["wants"]]
+    wrong = next((finding for finding in sheet.get("findings", ()) if finding.slot), None)
+    if wrong is not None and wrong.slot:
+        asked[wrong.place].pop(wrong.slot, None)
+        place, slot = wrong.place, wrong.slot
+    else:
+        place, slot = gap(asked) or _again(sheet, asked)
+    attempts = {**(flow.attempts or {})}
+    question = f"{place}.{slot}"
+    attempts[question] = attempts.get(question, 0) + 1
+    flow = replace(flow, wants=tuple(asked), asked=slot, attempts=attempts)
+    sheet = {**sheet, "flow": flow, "wants": tuple(asked)}
+    if attempts[question] > house.most_questions:
+        call = _call(sheet, "unclear", f"still unclear after {house.most_questions} questions: {slot}")
+        is_news = flow.stage is not Stage.NEEDS_HUMAN
+        return _end(sheet, [Cause.GAVE_UP], [wording.given_up()] if is_news else [], [call])
+    known = request(asked[place]) if asked else Request()
+    text = wording.reply(wording.remarks(_remarks(sheet)), wording.question(slot, known, house))
+    return _end(sheet, [Cause.ASKED], [text])
+
+
+def execute(sheet: Sheet) -> Plan:
+    """All that is complete and allowed, each once."""
+    out = {finding.place for finding in sheet["findings"]}
+    ready = [each for place, each in enumerate(commands(sheet["wants"])) if each and place not in out]
+    ready = list(dict.fromkeys(ready))
+    remarks = wording.reply(wording.remarks(_remarks(sheet)))
+    flow = replace(sheet["flow"], plan=sheet["plan_id"], commands=tuple(ready), asked=None)
+    planned: Sheet = {**sheet, "flow": flow}
+    plan = _end(planned, [Cause.PLANNED, Cause.DISPATCHED], [remarks] if remarks else [])
+    return plan._replace(commands=ready)
+
+
+def give_up(sheet: Sheet, reason: str, issue: str, *, say: str) -> Plan:
+    """Something that is needed does not answer: nothing is changed, and a person is asked."""
+    sheet = {"wants": sheet["flow"].wants, **sheet}
+    return _end(sheet, [Cause.GAVE_UP], [say], [_call(sheet, reason, issue)])
+
+
+def is_withdrawal(text: str) -> bool:
+    """The whole message says that it is not wanted any more; 'cancel our Saturday shift' is a request."""
+    words = "".join(c if c.isalnum() or c.isspace() else " " for c in text.lower().replace("'", ""))
+    return " ".join(words.split()) in _WITHDRAWALS
+
+
+_WITHDRAWALS = frozenset(
+    f"{first}{rest}"
+    for first in ("", "no ", "oh ", "ok ", "sorry ", "actually ", "please ", "sorry ignore that ")
+    for rest in (
+        "cancel", "cancel that", "cancel it", "cancel this", "never mind", "nevermind", "nvm", "forget it",
+        "forget that", "disregard", "disregard that", "scratch that", "ignore that", "drop it", "stop",
+        "forget about it", "cancel my request", "cancel the request", "we figured it out",
+    )
+)  # fmt: skip
+
+
+def _again(sheet: Sheet, asked: Sequence[Want]) -> tuple[int, str]:
+    """The question that is open, once more."""
+    slot = sheet["flow"].asked or next(iter(sheet["extraction"].missing), SLOTS[-1])
+    return next((place for place, want in enumerate(asked) if slot not in want), 0), slot
+
+
+def _remarks(sheet: Sheet) -> list[str]:
+    """What is to be said besides: warnings of the understanding, and reasons of the rules."""
+    found = [finding.reason for finding in sheet.get("findings", ())]
+    warned = list(sheet["extraction"].warnings) if "extraction" in sheet else []
+    return list(dict.fromkeys([*sheet.get("remarks", ()), *warned, *found]))
+
+
+def _end(sheet: Sheet, causes: Sequence[Cause], replies: Sequence[str], calls: Sequence[Call] = ()) -> Plan:
+    """The new state with what was said, and its journal."""
+    flow, scene = sheet["flow"], sheet["scene"]
+    stage, journal = flow.stage, _understanding(sheet)
+    for cause in causes:
+        onward = moved(stage, cause)
+        journal.append(Happened("state", {"from": stage, "to": onward, "cause": cause}))
+        stage = onward
+    made = sheet.get("wants", flow.wants)
+    topic = topic_of(made, flow.topic)
+    flow = replace(flow, stage=stage, wants=made, topic=flow.topic if topic in sheet["taken"] else topic)
+    flow = flow.said(
+        Utterance(scene.speaker.name, scene.speaker.squad, scene.now, scene.text),
+        *(Utterance(US, None, scene.now, text, is_ours=True) for text in replies),
+    )
+    return Plan(flow, list(replies), (), list(calls), journal)
+
+
+def _understanding(sheet: Sheet) -> list[Happened]:
+    """What was read and understood on the way, for the journal."""
+    days = sheet.get("days") or {day.date: day for day in sheet["scene"].days}
+    lines = [
+        Happened(
+            "days",
+            {
+                "days": {
+                    d.date: {squad: sorted(slots) for squad, slots in d.crewed.items()} for d in days.values()
+                }
+            },
+        )
+    ]
+    if "extraction" in sheet:
+        found = sheet["extraction"]
+        said = {
+            "requests": [each._asdict() for each in found.requests],
+            "warnings": list(found.warnings),
+            "missing": list(found.missing),
+            "reasoning": found.reasoning,
+            "source": found.source,
+        }
+        lines.append(Happened("understood", said))
+    lines += [Happened("finding", finding._asdict()) for finding in sheet.get("findings", ())]
+    return lines if days else lines[1:]
+
+
+def topic_of(asked: Sequence[Want], before: str) -> str:
+    """The operational days that a workflow is about; what it was about before while none is known."""
+    return ",".join(sorted({want["date"].value for want in asked if "date" in want})) or before
+
+
+def _call(sheet: Sheet, reason: str, issue: str) -> Call:
+    flow, scene = sheet["flow"], sheet["scene"]
+    return Call(
+        reason,
+        issue,
+        squad=flow.squad,
+        speaker=scene.speaker.name,
+        text=scene.text,
+        workflow=flow.id,
+        key=f"{reason}:{flow.id}",
+    )

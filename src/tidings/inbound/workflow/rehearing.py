@@ -1,0 +1,63 @@
+"""Kept messages, worked through after all: behind a squad's work, or with a person's word on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import orjson
+
+from ...model.outcome import Outcome
+from ...model.task import Task, TaskId, Transition
+from ...store.port import Step, Store
+from ..words import Speaker
+from .book import Spoken
+from .timers import TRIES
+
+
+class Works(Protocol):
+    """The pipeline."""
+
+    async def work(self, spoken: Spoken) -> Outcome:
+        """Work through one message."""
+
+
+class Rehearing:
+    """The handler of kind `rehearing`."""
+
+    listens = False
+
+    def __init__(self, store: Store, pipeline: Works) -> None:
+        self._store = store
+        self._pipeline = pipeline
+
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Spoken]:
+        """The messages, as they were heard the first time."""
+        found = {task.id: await self._store.read("rehearing_load", task=task.id) for task in tasks}
+        return {id_: heard_of(rows[0]) for id_, rows in found.items() if rows}
+
+    def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
+        """Nothing: what a message comes to, the pipeline writes."""
+        return ()
+
+    async def run(self, task: Task, content: Any) -> Outcome:
+        """As if it had just been said, but what was understood is judged by when it was."""
+        spoken: Spoken = content
+        return await self._pipeline.work(spoken._replace(is_last_try=task.tries >= TRIES))
+
+
+def heard_of(row: Mapping[str, Any]) -> Spoken:
+    """A message from its turn."""
+    who = orjson.loads(row["speaker"])
+    speaker = Speaker(who["id"], who["name"], who["squad"], who["role"])
+    return Spoken(
+        row["message"],
+        row["tenant"],
+        who["source"],
+        row["conversation"],
+        who["chat"],
+        speaker,
+        row["text"],
+        row["heard_at"],
+        row.get("verdict"),
+    )

@@ -1,0 +1,158 @@
+"""The rules of the house, as code with reasons (D10): no model decides what may be written. Pure.
+
+A finding names the slot that another answer would mend; without one the request cannot be done at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from ...model.time import SECOND
+from ..words import Action, Command, Day, Speaker, slot
+from .flow import Want, request
+
+FARTHEST = timedelta(days=400)
+
+
+class House(NamedTuple):
+    """What holds for every request here."""
+
+    squads: Sequence[str]
+    zone: str
+    commanders: Sequence[str] = ("officer", "admin")  # roles that may act for other squads
+    most_questions: int = 2  # about one thing, before a person is asked (D12)
+
+
+class Finding(NamedTuple):
+    """What is wrong with one request."""
+
+    place: int  # which request
+    rule: str
+    reason: str
+    slot: str | None = None  # what another answer would mend
+    is_needless: bool = False  # it is so already
+
+
+def commands(wants: Sequence[Want]) -> list[Command | None]:
+    """The requests that have everything they need, in their places."""
+    asked = [request(want) for want in wants]
+    return [
+        Command(r.action, r.squad, r.date, r.start, r.end)
+        if r.action and r.squad and r.date and r.start and r.end
+        else None
+        for r in asked
+    ]
+
+
+def judge(
+    wants: Sequence[Want],
+    days: Mapping[str, Day],
+    speaker: Speaker,
+    owner: str,  # the squad that the workflow belongs to
+    house: House,
+    now: int,
+) -> list[Finding]:
+    """At most one finding for each request: the first rule that it breaks."""
+    found: list[Finding] = []
+    asked = commands(wants)
+    for place, (want, command) in enumerate(zip(wants, asked, strict=True)):
+        if command is None:
+            continue
+        finding = (
+            _shape(place, command, house)
+            or _authority(place, command, want, speaker, owner, house)
+            or _time(place, command, house, now)
+            or _contradiction(place, command, asked)
+            or _needless(place, command, days[command.date])
+        )
+        if finding is not None:
+            found.append(finding)
+    return found
+
+
+def _shape(place: int, command: Command, house: House) -> Finding | None:
+    """Values that a calendar could not take."""
+    if command.squad not in house.squads:
+        known = ", ".join(house.squads)
+        return Finding(place, "unknown_squad", f"there is no squad {command.squad}; I know {known}", "squad")
+    try:
+        datetime.strptime(command.date, "%Y%m%d").replace(tzinfo=ZoneInfo(house.zone))
+    except ValueError:
+        return Finding(place, "no_such_date", f"{command.date} is not a day of the calendar", "date")
+    for name in ("start", "end"):
+        time = getattr(command, name)
+        if not re.fullmatch(r"([01][0-9]|2[0-3])[0-5][0-9]", time):
+            return Finding(place, "no_such_time", f"{time} is not a time of day", name)
+        if time[2:] not in ("00", "30"):
+            reason = f"{time} is not on the hour or the half hour"
+            return Finding(place, "off_grid", reason, name)
+    if slot(command.end) <= slot(command.start) and command.end != "0600":
+        reason = f"{command.end} is not after {command.start} (a day runs from 0600 to 0600)"
+        return Finding(place, "end_before_start", reason, "end")
+    return None
+
+
+def _authority(
+    place: int, command: Command, want: Want, speaker: Speaker, owner: str, house: House
+) -> Finding | None:
+    """A member acts for the own squad; some roles for all. Members may go on with what such a role began."""
+    if speaker.squad == command.squad or speaker.role in house.commanders:
+        return None
+    namer = want["squad"]
+    named_by_right = namer.squad == command.squad or namer.role in house.commanders
+    if named_by_right and speaker.squad == owner:
+        return None
+    reason = f"{speaker.name} of {speaker.squad or 'no squad'} may not change shifts of {command.squad}"
+    return Finding(place, "no_authority", reason)
+
+
+def _time(place: int, command: Command, house: House, now: int) -> Finding | None:
+    zone = ZoneInfo(house.zone)
+    ends = _instant(command.date, command.end, zone, is_end=True)
+    today = datetime.fromtimestamp(now / SECOND, zone)
+    if ends <= today:
+        return Finding(place, "past", f"{in_words(command.date)} {command.end} is over already", "date")
+    if ends - today > FARTHEST:
+        return Finding(place, "too_far", f"{in_words(command.date)} is more than a year ahead", "date")
+    return None
+
+
+def _instant(date: str, time: str, zone: ZoneInfo, *, is_end: bool) -> datetime:
+    day = datetime.strptime(date, "%Y%m%d").replace(tzinfo=zone)
+    hours, minutes = int(time[:2]), int(time[2:])
+    is_next_morning = time < "0600" or (is_end and time == "0600")
+    return (day + timedelta(days=is_next_morning)).replace(hour=hours, minute=minutes)
+
+
+def _contradiction(place: int, command: Command, asked: Sequence[Command | None]) -> Finding | None:
+    """One message that wants a crew and no crew at the same time."""
+    for other in asked[:place]:
+        if other is None or (other.squad, other.date) != (command.squad, command.date):
+            continue
+        if (other.action is Action.ADD) != (command.action is Action.ADD) and other.slots & command.slots:
+            reason = f"you ask for a crew and for none of {command.squad} at the same time"
+            return Finding(place, "contradiction", reason, "action")
+    return None
+
+
+def _needless(place: int, command: Command, day: Day) -> Finding | None:
+    """It is so already: a crew that is booked, or nothing that could be taken out."""
+    there = day.crewed.get(command.squad, frozenset())
+    when = f"{in_words(command.date)} {command.start}-{command.end}"
+    if command.action is Action.ADD and command.slots <= there:
+        reason = f"{command.squad} has a crew {when} already"
+        return Finding(place, "double_booking", reason, is_needless=True)
+    if command.action is Action.REMOVE and not command.slots & there:
+        reason = f"{command.squad} has no crew {when} that could be taken out"
+        return Finding(place, "not_there", reason, is_needless=True)
+    return None
+
+
+def in_words(date: str) -> str:
+    """A day as people say it: Sat 3 Jan."""
+    day = datetime.strptime(date, "%Y%m%d")  # noqa: DTZ007 - a day of the calendar has no zone
+    return f"{day:%a} {day.day} {day:%b}"

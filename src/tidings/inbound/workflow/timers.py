@@ -1,0 +1,126 @@
+"""The timekeeper of workflows: ends what is idle, lets kept messages go on, reminds of cases (D6, D8, D12).
+
+An actor with one indexed look for each of them; every step is one conditional transaction, so any number of
+timekeepers may run, and one that dies in the middle has done all of a step or nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
+
+import orjson
+
+from ...kernel.clock import Clock
+from ...model.task import NewTask
+from ...model.time import micros
+from ...store.port import Outrun, Row, Rows, Step, Store
+from ..people.calling import Caller
+from ..people.telling import Call
+from .book import flow_row
+from .flow import Flow, read
+from .settings import WorkflowSettings
+from .stages import Cause, Stage, moved
+
+KIND = "rehearing"
+QUEUE = "inbound"
+TRIES = 3  # D3
+PAGE = 100
+LOOK = 1.0  # seconds between two looks
+
+
+class TimeKeeper:
+    """An actor; one step does all that is due."""
+
+    name = "timekeeper"
+
+    def __init__(self, store: Store, clock: Clock, settings: WorkflowSettings, caller: Caller) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._caller = caller
+
+    async def step(self) -> float:
+        """Look at workflows, kept messages and cases."""
+        now = self._clock.now()
+        idle = await self._store.read("workflow_idle", at=now, limit=PAGE)
+        kept = await self._store.read("turn_due", limit=PAGE)
+        late = await self._store.read("case_due", at=now, limit=PAGE)
+        for row in idle:
+            await quietly(self._expire(read(row), now))
+        for row in kept:
+            await quietly(release(self._store, row, now=now))
+        for row in late:
+            await quietly(self._remind(row, now))
+        if kept:
+            await self._store.hint()
+        is_full = PAGE in (len(idle), len(kept), len(late))
+        return 0.0 if is_full else LOOK
+
+    async def _expire(self, flow: Flow, now: int) -> None:
+        """Nothing happened for a day: it ends, or, while commands are out, a person looks."""
+        stage = moved(flow.stage, Cause.IDLE)
+        ended = replace(flow, stage=stage)
+        steps = [
+            Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle)), needed=True),
+            _moved(flow, stage, now),
+        ]
+        if stage is Stage.NEEDS_HUMAN:
+            call = Call(
+                "stuck", "commands of a plan have no result", f"stuck:{flow.id}", flow.squad, workflow=flow.id
+            )
+            steps += self._caller.steps(call, flow.tenant, flow.conversation, None, now)
+        await self._store.write(steps)
+
+    async def _remind(self, row: Row, now: int) -> None:
+        """A case that nobody has taken is told again; one that was taken and left goes back to the bot."""
+        about, holder = orjson.loads(row["facts"])["issue"], row["claimed_by"]
+        issue = (
+            f"nobody has taken a case in time: {about}"
+            if holder is None
+            else f"{holder} has held a conversation for too long, and the bot goes on: {about}"
+        )
+        call = Call("unclaimed", issue, f"unclaimed:{row['id']}:{now}", workflow=row["workflow"])
+        move = {
+            "id": row["id"],
+            "expected": row["state"],
+            "state": "open",
+            "claimed_by": None,
+            "deadline_at": None,
+            "at": now,
+        }
+        told = self._caller.steps(call, row["tenant"], row["conversation"], None, now)
+        await self._store.write([Step("case_move", move, needed=True), *told])
+
+
+async def quietly(work: Awaitable[None]) -> None:
+    """Somebody else was faster: then it is done."""
+    with contextlib.suppress(Outrun):
+        await work
+
+
+async def release(
+    store: Store, row: Row, *, now: int, verdict: str | None = None, also: Sequence[Step] = ()
+) -> None:
+    """Let a kept message go on, behind what its conversation has in line."""
+    task = NewTask(QUEUE, KIND, now, row["tenant"], order_key=row["conversation"], max_tries=TRIES)
+    taken = Step("turn_release", {"message": row["message"], "at": now}, needed=True)
+    rows = Rows("rehearings", ("message", "verdict"), [(row["message"], verdict)])
+    await store.enqueue([task], rows, also=[taken, *also])
+
+
+def _moved(flow: Flow, stage: Stage, now: int) -> Step:
+    facts = {"from": flow.stage, "to": stage, "cause": Cause.IDLE}
+    return Step(
+        "step_add",
+        {
+            "tenant": flow.tenant,
+            "conversation": flow.conversation,
+            "workflow": flow.id,
+            "message": None,
+            "at": now,
+            "what": "state",
+            "facts": orjson.dumps(facts).decode(),
+        },
+    )

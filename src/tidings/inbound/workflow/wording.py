@@ -1,0 +1,114 @@
+"""What the bot says, in one place. Pure; each sentence has a test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..words import Action, Command, Request
+from .rules import House, in_words
+
+LONGEST = 900  # a chat message of GroupMe takes a thousand characters
+
+_VERBS = {Action.NO_CREW: "no crew", Action.ADD: "a crew", Action.REMOVE: "taken out"}
+
+
+class Result(NamedTuple):
+    """What became of one command."""
+
+    command: Command
+    is_done: bool
+    reason: str | None = None
+
+
+def command(asked: Command) -> str:
+    """One command in words: no crew for 42, Sat 3 Jan 1800-0600."""
+    return f"{_VERBS[asked.action]} for {asked.squad}, {in_words(asked.date)} {asked.start}-{asked.end}"
+
+
+def question(slot: str, asked: Request, house: House) -> str:
+    """The question for one slot, with what is known already."""
+    about = _known(asked)
+    match slot:
+        case "squad":
+            return f"Which squad{about}? I know {', '.join(house.squads)}."
+        case "date":
+            return f"Which day{about}?"
+        case "start":
+            return f"From when to when{about}? For example 1800-0600, or 'night'."
+        case "end":
+            return f"Until when{about}?"
+        case _:
+            return f"What shall I do{about}: no crew, add a crew, or take one out?"
+
+
+def _known(asked: Request) -> str:
+    parts = [_VERBS[asked.action]] if asked.action else []
+    parts += [f"for {asked.squad}"] if asked.squad else []
+    parts += [f"on {in_words(asked.date)}"] if asked.date and _is_date(asked.date) else []
+    parts += [f"from {asked.start}"] if asked.start else []
+    return f" ({' '.join(parts)})" if parts else ""
+
+
+def _is_date(date: str) -> bool:
+    try:
+        in_words(date)
+    except ValueError:
+        return False
+    return True
+
+
+def remarks(lines: Sequence[str]) -> str:
+    """Warnings and reasons, one sentence each."""
+    return " ".join(f"{line[:1].upper()}{line[1:].rstrip('.')}." for line in lines)
+
+
+def reply(*parts: str) -> str:
+    """One message of several parts, not longer than a chat takes."""
+    text = "\n".join(part for part in parts if part)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def please_wait(place: int) -> str:
+    """To a busy squad; `place` counts from one."""
+    behind = "Yours is next." if place == 1 else f"Yours is number {place} in line."
+    return f"Please wait: I am still working on your squad's last request. {behind}"
+
+
+def given_up() -> str:
+    """After the last question."""
+    return "I still do not understand it well enough to change the calendar. A person will look at it."
+
+
+def calendar_is_down() -> str:
+    """When the days cannot be read."""
+    return "The calendar does not answer, so I have changed nothing. A person has been told."
+
+
+def withdrawn() -> str:
+    """The squad does not want it any more."""
+    return "All right, I have dropped it."
+
+
+def several_open(asked: str | None) -> str:
+    """A warning where the newest was taken (D6)."""
+    about = f" about the {asked}" if asked else ""
+    return f"several requests of your squad are open; I took this as an answer to the newest question{about}"
+
+
+def summary(results: Sequence[Result]) -> str:
+    """Each command with its result; partial success is said as such (D11)."""
+    done = sum(result.is_done for result in results)
+    if done == len(results):
+        head = "Done:" if done == 1 else f"All {done} done:"
+    elif done:
+        head = f"Only {done} of {len(results)} done:"
+    else:
+        head = "Not done:"
+    lines = [
+        f"{'✓' if result.is_done else '✗'} {command(result.command)}"
+        + (f" ({result.reason})" if result.reason and not result.is_done else "")
+        for result in results
+    ]
+    tail = "A person looks after what is not done." if done < len(results) else ""
+    return reply(head, *lines, tail)

@@ -1,0 +1,1 @@
+"""Connections: the sessions that channels hold, looked at and kept (E7)."""

@@ -1,0 +1,61 @@
+"""Codes: what a person scans to link a phone to a session, as text, for a terminal and as a picture (E7).
+
+A code is asked for when somebody looks and never kept: whoever scans it is linked.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import segno
+
+from ...model.errors import NotFound, Refused
+from ..channels.base import Channel
+from ..channels.connection import HasCode, HasSession, Link
+from ..events import telling
+
+QUIET = 4  # modules of white around a code, as readers want it
+
+
+class Scan(NamedTuple):
+    """A session as somebody sees it who wants to link it."""
+
+    channel: str
+    link: str
+    reason: str
+    code: str | None
+
+
+async def ask(channels: Mapping[str, Channel], name: str) -> Scan:
+    """The session's state, and the code to scan now if it is logged out and there is one."""
+    channel = channels.get(name)
+    if channel is None:
+        known = ", ".join(sorted(channels.keys() - {telling.CHANNEL})) or "none"
+        raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
+    if not isinstance(channel, HasSession):
+        raise Refused(
+            f"a channel of kind {channel.kind} has no session", remedy="nothing has to be linked", field="name"
+        )
+    found = await channel.status()
+    code = None
+    if found.link is Link.LOGGED_OUT and isinstance(channel, HasCode):
+        code = await channel.code()
+    return Scan(name, str(found.link), found.why, code)
+
+
+def for_terminal(code: str) -> str:
+    """The code in half blocks; dark on light whatever the terminal's colours are."""
+    out = io.StringIO()
+    segno.make_qr(code).terminal(out=out, border=QUIET, compact=True)
+    return out.getvalue()
+
+
+def as_svg(code: str) -> bytes:
+    """The code as a picture that any size can be given to."""
+    out = io.BytesIO()
+    segno.make_qr(code).save(
+        out, kind="svg", border=QUIET, light="#fff", omitsize=True, xmldecl=False, nl=False
+    )
+    return out.getvalue()

@@ -1,0 +1,1 @@
+"""Receipts in: what providers tell later of a message, verified and folded into it."""

@@ -1,0 +1,113 @@
+"""WhatsApp Cloud's webhooks: Meta asks once whether the address is ours, then signs what it sends.
+
+One app serves all its numbers at one address, so a webhook may speak of another channel of ours. Order is
+not guaranteed: read may come before delivered, and delivered may never come.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...model.task import Category
+from ...model.time import SECOND
+from ...wire.signature import BadSignature
+from ..channels.whatsapp_cloud import WhatsAppCloudSettings, outcome_of
+from .receipt import Callback, News, Reader, Receipt, What, moment, named, objects, own_id, parse_object
+
+HEADER = "x-hub-signature-256"
+STATUSES: Mapping[str, What] = {
+    "sent": What.SENT,
+    "delivered": What.DELIVERED,
+    "read": What.READ,
+    "played": What.READ,
+    "failed": What.UNDELIVERED,
+}
+_LONGEST = 500
+
+
+class WhatsAppCloudReader:
+    """One business number."""
+
+    kind = "whatsapp_cloud"
+
+    def __init__(self, number: str, secret: str, verify_token: str | None) -> None:
+        self.account = number
+        self._secret = secret.encode()
+        self._verify_token = verify_token
+
+    def verify(self, call: Callback) -> None:
+        """`sha256=` and the HMAC of the raw body."""
+        expected = "sha256=" + hmac.digest(self._secret, call.body, "sha256").hex()
+        if not hmac.compare_digest(call.headers.get(HEADER, "").encode(), expected.encode()):
+            raise BadSignature(f"{HEADER} is missing or wrong")
+
+    def read(self, call: Callback, *, now: int) -> News:
+        """All statuses; anything else in it is for others."""
+        body = parse_object(call.body)
+        values = list(_values(body))
+        receipts = [
+            receipt
+            for value in values
+            for status in objects(value.get("statuses"))
+            if (receipt := _receipt(value, status, now)) is not None
+        ]
+        is_all = bool(values) and all("statuses" in value and "messages" not in value for value in values)
+        return News(receipts, None if is_all else body)
+
+    def challenge(self, query: Mapping[str, str]) -> str:
+        """The bare challenge, for whoever has our verify_token."""
+        token = (self._verify_token or "").encode()
+        fits = hmac.compare_digest(query.get("hub.verify_token", "").encode(), token)
+        if not token or not fits or query.get("hub.mode") != "subscribe":
+            raise BadSignature("hub.verify_token is missing or wrong")
+        return query.get("hub.challenge", "")
+
+    def names(self, receipt: str) -> Sequence[str]:
+        """The wamid of each part."""
+        return receipt.split()
+
+    def trusts(self, other: Reader) -> bool:
+        """Numbers of one app."""
+        return isinstance(other, WhatsAppCloudReader) and hmac.compare_digest(other._secret, self._secret)
+
+
+def _values(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for entry in objects(body.get("entry")):
+        for change in objects(entry.get("changes")):
+            value = change.get("value")
+            if isinstance(value, dict):
+                yield value
+
+
+def _receipt(value: Mapping[str, Any], status: Mapping[str, Any], now: int) -> Receipt | None:
+    what, name = STATUSES.get(str(status.get("status"))), named(status.get("id"))
+    if what is None or name is None:
+        return None
+    metadata = value.get("metadata")
+    account = metadata.get("phone_number_id") if isinstance(metadata, dict) else None
+    seconds = str(status.get("timestamp"))
+    at = int(seconds) * SECOND if seconds.isascii() and seconds.isdigit() and len(seconds) < 12 else None
+    reason, category = _why(status) if what is What.UNDELIVERED else (None, None)
+    own = own_id(status.get("biz_opaque_callback_data"))
+    return Receipt(name, what, moment(at, now=now), str(account), own, reason, category)
+
+
+def _why(status: Mapping[str, Any]) -> tuple[str, Category]:
+    """The first error's code and words; the code says the category."""
+    error = next(iter(objects(status.get("errors"))), {})
+    data = error.get("error_data")
+    details = data.get("details") if isinstance(data, dict) else None
+    code = error.get("code")
+    said = [part for part in (error.get("title") or error.get("message"), details) if isinstance(part, str)]
+    reason = ": ".join(dict.fromkeys([f"code {code}", *said]))[:_LONGEST]
+    known = outcome_of(code, reason, attempt=1) if type(code) is int else None
+    return (known.reason, known.category) if known is not None else (reason, Category.PERMANENT)
+
+
+def reader(settings: WhatsAppCloudSettings, _base: str | None) -> WhatsAppCloudReader | None:
+    """The reader of a number, where call-backs are configured."""
+    if settings.app_secret is None:
+        return None
+    return WhatsAppCloudReader(settings.phone_number_id, settings.app_secret, settings.verify_token)

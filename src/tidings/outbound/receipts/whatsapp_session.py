@@ -1,0 +1,94 @@
+"""WAHA's webhooks: the HMAC of the raw body in a header. Acks are receipts, the rest is for others.
+
+WAHA writes a message's name with its chat and its direction around it, and not always the same ones: what
+stays the same is the id in the middle, so that is what a message is known by here.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...model.task import Category
+from ...wire.signature import BadSignature
+from ..channels.whatsapp_session import Flavour, WhatsappSessionSettings
+from .receipt import Callback, News, Reader, Receipt, What, moment, named, parse_object
+
+HEADER, ALGORITHM = "x-webhook-hmac", "x-webhook-hmac-algorithm"
+ACKS: Mapping[int, What] = {
+    -1: What.UNDELIVERED,
+    1: What.SENT,
+    2: What.DELIVERED,
+    3: What.READ,
+    4: What.READ,
+}
+_ACK_EVENTS = ("message.ack", "message.ack.group")
+_WRAPPED = re.compile(r"(?:true|false)_[^_]+_([^_]+)(?:_.+)?", re.ASCII)
+
+
+class WahaReader:
+    """One session."""
+
+    kind = "whatsapp_session"
+
+    def __init__(self, session: str, key: str) -> None:
+        self.account = session
+        self._key = key.encode()
+
+    def verify(self, call: Callback) -> None:
+        """Hexadecimal HMAC-SHA512 of the raw body."""
+        expected = hmac.digest(self._key, call.body, "sha512").hex()
+        fits = hmac.compare_digest(call.headers.get(HEADER, "").lower().encode(), expected.encode())
+        if not fits or call.headers.get(ALGORITHM, "sha512").lower() != "sha512":
+            raise BadSignature(f"{HEADER} is missing or wrong")
+
+    def read(self, call: Callback, *, now: int) -> News:
+        """One event."""
+        body = parse_object(call.body)
+        if body.get("event") not in _ACK_EVENTS:
+            return News(heard=body)
+        receipt = _receipt(body, now)
+        return News([] if receipt is None else [receipt])
+
+    def challenge(self, query: Mapping[str, str]) -> str:
+        """WAHA asks nothing."""
+        raise BadSignature("WAHA does not ask")
+
+    def names(self, receipt: str) -> Sequence[str]:
+        """The id within the name."""
+        return (bare(receipt),)
+
+    def trusts(self, other: Reader) -> bool:
+        """Sessions of one server, which share its key."""
+        return isinstance(other, WahaReader) and hmac.compare_digest(other._key, self._key)
+
+
+def bare(name: str) -> str:
+    """A message's id without its chat: `true_15551234567@c.us_AAAA` is `AAAA`."""
+    found = _WRAPPED.fullmatch(name)
+    return found[1] if found else name
+
+
+def _receipt(body: Mapping[str, Any], now: int) -> Receipt | None:
+    payload = body.get("payload")
+    if not isinstance(payload, dict) or payload.get("fromMe") is False:
+        return None  # what others wrote has acks, too
+    ack, name = payload.get("ack"), named(payload.get("id"))
+    what = ACKS.get(ack) if type(ack) is int else None
+    if what is None or name is None:
+        return None
+    millis = body.get("timestamp")
+    at = moment(millis * 1000 if type(millis) is int else None, now=now)
+    session = str(body.get("session"))
+    if what is not What.UNDELIVERED:
+        return Receipt(bare(name), what, at, session)
+    return Receipt(bare(name), what, at, session, None, "the phone could not send it", Category.TEMPORARY)
+
+
+def reader(settings: WhatsappSessionSettings, _base: str | None) -> WahaReader | None:
+    """The reader of a session, where call-backs are configured."""
+    if settings.hmac_key is None or settings.server is not Flavour.WAHA:
+        return None
+    return WahaReader(settings.session, settings.hmac_key)

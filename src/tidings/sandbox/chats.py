@@ -1,0 +1,122 @@
+"""Chats: what people say in the pretend groups, for whoever reads them. A bounded memory, never the truth.
+
+`POST /sandbox/said` says something as a person: {"channel": "groupme", "chat": "9", "sender": "1001", "name":
+"Ada", "text": "hello"}; `edits` or `deletes` name an earlier one. Numbers are those of the ledger, so that what
+was said and what was sent stand in one order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.model.errors import CallerError, Invalid, NotFound
+
+from .wire import JSON, error_answer, read_body
+
+MOST = 20_000
+MAX_NAME = 256
+MAX_TEXT = 20_000
+SAYS = ("groupme", "telegram")
+_TEXTS = ("channel", "chat", "sender", "name", "text")
+_FLAGS = ("system", "bot")
+
+
+@dataclass(slots=True)
+class Line:
+    """One thing a person said."""
+
+    n: int
+    at: int
+    channel: str
+    chat: str
+    sender: str
+    name: str
+    text: str
+    system: bool = False
+    bot: bool = False
+    reply_to: str | None = None
+    edits: int | None = None  # the number of the line that this one edits
+    deletes: int | None = None
+    edited_at: int | None = None
+
+
+class Chats:
+    """All that was said, oldest first."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._lines: deque[Line] = deque(maxlen=most)
+
+    def add(self, line: Line) -> None:
+        """One more; an edit also changes what it edits."""
+        changed = self.find(line.channel, line.edits) if line.edits is not None else None
+        if changed is not None:
+            changed.text, changed.edited_at = line.text, line.at
+        self._lines.append(line)
+
+    def of(self, channel: str, chat: str | None = None) -> Iterator[Line]:
+        """What was said on a channel, or in one chat of it."""
+        return (line for line in self._lines if line.channel == channel and chat in (None, line.chat))
+
+    def find(self, channel: str, n: int) -> Line | None:
+        """One line by its number."""
+        return next((line for line in self.of(channel) if line.n == n), None)
+
+
+def read_line(given: object, chats: Chats, *, n: int, at: int) -> Line:
+    """A line out of what a caller wrote."""
+    if not isinstance(given, dict):
+        raise Invalid("The body is not a JSON object", remedy='{"channel": "groupme", "chat": "9", ...}')
+    said: dict[str, Any] = {name: str(given.get(name) or "")[:MAX_TEXT] for name in _TEXTS}
+    if said["channel"] not in SAYS:
+        raise Invalid(f"Nobody reads {said['channel']!r}", field="channel", remedy=f"Use {' or '.join(SAYS)}")
+    for name in ("chat", "sender"):
+        if not 0 < len(said[name]) <= MAX_NAME:
+            raise Invalid(f"{name} is missing", field=name, remedy="Name the group and the person")
+    said |= {name: given.get(name) is True for name in _FLAGS}
+    said |= {name: _earlier(chats, said["channel"], name, given.get(name)) for name in ("edits", "deletes")}
+    reply_to = given.get("reply_to")
+    return Line(n, at, reply_to=None if reply_to is None else str(reply_to)[:MAX_NAME], **said)
+
+
+def _earlier(chats: Chats, channel: str, name: str, given: object) -> int | None:
+    if given is None:
+        return None
+    if not isinstance(given, int) or chats.find(channel, given) is None:
+        raise NotFound(f"Nothing was said under the number {given!r}", field=name)
+    return given
+
+
+class Sayer(Protocol):
+    """What a route needs of the world."""
+
+    def say(self, given: object) -> Line:
+        """Say it."""
+
+
+def routes(world: Sayer) -> Sequence[BaseRoute]:
+    """The one route to say something."""
+
+    async def said(request: Request) -> Response:
+        """Say something as a person."""
+        try:
+            line = world.say(orjson.loads(await read_body(request.receive)))
+        except orjson.JSONDecodeError:
+            return error_answer(Invalid("The body is not JSON", remedy='{"channel": "groupme", ...}'))
+        except CallerError as error:
+            return error_answer(error)
+        return JSON(shown(line), status_code=201)
+
+    return [Route("/sandbox/said", said, methods=["POST"])]
+
+
+def shown(line: Line) -> Mapping[str, Any]:
+    """A line as the route answers it."""
+    return {"n": line.n, "channel": line.channel, "chat": line.chat, "sender": line.sender, "text": line.text}

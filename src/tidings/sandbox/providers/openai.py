@@ -1,0 +1,341 @@
+"""A pretend language model, with the routes of an OpenAI-compatible server below `/openai/v1`.
+
+It understands nothing: it answers what it was told to (`POST /sandbox/openai`), and otherwise the emptiest
+answer that fits the schema it was given. Faults work by the model's name (`throttle-5`) or by command on the
+channel `openai`; fault by code: one of `ERRORS`, or an HTTP status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from tidings.model.errors import CallerError, Invalid
+from tidings.sandbox.endpoint import WRONG, Asked, Endpoint, http_status, request_of
+from tidings.sandbox.faults import Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON, cut, error_answer, read_body
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "openai"
+MODELS = ("sandbox-small", "sandbox-large")
+MAX_SCRIPT = 1_000
+
+
+class Error(NamedTuple):
+    """How the provider words a refusal."""
+
+    status: int
+    message: str
+    type: str = "invalid_request_error"
+    param: str | None = None
+
+
+ERRORS: Mapping[str, Error] = {
+    "invalid_request": Error(400, "'messages' and 'model' are required", param="messages"),
+    "unsupported_format": Error(
+        400, "'response_format' of type 'json_schema' is not supported", param="response_format"
+    ),
+    "unsupported_max_tokens": Error(
+        400, "'max_tokens' is not supported, use 'max_completion_tokens'", param="max_tokens"
+    ),
+    "context_length_exceeded": Error(400, "This model's context is shorter than that", param="messages"),
+    "invalid_api_key": Error(401, "Incorrect API key provided"),
+    "model_not_found": Error(404, "The model does not exist"),
+    "rate_limit_exceeded": Error(429, "Rate limit reached", "requests"),
+    "insufficient_quota": Error(429, "You exceeded your current quota", "insufficient_quota"),
+    "server_error": Error(500, "The server had an error", "server_error"),
+    "overloaded": Error(503, "The engine is overloaded", "server_error"),
+}
+
+_FAULTS = {
+    Kind.ERROR: "server_error",
+    Kind.THROTTLED: "rate_limit_exceeded",
+    Kind.GONE: "model_not_found",
+    Kind.INVALID: "invalid_request",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing to say: to any question, or to a schema of this name with this text in its question."""
+
+    content: str | None = None
+    refusal: str | None = None
+    tool: Mapping[str, Any] | None = None
+    finish: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    for_: str = ""
+    when: str = ""
+    times: int | None = 1  # None: again and again
+    cut: bool = False  # break off in the middle
+
+    def fits(self, question: Question) -> bool:
+        """Whether it answers this."""
+        return self.when in question.text and self.for_ in ("", question.name)
+
+
+class Question(NamedTuple):
+    """What is asked: the last thing the user said, and in which form the answer is wanted."""
+
+    model: str
+    text: str
+    name: str
+    schema: Mapping[str, Any] | None
+    stream: bool
+    usage: bool  # wanted in the stream
+    length: int
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """The model's own routes, and those that tell it what to say."""
+    model = _Model(world)
+    return [
+        Route("/openai/v1/chat/completions", Endpoint(world, read, model.answer), methods=["POST"]),
+        Route("/openai/v1/models", _list, methods=["GET"]),
+        Route("/sandbox/openai", model.show, methods=["GET"]),
+        Route("/sandbox/openai", model.tell, methods=["POST"]),
+        Route("/sandbox/openai", model.forget, methods=["DELETE"]),
+    ]
+
+
+def read(asked: Asked) -> Arrival:
+    """A request for a completion."""
+    question = _question(asked)
+    problem = None
+    if WRONG in asked.headers.get("authorization", "").lower():
+        problem = "invalid_api_key"
+    elif not question.model or not question.length:
+        problem = "invalid_request"
+    id_ = asked.id(question.model, question.text)
+    return Arrival(
+        CHANNEL,
+        id_,
+        question.model[:256],
+        question.text,
+        subject=question.name,
+        sender=asked.sender,
+        problem=problem,
+    )
+
+
+class _Model:
+    """Says its lines in order, each as often as it may."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._script: tuple[Line, ...] = ()
+
+    def answer(self, asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+        """A completion, or an error."""
+        refused = _refusal(arrival, entry)
+        if refused is not None or not entry.delivered:
+            return refused or Response()  # the line is cut anyhow, and the script goes on where it was
+        question = _question(asked)
+        line = self._take(question)
+        said = _completion(question, line, entry)
+        body = _stream(said, question) if question.stream else orjson.dumps(said)
+        kind = "text/event-stream" if question.stream else "application/json"
+        return (_Cut if line.cut else Response)(
+            body, media_type=kind, headers={"x-request-id": f"req_{entry.n}"}
+        )
+
+    async def show(self, _: Request) -> Response:
+        """What it will say."""
+        return JSON({"script": [_described(line) for line in self._script], "errors": list(ERRORS)})
+
+    async def tell(self, request: Request) -> Response:
+        """Add a line, or a list of them."""
+        try:
+            told = orjson.loads(await read_body(request.receive))
+            lines = tuple(_line(one) for one in (told if isinstance(told, list) else [told]))
+        except orjson.JSONDecodeError:
+            return error_answer(Invalid("The body is not JSON", remedy='For example {"answer": {"a": 1}}'))
+        except CallerError as error:
+            return error_answer(error)
+        self._script = (*self._script, *lines)[:MAX_SCRIPT]
+        return JSON({"lines": len(self._script)}, status_code=201)
+
+    async def forget(self, _: Request) -> Response:
+        """Forget the script."""
+        forgotten, self._script = len(self._script), ()
+        return JSON({"forgotten": forgotten})
+
+    def _take(self, question: Question) -> Line:
+        found = next((line for line in self._script if line.fits(question)), None)
+        if found is None:
+            return Line(content=orjson.dumps(_emptiest(question.schema or {})).decode())
+        if found.times is not None:
+            left = (replace(found, times=found.times - 1),) if found.times > 1 else ()
+            place = self._script.index(found)
+            self._script = (*self._script[:place], *left, *self._script[place + 1 :])
+        return found
+
+
+class _Cut(Response):
+    """Half of an answer, then the line is cut."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        half = bytes(self.body)[: len(self.body) // 2]
+        await send({"type": "http.response.body", "body": half, "more_body": True})
+        await cut(receive)
+
+
+async def _list(request: Request) -> Response:
+    if WRONG in request_of(request.scope).headers.get("authorization", "").lower():
+        return _error("invalid_api_key")
+    models = [{"id": id_, "object": "model", "created": 1, "owned_by": "sandbox"} for id_ in MODELS]
+    return JSON({"object": "list", "data": models})
+
+
+def _question(asked: Asked) -> Question:
+    fields = asked.fields or {}
+    messages = fields.get("messages")
+    messages = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    form = fields.get("response_format")
+    named = form.get("json_schema") if isinstance(form, dict) else None
+    named = named if isinstance(named, dict) else {}
+    options = fields.get("stream_options")
+    said = [_text(one.get("content")) for one in messages if one.get("role") == "user"]
+    return Question(
+        asked.text("model"),
+        said[-1] if said else "",
+        str(named.get("name") or ""),
+        named.get("schema") if isinstance(named.get("schema"), dict) else None,
+        fields.get("stream") is True,
+        isinstance(options, dict) and options.get("include_usage") is True,
+        sum(len(_text(one.get("content"))) for one in messages),
+    )
+
+
+def _text(content: object) -> str:
+    """A text, or a list of parts with texts in them."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _emptiest(schema: Mapping[str, Any]) -> Any:
+    """The least that fits a schema."""
+    kinds = schema.get("type", "object")
+    kind = "null" if "null" in kinds else kinds if isinstance(kinds, str) else kinds[0]
+    if kind != "null" and schema.get("enum"):
+        return schema["enum"][0]
+    if kind == "object":
+        return {name: _emptiest(inner) for name, inner in schema.get("properties", {}).items()}
+    least: Mapping[str, Any] = {"array": [], "string": "", "boolean": False, "null": None}
+    return least.get(kind, schema.get("minimum", 0))
+
+
+def _completion(question: Question, line: Line, entry: Entry) -> dict[str, Any]:
+    tool = None
+    if line.tool is not None:
+        arguments = line.tool.get("arguments", {})
+        text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+        function = {"name": str(line.tool.get("name")), "arguments": text}
+        tool = [{"id": f"call_{entry.n}", "type": "function", "function": function}]
+    tokens_in = question.length // 4 + 1 if line.tokens_in is None else line.tokens_in
+    tokens_out = len(line.content or "") // 4 + 1 if line.tokens_out is None else line.tokens_out
+    message = {"role": "assistant", "content": line.content, "refusal": line.refusal, "tool_calls": tool}
+    finish = line.finish or ("tool_calls" if tool else "stop")
+    return {
+        "id": f"chatcmpl-{entry.n}",
+        "object": "chat.completion",
+        "created": entry.at // 1_000_000,
+        "model": question.model,
+        "system_fingerprint": "fp_sandbox",
+        "choices": [{"index": 0, "finish_reason": finish, "logprobs": None, "message": message}],
+        "usage": {
+            "prompt_tokens": tokens_in,
+            "completion_tokens": tokens_out,
+            "total_tokens": tokens_in + tokens_out,
+        },
+    }
+
+
+def _stream(said: Mapping[str, Any], question: Question) -> bytes:
+    """The same completion as a stream of events."""
+    choice = said["choices"][0]
+    content = choice["message"]["content"] or ""
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": content[start : start + 16]} for start in range(0, len(content), 16)]
+    if choice["message"]["tool_calls"]:
+        deltas.append({"tool_calls": [{"index": 0, **choice["message"]["tool_calls"][0]}]})
+    choices: list[list[dict[str, Any]]] = [
+        [{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas
+    ]
+    choices.append([{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
+    shared = {name: said[name] for name in ("id", "created", "model", "system_fingerprint")}
+    chunks: list[dict[str, Any]] = [
+        {**shared, "object": "chat.completion.chunk", "choices": one} for one in choices
+    ]
+    if question.usage:
+        chunks.append({**shared, "object": "chat.completion.chunk", "choices": [], "usage": said["usage"]})
+    return b"".join(b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+def _refusal(arrival: Arrival, entry: Entry) -> Response | None:
+    if entry.did is Kind.INVALID:
+        return _error(arrival.problem or "invalid_request")
+    if entry.did is Kind.REFUSED:
+        return _error(entry.code)
+    if entry.did is Kind.THROTTLED:
+        return _error(_FAULTS[entry.did], {"retry-after": f"{entry.wait:g}"})
+    return _error(_FAULTS[entry.did]) if entry.did in _FAULTS else None
+
+
+def _error(code: str, headers: Mapping[str, str] | None = None) -> Response:
+    unlisted = Error(http_status(code) or 400, "The sandbox was told to answer with this")
+    error = ERRORS.get(code, unlisted)
+    body = {"message": error.message, "type": error.type, "param": error.param, "code": code}
+    return JSON({"error": body}, status_code=error.status, headers=dict(headers or {}))
+
+
+def _line(told: object) -> Line:
+    """A line as it was told; raises Invalid."""
+    known = ("answer", "refusal", "tool", "finish", "tokens_in", "tokens_out", "for", "when", "times", "cut")
+    if not isinstance(told, dict):
+        raise Invalid("A line is a JSON object", remedy='For example {"answer": {"is_request": true}}')
+    if unknown := sorted(set(told) - set(known)):
+        remedy = f"Use {', '.join(known)}"
+        raise Invalid(f"A line has no field {unknown[0]!r}", remedy=remedy, field=str(unknown[0]))
+    numbers = {name: told.get(name) for name in ("tokens_in", "tokens_out", "times")}
+    for name, number in numbers.items():
+        if number is not None and (type(number) is not int or not 0 <= number <= 1_000_000_000):
+            raise Invalid(f"{name} must be a whole number", remedy="Leave it out for the usual", field=name)
+    if told.get("tool") is not None and not isinstance(told["tool"], dict):
+        raise Invalid("tool must be an object with name and arguments", field="tool")
+    answer = told.get("answer")
+    return Line(
+        content=answer if answer is None or isinstance(answer, str) else orjson.dumps(answer).decode(),
+        refusal=_said(told, "refusal"),
+        tool=told.get("tool"),
+        finish=_said(told, "finish"),
+        tokens_in=numbers["tokens_in"],
+        tokens_out=numbers["tokens_out"],
+        for_=_said(told, "for") or "",
+        when=_said(told, "when") or "",
+        times=numbers["times"] if "times" in told else 1,
+        cut=told.get("cut") is True,
+    )
+
+
+def _said(told: Mapping[str, Any], name: str) -> str | None:
+    value = told.get(name)
+    if value is not None and not isinstance(value, str):
+        raise Invalid(f"{name} must be a text", remedy="Leave it out if it does not matter", field=name)
+    return value
+
+
+def _described(line: Line) -> dict[str, Any]:
+    shown = {"answer": line.content, "refusal": line.refusal, "tool": line.tool, "for": line.for_ or None}
+    return {**shown, "when": line.when or None, "times": line.times, "cut": line.cut}

@@ -1,0 +1,284 @@
+"""The pretend shift calendar: a command API in which a GET writes, with the faults of the real one.
+
+- `preview` defaults to true, so a command without it changes nothing and says success;
+- errors are HTTP 200, in two shapes;
+- adding a squad that is marked as without a crew changes nothing and says success;
+- a window that is not on whole hours never meets its end: all 24 hours are booked, and it says success.
+
+Each live write keeps the old day and the command as a snapshot. Faults by code: `silent` says success, doing
+nothing, `status` refuses in the first shape, any other in the second. Recipients of faults are `read`,
+`preview` and `write`. The days are gone when the sandbox stops.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.model.errors import Temporary, TooLarge
+from tidings.sandbox.endpoint import http_status
+from tidings.sandbox.faults import DELIVERS, Kind
+from tidings.sandbox.wire import JSON, Acted, error_answer, read_body
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "shift_calendar"
+COMMANDS = ("noCrew", "addShift", "obliterateShift")
+READS = ("get_schedule_day", "list_backups")
+SILENT, STATUS = "silent", "status"
+
+_HOURS = (*range(6, 24), *range(6))  # of an operational day, in order
+_STATUS = {Kind.ERROR: 500, Kind.THROTTLED: 429, Kind.GONE: 404}
+
+Hours = dict[int, dict[int, bool]]  # hour -> squad -> whether it has a crew
+
+
+class Snapshot(NamedTuple):
+    """A day as it was before a write, and what was asked."""
+
+    id: str
+    date: str
+    day: str
+    command: str
+
+
+class Wrong(Exception):
+    """A command that the service answers with an error of one of its shapes."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.body = body
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """The command route, and the two that take a whole day."""
+    service = _Service(world)
+    return [
+        Route("/shift-calendar", service.command, methods=["GET"]),
+        Route("/shift-calendar/calendar/day/{date}/preview", service.preview_day, methods=["POST"]),
+        Route("/shift-calendar/calendar/day/{date}/apply", service.apply_day, methods=["POST"]),
+    ]
+
+
+class _Service:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._days: dict[str, Hours] = {}
+        self._snapshots: list[Snapshot] = []
+        self._numbers = itertools.count(1)
+
+    async def command(self, request: Request) -> Response:
+        """Any command, in the query."""
+        asked = dict(request.query_params)
+        preview = asked.get("preview", "true").lower() in ("true", "1", "yes")
+        action = asked.get("action", "")
+        to = "read" if action in READS else "preview" if preview and action in COMMANDS else "write"
+        return self._answer(to, str(request.url.query), lambda: self._execute(asked, preview=preview))
+
+    async def preview_day(self, request: Request) -> Response:
+        """What a command would make of the given day."""
+        given = await _body(request)
+        asked = {name: str(value) for name, value in given.items() if name != "day_schedule"}
+
+        def work() -> Mapping[str, Any]:
+            hours = _parsed(given.get("day_schedule"))
+            changed = _changed(hours, asked)
+            return _shown(asked, _schedule(asked.get("date", ""), changed))
+
+        return self._answer("preview", f"preview {request.path_params['date']}", work)
+
+    async def apply_day(self, request: Request) -> Response:
+        """Write a whole day."""
+        date, given = request.path_params["date"], await _body(request)
+
+        def work() -> Mapping[str, Any]:
+            return self._write(date, _parsed(given.get("DaySchedule")), "apply_external_schedule", str(given))
+
+        return self._answer("write", f"apply {date}", work)
+
+    def _answer(self, to: str, said: str, work: Any) -> Response:
+        """Judge a request, do it unless a fault forbids, and answer as the service would."""
+        try:
+            entry = self._world.receive(Arrival(CHANNEL, said[:256], to, said))
+        except Temporary as error:
+            return error_answer(error)
+        body: Mapping[str, Any]
+        status = 200
+        if entry.did is Kind.REFUSED and (status_asked := http_status(entry.code)):
+            status, body = status_asked, {"detail": "as asked"}
+        elif entry.did is Kind.REFUSED and entry.code == SILENT:
+            body = {"success": True, "changeId": f"s{next(self._numbers)}", "action": "", "date": ""}
+        elif entry.did is Kind.REFUSED:
+            body = _refusal(entry.code)
+        elif entry.did not in DELIVERS:
+            status, body = _STATUS.get(entry.did, 500), {"detail": entry.did.value}
+        else:
+            body = _done(work)
+        headers = {"retry-after": f"{entry.wait:g}"} if status == 429 else None
+        return Acted(entry, JSON(body, status_code=status, headers=headers), self._world.senses)
+
+    def _execute(self, asked: Mapping[str, str], *, preview: bool) -> Mapping[str, Any]:
+        action, date = asked.get("action", ""), asked.get("date", "")
+        if not action:
+            raise Wrong({"status": "error", "message": "Missing 'action' parameter"})
+        if len(date) != 8 or not date.isdigit():
+            raise Wrong({"status": "error", "message": f"time data {date!r} does not match format '%Y%m%d'"})
+        hours = self._days.get(date, {})
+        match action:
+            case "get_schedule_day":
+                return {**_success(action, date), "day_schedule": _schedule(date, hours)}
+            case "list_backups":
+                found = [snapshot._asdict() for snapshot in self._snapshots if snapshot.date == date]
+                return {**_success(action, date), "backups": found}
+            case "rollback":
+                return self._roll_back(date, asked.get("change_id", ""))
+            case "noCrew" | "addShift" | "obliterateShift":
+                changed = _changed(hours, asked)
+                if preview:
+                    return _shown(asked, _schedule(date, changed))
+                return self._write(date, changed, action, "&".join(f"{k}={v}" for k, v in asked.items()))
+            case _:
+                raise Wrong({"success": False, "error": f"Unknown action: {action}"})
+
+    def _write(self, date: str, hours: Hours, action: str, command: str) -> Mapping[str, Any]:
+        """Keep the old day first, then write the new one."""
+        snapshot = Snapshot(
+            f"b{next(self._numbers)}", date, _schedule(date, self._days.get(date, {})), command
+        )
+        self._snapshots.append(snapshot)
+        self._days[date] = hours
+        return {**_success(action, date), "changeId": snapshot.id}
+
+    def _roll_back(self, date: str, id_: str) -> Mapping[str, Any]:
+        found = next((kept for kept in self._snapshots if kept.id == id_ and kept.date == date), None)
+        if found is None:
+            raise Wrong({"success": False, "error": "change_id is required for rollback action"})
+        self._days[date] = _parsed(found.day)
+        return {**_success("rollback", date), "changeId": id_}
+
+
+def _changed(hours: Hours, asked: Mapping[str, str]) -> Hours:
+    """The day once a command is done, with the faults of the real service."""
+    changed = {hour: dict(squads) for hour, squads in hours.items()}
+    try:
+        squad = int(asked.get("squad", ""))
+        start, end = _minutes(asked["shift_start"]), _minutes(asked["shift_end"])
+    except (KeyError, ValueError) as error:
+        raise Wrong({"status": "error", "message": str(error)}) from None
+    now = start
+    for _ in range(24):
+        _set(changed.setdefault(now // 60, {}), asked.get("action", ""), squad)
+        now = (now + 60) % (24 * 60)
+        if start != end and now == end:  # never met by an end that is not a whole number of hours away
+            break
+    return {hour: squads for hour, squads in changed.items() if squads}
+
+
+def _set(squads: dict[int, bool], action: str, squad: int) -> None:
+    match action:
+        case "noCrew" if squad in squads:
+            squads[squad] = False
+        case "addShift":
+            squads.setdefault(squad, True)  # one that is there stays as it is, crew or not
+        case "obliterateShift":
+            squads.pop(squad, None)
+
+
+def _schedule(date: str, hours: Hours) -> str:
+    """A day in the service's own form, as JSON within its JSON."""
+    shifts: list[dict[str, Any]] = []
+    before: object = None
+    for hour in _HOURS:
+        squads = hours.get(hour, {})
+        if not squads:
+            before = None
+            continue
+        config = tuple(sorted(squads.items()))
+        if config == before and hour not in (6, 18):
+            shifts[-1]["end_time"] = shifts[-1]["segments"][0]["end_time"] = _clock(hour + 1)
+        else:
+            shifts.append(_shift(hour, squads))
+        before = config
+    return orjson.dumps({"day": date, "shifts": shifts}).decode()
+
+
+def _shift(hour: int, squads: Mapping[int, bool]) -> dict[str, Any]:
+    start, end = _clock(hour), _clock(hour + 1)
+    shown = [
+        {"id": squad, "territories": [squad] if active else [], "active": active}
+        for squad, active in sorted(squads.items())
+    ]
+    return {
+        "name": f"{start} Shift",
+        "start_time": start,
+        "end_time": end,
+        "segments": [{"start_time": start, "end_time": end, "squads": shown}],
+        "tango": next((squad for squad, active in sorted(squads.items()) if active), None),
+    }
+
+
+def _parsed(text: object) -> Hours:
+    """A day that came in the service's own form."""
+    hours: Hours = {}
+    try:
+        for shift in orjson.loads(text if isinstance(text, str) else "")["shifts"]:
+            for segment in shift["segments"]:
+                now, end = (_minutes(segment[name].replace(":", "")) for name in ("start_time", "end_time"))
+                for _ in range(24):
+                    squads = {squad["id"]: squad.get("active", True) for squad in segment["squads"]}
+                    hours.setdefault(now // 60, {}).update(squads)
+                    now = (now + 60) % (24 * 60)
+                    if now == end:
+                        break
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Wrong({"success": False, "error": str(error)}) from None
+    return hours
+
+
+async def _body(request: Request) -> Mapping[str, Any]:
+    try:
+        found = orjson.loads(await read_body(request.receive))
+    except (orjson.JSONDecodeError, ClientDisconnect, TooLarge):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _done(work: Any) -> Mapping[str, Any]:
+    try:
+        found: Mapping[str, Any] = work()
+    except Wrong as wrong:
+        return wrong.body
+    return found
+
+
+def _refusal(code: str) -> Mapping[str, Any]:
+    words = code.replace("_", " ")
+    return {"status": "error", "message": words} if code == STATUS else {"success": False, "error": words}
+
+
+def _success(action: str, date: str) -> dict[str, Any]:
+    return {"success": True, "action": action, "date": date}
+
+
+def _shown(asked: Mapping[str, str], grid: str) -> Mapping[str, Any]:
+    return {
+        **_success(asked.get("action", ""), asked.get("date", "")),
+        "preview": True,
+        "modified_grid": grid,
+    }
+
+
+def _minutes(text: str) -> int:
+    hour, minute = int(text[:-2] or "0"), int(text[-2:])
+    if not (0 <= hour < 24 and 0 <= minute < 60):
+        raise ValueError(f"hour must be in 0..23: {text!r}")
+    return hour * 60 + minute
+
+
+def _clock(hour: int) -> str:
+    return f"{hour % 24:02d}:00"

@@ -1,0 +1,131 @@
+"""What the pretend providers tell later of a message: bodies and signatures as the real ones make them."""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import orjson
+
+from tidings.model.time import SECOND
+
+WHATS = ("sent", "delivered", "read", "failed")
+TITLES: Mapping[int, str] = {131026: "Message undeliverable", 131047: "Re-engagement message"}
+
+
+class Origin(NamedTuple):
+    """A message that was taken, and who wants to hear of it."""
+
+    channel: str
+    account: str
+    name: str  # what the provider calls the message
+    to: str
+    url: str
+    secret: str
+    echo: str | None = None  # what the sender wants to hear again
+
+
+class Call(NamedTuple):
+    """One request to make."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def twilio(origin: Origin, what: str, code: int | None, at: int) -> Call:
+    """A status, as a form; the signature covers the URL and the sorted fields."""
+    failed = {"ErrorCode": str(code or 30003)} if what == "failed" else {}
+    fields = {
+        "MessageSid": origin.name,
+        "SmsSid": origin.name,
+        "MessageStatus": "undelivered" if what == "failed" else what,
+        "SmsStatus": "undelivered" if what == "failed" else what,
+        "AccountSid": origin.account,
+        "To": origin.to,
+        "ApiVersion": "2010-04-01",
+        **failed,
+    }
+    text = origin.url + "".join(name + fields[name] for name in sorted(fields))
+    signed = b64encode(hmac.digest(origin.secret.encode(), text.encode(), "sha1")).decode()
+    headers = {"content-type": "application/x-www-form-urlencoded", "x-twilio-signature": signed}
+    return Call(origin.url, headers, urlencode(fields).encode())
+
+
+def whatsapp_cloud(origin: Origin, what: str, code: int | None, at: int) -> Call:
+    """A status in Meta's envelope."""
+    status: dict[str, object] = {
+        "id": origin.name,
+        "status": what,
+        "timestamp": str(at // SECOND),
+        "recipient_id": origin.to.lstrip("+"),
+    }
+    if origin.echo is not None:
+        status["biz_opaque_callback_data"] = origin.echo
+    if what == "failed":
+        title = TITLES.get(code or 131026, "The sandbox was told to fail it")
+        details = {"error_data": {"details": title}}
+        status["errors"] = [{"code": code or 131026, "title": title, "message": title, **details}]
+    metadata = {"display_phone_number": "15550001111", "phone_number_id": origin.account}
+    value = {"messaging_product": "whatsapp", "metadata": metadata, "statuses": [status]}
+    entry = {"id": "SANDBOX", "changes": [{"field": "messages", "value": value}]}
+    return meta_call(origin.url, origin.secret, {"object": "whatsapp_business_account", "entry": [entry]})
+
+
+def meta_call(url: str, secret: str, body: Mapping[str, object]) -> Call:
+    """Anything that Meta sends."""
+    raw = orjson.dumps(body)
+    signed = "sha256=" + hmac.digest(secret.encode(), raw, "sha256").hex()
+    return Call(url, {"content-type": "application/json", "x-hub-signature-256": signed}, raw)
+
+
+def waha(origin: Origin, what: str, code: int | None, at: int) -> Call:
+    """An ack."""
+    ack, word = {"sent": (1, "SERVER"), "delivered": (2, "DEVICE"), "read": (3, "READ")}.get(
+        what, (-1, "ERROR")
+    )
+    payload = {"id": origin.name, "from": origin.to, "fromMe": True, "ack": ack, "ackName": word}
+    return waha_call(origin.url, origin.secret, "message.ack", origin.account, payload, at)
+
+
+def waha_call(
+    url: str, secret: str, event: str, session: str, payload: Mapping[str, object], at: int
+) -> Call:
+    """Any event of a session."""
+    body = {
+        "id": f"evt_{at:x}",
+        "timestamp": at // 1000,
+        "event": event,
+        "session": session,
+        "engine": "WEBJS",
+        "payload": payload,
+    }
+    raw = orjson.dumps(body)
+    headers = {
+        "content-type": "application/json",
+        "x-webhook-request-id": f"req_{at:x}",
+        "x-webhook-timestamp": str(at // 1000),
+    }
+    if secret:
+        signed = hmac.digest(secret.encode(), raw, "sha512").hex()
+        headers |= {"x-webhook-hmac": signed, "x-webhook-hmac-algorithm": "sha512"}
+    return Call(url, headers, raw)
+
+
+def telegram_call(url: str, secret: str, update: Mapping[str, object]) -> Call:
+    """One update; Telegram signs nothing, it shows the secret."""
+    headers = {"content-type": "application/json"}
+    if secret:
+        headers["x-telegram-bot-api-secret-token"] = secret
+    return Call(url, headers, orjson.dumps(update))
+
+
+STATUS: Mapping[str, Callable[[Origin, str, int | None, int], Call]] = {
+    "twilio": twilio,
+    "whatsapp_cloud": whatsapp_cloud,
+    "waha": waha,
+}
+"""How each provider says what became of a message."""

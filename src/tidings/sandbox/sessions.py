@@ -1,0 +1,97 @@
+"""Pretend sessions: each has a state, for ever or for a while, and all of them survive a restart.
+
+They are kept in a small file beside the ledger, written whole and put in place at once; without a ledger
+nothing outlives the process. A state for a while is turned back by the clock, not by a timer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from tidings.model.errors import Invalid, StoreUnavailable
+from tidings.model.time import SECOND
+
+from .senses import Senses
+
+LONGEST = 86_400.0
+ROTATES = 20  # seconds after which another code is to be scanned
+
+
+class Session(NamedTuple):
+    """A state; and, if it is for a while, until when, and what comes then."""
+
+    state: str
+    until: int | None = None
+    then: str = ""
+
+
+class Sessions:
+    """All sessions of all providers, by provider and name."""
+
+    def __init__(self, ledger: Path | None, senses: Senses, first: Mapping[tuple[str, str], str]) -> None:
+        self._path = None if ledger is None else ledger.with_name(ledger.name + ".sessions")
+        self._senses = senses
+        self._all: dict[tuple[str, str], Session] = {key: Session(state) for key, state in first.items()}
+        self._recall()
+
+    def state(self, provider: str, name: str) -> str | None:
+        """What one is in now; None when there is no such session."""
+        found = self._all.get((provider, name))
+        if found is None:
+            return None
+        is_over = found.until is not None and self._senses.wall() >= found.until
+        return found.then if is_over else found.state
+
+    def names(self, provider: str) -> list[str]:
+        """The sessions of one provider."""
+        return [name for of, name in self._all if of == provider]
+
+    def put(
+        self, provider: str, name: str, state: str, *, seconds: float | None = None, then: str = ""
+    ) -> None:
+        """Into a state, from now on or for so many seconds."""
+        until = None if seconds is None else self._senses.wall() + round(seconds * SECOND)
+        self._keep({**self._all, (provider, name): Session(state, until, then)})
+
+    def drop(self, provider: str, name: str) -> None:
+        """Away with it."""
+        self._keep({key: it for key, it in self._all.items() if key != (provider, name)})
+
+    def code(self, name: str) -> str:
+        """The code to scan; another one every twenty seconds."""
+        return f"2@sandbox-{name},{self._senses.wall() // (ROTATES * SECOND):x}"
+
+    def _keep(self, sessions: dict[tuple[str, str], Session]) -> None:
+        if self._path is not None:
+            lines = [[*key, *session] for key, session in sessions.items()]
+            beside = self._path.with_name(self._path.name + ".new")
+            try:
+                beside.write_bytes(orjson.dumps(lines))
+                os.replace(beside, self._path)
+            except OSError as error:
+                problem = f"The sandbox cannot write its sessions {self._path}: {error.strerror}"
+                raise StoreUnavailable(problem, remedy="Check the disk; nothing was changed") from error
+        self._all = sessions
+
+    def _recall(self) -> None:
+        if self._path is None or not self._path.exists():
+            return
+        with suppress(OSError, ValueError, TypeError):  # not ours or torn: never a reason not to start
+            lines = orjson.loads(self._path.read_bytes())
+            self._all = {(str(of), str(name)): Session(*rest) for of, name, *rest in lines}
+
+
+def for_seconds(body: object) -> float | None:
+    """How long a state shall last, as a command says it; None means until the next command."""
+    value = body.get("for_seconds") if isinstance(body, dict) else None
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST:
+        raise Invalid(f"for_seconds must be a number above 0 and at most {LONGEST:g}", field="for_seconds")
+    return float(value)

@@ -1,0 +1,52 @@
+-- Language models: every call with its answer, what each endpoint bears, and what was spent.
+
+-- Written before the call and again after it: a row that stays 'asked' is a call whose end nobody saw.
+-- An answered row is also what a repeat of the same question is answered with.
+create table model_calls (
+  id          bigint generated always as identity primary key,
+  at          bigint not null,
+  trace       text collate "C",
+  key         text collate "C" not null,
+  attempt     integer not null,
+  prompt      text not null,
+  version     integer not null,
+  prompt_hash text not null,
+  input_hash  text not null,
+  endpoint    text not null,
+  model       text not null,
+  settings    text not null,
+  state       text not null default 'asked' check (state in ('asked', 'answered', 'failed')),
+  raw         text,
+  parsed      text,
+  tokens_in   integer not null default 0,
+  tokens_out  integer not null default 0,
+  cost        bigint not null default 0,
+  ms          integer,
+  error       text,
+  check ((state = 'answered') = (raw is not null))
+);
+create index model_calls_key on model_calls (key, id) where state = 'answered';
+create index model_calls_trace on model_calls (trace, id) where trace is not null;
+create index model_calls_at on model_calls (at);
+
+create table model_endpoints (
+  name         text collate "C" primary key,
+  interval     bigint not null default 0,
+  next_at      bigint not null default 0,
+  parked_until bigint not null default 0,
+  park_kind    text check (park_kind in ('busy', 'down')),
+  park_reason  text
+);
+
+-- Summed up by day (in UTC), in the transaction that writes the answer down.
+create table model_days (
+  day        text collate "C" not null,
+  model      text collate "C" not null,
+  prompt     text collate "C" not null,
+  version    integer not null,
+  calls      bigint not null,
+  tokens_in  bigint not null,
+  tokens_out bigint not null,
+  cost       bigint not null,
+  primary key (day, model, prompt, version)
+);

@@ -1,0 +1,3 @@
+-- A kept message that is worked through now.
+select r.message, r.verdict, t.tenant, t.conversation, t.heard_at, t.speaker, t.text, t.squad
+from rehearings r join turns t on t.message = r.message where r.task = :task

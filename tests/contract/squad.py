@@ -1,0 +1,288 @@
+"""A rescue squad for tests that move time by hand: a group chat in, a calendar, a chat out, people to call.
+
+All parts are the real ones, from the intake to the ledger; only the platform is a channel that remembers. The
+mind is a small one of the tests' own with a grammar that leaves nothing to guess:
+`nocrew|add|remove 42 20270116 1800-0600`, `maybe ...` (40 of 100), `perhaps ...` (20 of 100).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from tidings.inbound.calendar.base import CalendarAway
+from tidings.inbound.calendar.builtin import BuiltinCalendar
+from tidings.inbound.calendar.days import line
+from tidings.inbound.effects.handler import EffectHandler
+from tidings.inbound.effects.handler import lane as calendar_lane
+from tidings.inbound.hearing import Hearer
+from tidings.inbound.hearing import lane as inbound_lane
+from tidings.inbound.intake import Intake
+from tidings.inbound.people.alarms import Alarmed
+from tidings.inbound.people.calling import Caller
+from tidings.inbound.people.cases import Cases
+from tidings.inbound.people.notifier import Notifier
+from tidings.inbound.pipeline import Pipeline
+from tidings.inbound.roster import Roster
+from tidings.inbound.sources.settings import SourceSettings
+from tidings.inbound.words import (
+    Action,
+    Day,
+    Extraction,
+    Incoming,
+    Intent,
+    Mind,
+    Relation,
+    Request,
+    Scene,
+)
+from tidings.inbound.workflow.book import StoreBook
+from tidings.inbound.workflow.followup import FollowUp
+from tidings.inbound.workflow.langgraph import runner
+from tidings.inbound.workflow.rehearing import Rehearing
+from tidings.inbound.workflow.settings import WorkflowSettings
+from tidings.inbound.workflow.timers import TimeKeeper
+from tidings.kernel.clock import ManualClock
+from tidings.kernel.lanes import Lane
+from tidings.kernel.loop import Worker
+from tidings.kernel.retry import POLICIES
+from tidings.kernel.runner import Tunables
+from tidings.model.message import Draft
+from tidings.model.outcome import Done
+from tidings.model.task import NewTask, OnUnknown
+from tidings.outbound.channels.base import Traits
+from tidings.outbound.delivery import Delivery
+from tidings.outbound.messages import COLUMNS, Messages
+from tidings.store.port import Row, Store
+
+from .world import Scripted
+
+FRI, SAT, SUN = "20270115", "20270116", "20270117"  # the manual clock begins on Friday at 08:00
+PEOPLE = (
+    ("ann", "Ann", "34", "member"), ("abe", "Abe", "34", "member"), ("ada", "Ada", "34", "officer"),
+    ("ben", "Ben", "42", "member"), ("bea", "Bea", "42", "member"), ("max", "Max", "", "admin"),
+)  # fmt: skip
+_ACTIONS = {"nocrew": Action.NO_CREW, "add": Action.ADD, "remove": Action.REMOVE}
+
+
+class PlainMind:
+    """Understands the tests' grammar, and nothing else."""
+
+    def __init__(self, name: str = "plain") -> None:
+        self.name = name
+
+    async def intent(self, scene: Scene) -> Intent:
+        """A request is what names an action."""
+        words = scene.text.split()
+        found = any(word in _ACTIONS for word in words)
+        sure = {"maybe": 40, "perhaps": 20}.get(words[0] if words else "", 90)
+        days = re.findall(r"\b20\d{6}\b", scene.text)
+        return Intent(
+            found, days, sure if found else 90, "it names an action" if found else "talk", self.name
+        )
+
+    async def relate(self, scene: Scene) -> Relation:
+        """An answer has no action of its own, but a piece that a request needs."""
+        text = scene.text
+        if text.startswith("doubtful"):
+            return Relation(True, 0.4, "perhaps", self.name)
+        if text.startswith("unclear"):
+            return Relation(None, 0.0, "who knows", self.name)
+        is_answer = not (await self.intent(scene)).is_request and (
+            bool(re.search(r"\d{4}", text)) or text in ("never mind", "yes", "what?") or text in scene.squads
+        )
+        return Relation(is_answer, 0.9, "it answers" if is_answer else "it does not", self.name)
+
+    async def extract(self, scene: Scene) -> Extraction:
+        """What the open requests and this text come to."""
+        own = [_asked(part) for part in scene.text.split(" and ")]
+        asked = [one for one in own if one.action] or [
+            Request(*(new if new is not None else old for old, new in zip(open_, own[0], strict=True)))
+            for open_ in scene.open_requests
+        ]
+        if scene.text == "what?":
+            asked = []
+        warnings = ["I am only a test"] if "warn" in scene.text else []
+        if "nothing" in scene.text:
+            asked = []
+        return Extraction(asked, warnings, (), "by the grammar", self.name)
+
+
+def _asked(text: str) -> Request:
+    words = text.split()
+    action = next((_ACTIONS[word] for word in words if word in _ACTIONS), None)
+    date = re.search(r"\b\d{8}\b", text)
+    times = re.search(r"\b(\d{4})(?:-(\d{4}))?\b", text)
+    squad = next((word for word in words if re.fullmatch(r"\d\d", word)), None)
+    return Request(
+        action, squad, date[0] if date else None, times[1] if times else None, times[2] if times else None
+    )
+
+
+class ChatVoice:
+    """Replies through our own engine."""
+
+    table, columns = "messages", COLUMNS
+
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+
+    async def prepare(
+        self, channel: str, to: str, text: str, *, tenant: str, order_key: str, now: int
+    ) -> tuple[NewTask, tuple[Any, ...]]:
+        """One message, ready to be written."""
+        return await self._messages.prepare(Draft(channel, to, text, tenant=tenant, order_key=order_key), now)
+
+
+class Moody(BuiltinCalendar):
+    """The real calendar, which can be told not to answer or to refuse."""
+
+    is_away = False
+    refuses: frozenset[str] = frozenset()  # squads
+
+    async def day(self, date: str) -> Day:
+        """Read, unless it is away."""
+        if self.is_away:
+            raise CalendarAway("the calendar does not answer")
+        return await super().day(date)
+
+    async def apply(self, command: Any, key: str) -> Any:
+        """Write, unless it does not like the squad."""
+        from tidings.inbound.words import Applied
+
+        if command.squad in self.refuses:
+            return Applied(False, "no room")
+        return await super().apply(command, key)
+
+
+class Squad:
+    """One node with everything that inbound needs."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: ManualClock,
+        *,
+        mind: Mind | None = None,
+        rules: Mind | None = None,
+        how: str = "plain",
+        slots: int = 10,
+        **settings: Any,
+    ) -> None:
+        self.store, self.clock = store, clock
+        self.rules = rules or PlainMind()
+        self.mind = mind or self.rules
+        self.how, self.slots = how, slots
+        self.settings = WorkflowSettings(
+            enabled=True, admins=("pager:boss",), replies={"crew": "chat"}, **settings
+        )
+        traits = Traits(OnUnknown.RESEND, "as the test says", timedelta(seconds=10))
+        self.channels = {name: Scripted(traits, lambda _m: Done()) for name in ("chat", "pager")}
+        self.source = SourceSettings("crew", "groupme", group="g1")
+        self.calendar = Moody(store, self.settings.calendar)
+        self.said_so_far = 0
+        self.build()
+
+    def build(self) -> None:
+        """A node; another one takes over when it dies."""
+        store, clock = self.store, self.clock
+        voice = ChatVoice(Messages(store, clock, self.channels))
+        caller = Caller(clock.new_id, within=self.settings.case_within)
+        book = StoreBook(store, clock, self.settings, voice, caller)
+        self.pipeline = Pipeline(
+            book, clock, self.settings, runner(self.how, self.mind, self.calendar.day),
+            rules=self.rules, mind=self.mind, read_day=self.calendar.day,
+        )  # fmt: skip
+        self.keeper = TimeKeeper(store, clock, self.settings, caller)
+        self.notifier = Notifier(store, clock, voice, self.settings.admins)
+        self.cases = Cases(store, clock, self.settings, voice)
+        self.roster = Roster(store)
+        self.intake = Intake(store, clock, self.roster, production=False)
+        self.lanes = {
+            "inbound": inbound_lane(),
+            "calendar": calendar_lane(POLICIES["personal"], calls_within=timedelta(seconds=10)),
+            **{name: Lane(name) for name in self.channels},
+        }
+        self.worker = Worker(
+            store,
+            clock,
+            self.lanes,
+            {
+                "message": Delivery(store, self.channels, now=clock.now),
+                "heard": Alarmed(Hearer(store, self.pipeline), caller, clock),
+                "rehearing": Alarmed(Rehearing(store, self.pipeline), caller, clock),
+                "effect": EffectHandler(store, clock, {self.calendar.name: self.calendar}),
+                "followup": FollowUp(store, clock, self.settings, voice, caller),
+            },
+            emit=lambda _event: None,
+            tunables=Tunables(slots=self.slots),
+        )
+
+    async def open(self, people: Sequence[tuple[str, str, str, str]] = PEOPLE) -> Squad:
+        """Let the node join; everybody is on the roster."""
+        assert self.store.may_work()
+        for lane in self.lanes.values():
+            await self.store.write(lane.join())
+        await self.worker.node.join()
+        for sender, name, squad, role in people:
+            await self.roster.put({"sender": sender, "name": name, "squad": squad or "none", "role": role})
+        return self
+
+    async def hears(self, who: str, text: str, *, id_: str | None = None, **more: Any) -> None:
+        """Somebody says something in the group."""
+        self.said_so_far += 1
+        said = Incoming("crew", id_ or f"m{self.said_so_far}", "g1", who, who, text, self.clock.now(), **more)
+        await self.intake.called(self.source, [said])
+
+    async def settle(self, *, seconds: float = 0, rounds: int = 40) -> None:
+        """Work until there is nothing to do at this time."""
+        self.clock.advance(seconds)
+        await self.worker.node.beat()
+        for _ in range(rounds):
+            await self.keeper.step()
+            await self.notifier.step()
+            if not any(await self.worker.runner.step()):
+                return
+
+    async def talk(self, *lines: tuple[str, str]) -> list[str]:
+        """Lines of a conversation, each worked through to its end; gives what the bot said to them."""
+        before = len(self.chat)
+        for who, text in lines:
+            await self.hears(who, text)
+            await self.settle(seconds=1)
+        return self.chat[before:]
+
+    @property
+    def chat(self) -> list[str]:
+        """What the bot said to the group."""
+        return [message.text for message in self.channels["chat"].sent]
+
+    @property
+    def pages(self) -> list[str]:
+        """What the admins were told."""
+        return [message.text for message in self.channels["pager"].sent]
+
+    async def turns(self) -> list[Row]:
+        """What was decided about each message."""
+        return await self.store.read(
+            "turn_page", tenant="default", conversation="crew:g1", after=0, limit=500
+        )
+
+    async def decisions(self) -> list[str]:
+        """The same in a word each."""
+        return [turn["decision"] for turn in await self.turns()]
+
+    async def flows(self) -> list[Row]:
+        """All workflows, oldest first."""
+        rows = await self.store.read("workflow_newest", tenant="default", conversation="crew:g1", limit=500)
+        return rows[::-1]
+
+    async def states(self) -> list[str]:
+        """Their states."""
+        return [flow["state"] for flow in await self.flows()]
+
+    async def day(self, date: str, squad: str) -> str:
+        """The half hours of a squad's day."""
+        return line(await BuiltinCalendar(self.store, self.calendar.name).day(date), squad)

@@ -1,0 +1,429 @@
+"""Connections: channels with a session wait while it is away, and go on when it is back (E7, B8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+
+from tidings.kernel.clock import ManualClock
+from tidings.kernel.loop import Worker
+from tidings.kernel.runner import Stepped
+from tidings.model.message import Message
+from tidings.model.outcome import Done, Offline, Outcome, Retry
+from tidings.model.task import Category, OnUnknown
+from tidings.model.time import HOUR, MINUTE, SECOND
+from tidings.observability.events import ChannelLoggedOut, ChannelStopped, ChannelUnreachable, TasksExpired
+from tidings.outbound.board import ChannelBoard
+from tidings.outbound.channels.base import Traits
+from tidings.outbound.channels.connection import Connection, Link
+from tidings.outbound.connections.keeper import LEASE, Keeper
+from tidings.outbound.events.listeners import Listeners
+from tidings.store.port import Row, Step, Store
+
+from .world import Scripted, World
+
+UP = Connection(Link.CONNECTED, "WORKING")
+DOWN = Connection(Link.RECONNECTING, "STARTING")
+OUT = Connection(Link.LOGGED_OUT, "SCAN_QR_CODE")
+
+
+class Session(Scripted):
+    """A channel whose session is as the test says; it remembers who looked and who asked for a reconnect."""
+
+    def __init__(self, **traits: Any) -> None:
+        given = {"in_order": True, **traits}
+        super().__init__(
+            Traits(OnUnknown.RESEND, "a test", timedelta(seconds=10), **given), lambda _message: Done()
+        )
+        self.session = UP
+        self.looks = 0
+        self.reconnects = 0
+        self.while_looking: Callable[[], Any] | None = None
+
+    async def status(self) -> Connection:
+        """As the test says."""
+        self.looks += 1
+        if self.while_looking is not None:
+            await self.while_looking()
+        return self.session
+
+    async def reconnect(self) -> None:
+        """Count."""
+        self.reconnects += 1
+
+
+class Line(World):
+    """A world whose only channel holds a session, with its keeper."""
+
+    def __init__(self, store: Store, clock: ManualClock, **traits: Any) -> None:
+        super().__init__(store, clock, has_session=True)
+        self.session = Session(**traits)
+        self.channels = {"main": self.session}
+        self.channel = self.session
+        self.messages._channels = self.channels
+        self.listeners = Listeners(store)
+        self.worker = self.node(50)
+        self.keeper = self.another_keeper()
+        self.board = ChannelBoard(store, self.channels, self.lanes)
+
+    def another_keeper(self) -> Keeper:
+        """As another node would have it."""
+        return Keeper(
+            self.store, self.clock, self.channels, listeners=self.listeners, emit=self.events.append
+        )
+
+    async def pass_time(self, seconds: float) -> None:
+        """Second by second, as the actor's loop would."""
+        for _ in range(round(seconds)):
+            self.clock.advance(1)
+            await self.keeper.step()
+
+    async def standing(self) -> Row:
+        """The channel as people see it."""
+        return await self.board.one("main")
+
+
+async def line(store: Store, clock: ManualClock, *, looked: bool = True, **traits: Any) -> Line:
+    """Opened, and looked at once unless the test wants to."""
+    made = Line(store, clock, **traits)
+    await made.open()
+    if looked:
+        await made.keeper.step()
+    return made
+
+
+async def drain(world: Line) -> int:
+    """Step until nothing is claimed any more; how many were."""
+    claimed = 0
+    while stepped := (await world.step()).claimed:
+        claimed += stepped
+    return claimed
+
+
+async def test_the_session_is_checked_at_start_before_anything_is_sent(
+    store: Store, clock: ManualClock
+) -> None:
+    """E7: what is due waits for the first look, and `why` says so."""
+    world = await line(store, clock, looked=False)
+    id_ = await world.send()
+
+    assert await world.step() == Stepped(0, 0, 0)
+    assert "nobody has looked yet" in (await world.why(id_)).answer
+    assert (await store.next_due(["main"])).at is None
+
+    await world.keeper.step()
+
+    assert (await world.standing())["state"] == "open"
+    assert (await world.step()).settled == 1
+
+
+async def test_a_session_that_nobody_kept_for_a_minute_is_checked_again(
+    store: Store, clock: ManualClock
+) -> None:
+    """After a long stop the row may be wrong; one that is being kept is left alone by a start."""
+    world = await line(store, clock)
+    await store.write(world.lanes["main"].join())
+    assert (await world.standing())["link"] == "connected"
+
+    clock.advance(90)
+    await store.write(world.lanes["main"].join())
+    assert (await world.standing())["link"] == "reconnecting"
+
+
+async def test_what_is_due_while_reconnecting_waits_and_goes_out_in_order(
+    store: Store, clock: ManualClock
+) -> None:
+    """E7: no try is spent, no task is touched; on reconnect in order of due time per recipient, without an
+    order key of its own."""
+    world = await line(store, clock)
+    world.session.session = DOWN
+    await world.pass_time(15)
+    sent = [await world.send(f"person-{n % 3}", at=clock.now() + (30 - n) * SECOND // 10) for n in range(30)]
+    await world.pass_time(20)
+    assert await world.step() == Stepped(0, 0, 0)
+    shown = await world.show(sent[0])
+    assert (shown["state"], shown["tries"], shown["history"]) == ("pending", 0, [])
+    assert (await world.standing())["state"] == "reconnecting"
+
+    world.session.session = UP
+    await world.pass_time(1)
+
+    assert await drain(world) == 30
+    for person in range(3):
+        expected = [id_ for n, id_ in enumerate(sent) if n % 3 == person]
+        assert [m.id for m in world.session.sent if m.recipient == f"person-{person}"] == expected[::-1]
+    assert (await world.show(sent[7]))["tries"] == 1
+
+
+async def test_a_send_that_meets_the_loss_stops_the_channel_at_once(store: Store, clock: ManualClock) -> None:
+    """E7: no message fails for it; its due time and its tries stay as they were."""
+    world = await line(store, clock)
+    world.session.script = lambda _message: Offline("client is not ready")
+    first = await world.send("ada", at=clock.now() - SECOND)
+    second = await world.send("bob")
+
+    assert (await world.step()).claimed == 2
+    assert await world.step() == Stepped(0, 0, 0)
+
+    standing, shown = await world.standing(), await world.show(first)
+    assert (standing["state"], standing["link_reason"]) == ("reconnecting", "client is not ready")
+    assert (shown["state"], shown["tries"], standing["failures_in_a_row"]) == ("pending", 0, 0)
+    assert "reconnecting" in (await world.why(second)).answer
+    assert world.told(ChannelStopped) == [ChannelStopped("main", "reconnecting", "client is not ready")]
+
+    world.session.script = lambda _message: Done()
+    looks = world.session.looks
+    await world.pass_time(4)
+    assert world.session.looks == looks, "the word of a send is believed for 5 s"
+    await world.pass_time(2)
+    assert await drain(world) == 2
+    assert world.session.ids[2:] == [first, second]
+
+
+async def test_a_result_from_before_the_reconnect_says_nothing_new(store: Store, clock: ManualClock) -> None:
+    """A slow send of the old connection does not stop the new one."""
+    world = await line(store, clock)
+    claimed_at = clock.now()
+    world.session.session = DOWN
+    await world.pass_time(16)
+    world.session.session = UP
+    await world.pass_time(2)
+    late = {"name": "main", "link": "reconnecting", "why": "late", "claimed_at": claimed_at}
+    assert (await store.write([Step("link_lost", late)])) == [[]]
+    assert (await world.standing())["link"] == "connected"
+
+
+async def test_logged_out_waits_for_a_person_with_an_alert(store: Store, clock: ManualClock) -> None:
+    """E7: never reconnects by itself; linked again, what waited goes out without another command."""
+    world = await line(store, clock, reconnect_wait=timedelta(hours=1))
+    world.session.session = OUT
+    await world.pass_time(20)
+    id_ = await world.send()
+    await world.pass_time(300)
+
+    assert world.session.reconnects == 0
+    assert world.told(ChannelLoggedOut) == [ChannelLoggedOut("main", "SCAN_QR_CODE")]
+    assert (await world.standing())["state"] == "logged_out"
+    why = await world.why(id_)
+    assert why.remedy == "link it again: tidings channels qr main"
+    assert (await world.step()).claimed == 0
+
+    world.session.session = UP
+    await world.pass_time(5)
+    assert await drain(world) == 1
+
+
+async def test_a_send_may_find_that_it_is_logged_out(store: Store, clock: ManualClock) -> None:
+    """Also while somebody thinks that it reconnects."""
+    world = await line(store, clock)
+    world.session.script = lambda _message: Offline("UNPAIRED: a person is needed", needs_person=True)
+    await world.send()
+    await world.step()
+    assert (await world.standing())["state"] == "logged_out"
+    await world.keeper.step()
+    assert world.told(ChannelLoggedOut) == [ChannelLoggedOut("main", "UNPAIRED: a person is needed")]
+
+
+class TestTooOld:
+    """Those that waited longer than `reconnect_wait` expire on reconnect, with that reason (E7, B8)."""
+
+    async def test_they_expire_before_the_others_go_out(self, store: Store, clock: ManualClock) -> None:
+        """Five minutes by default; the message's own expiry comes first, and is not shortened."""
+        world = await line(store, clock)
+        world.session.session = DOWN
+        await world.pass_time(15)
+        old = await world.send("ada", "old")
+        behind = await world.send("ada", "old too, and behind the first one of its key")
+        own = await world.send("bob", "own expiry", expires_at=clock.now() + HOUR)
+        await world.pass_time(2)
+        young = await world.send("ada", "young")
+        await world.pass_time(299)
+        assert (await world.show(old))["state"] == "pending"
+
+        world.session.session = UP
+        await world.pass_time(1)
+        await drain(world)
+
+        states = {name: (await world.show(id_))["state"] for name, id_ in
+                  {"old": old, "behind": behind, "own": own, "young": young}.items()}  # fmt: skip
+        assert states == {"old": "expired", "behind": "expired", "own": "sent", "young": "sent"}
+        assert "its channel was not connected for over 5 min" in (await world.why(old)).answer
+        assert world.told(TasksExpired) == [TasksExpired(2)]
+
+    async def test_a_short_loss_expires_nothing(self, store: Store, clock: ManualClock) -> None:
+        """What has waited for something else before is not counted against the session."""
+        world = await line(store, clock)
+        await world.board.pause("main")
+        id_ = await world.send()
+        await world.pass_time(1000)
+        world.session.session = DOWN
+        await world.pass_time(30)
+        await world.board.resume("main")
+        world.session.session = UP
+        await world.pass_time(1)
+        assert await drain(world) == 1
+        assert (await world.show(id_))["state"] == "sent"
+
+    async def test_its_own_expiry_ends_it_while_the_session_is_away(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """The sweeper walks what stands still."""
+        world = await line(store, clock)
+        world.session.session = DOWN
+        await world.pass_time(15)
+        id_ = await world.send(expires_at=clock.now() + MINUTE)
+        clock.advance(300)
+        assert await world.worker.sweeper.step() == 1
+        assert (await world.show(id_))["state"] == "expired"
+
+
+class TestTwoNodes:
+    """Nodes meet only in the database: one of them looks at a time, both see the state (rule 18)."""
+
+    async def test_one_of_two_keepers_looks(self, store: Store, clock: ManualClock) -> None:
+        """Whoever moves the row."""
+        world = await line(store, clock)
+        clock.advance(15)
+        before = world.session.looks
+        await asyncio.gather(world.keeper.step(), world.another_keeper().step())
+        assert world.session.looks == before + 1
+
+    async def test_both_skip_the_channel(self, store: Store, clock: ManualClock) -> None:
+        """What one has found holds for the other's claims."""
+        world = await line(store, clock)
+        other: Worker = world.node()
+        await other.node.join()
+        world.session.session = DOWN
+        await world.pass_time(15)
+        await world.send()
+        assert (await other.runner.step()).claimed == 0
+        assert (await world.worker.runner.step()).claimed == 0
+
+    async def test_a_keeper_that_dies_while_looking_is_replaced(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """When its lease is over; and its late word changes nothing."""
+        world = await line(store, clock)
+        clock.advance(15)
+        hanging = asyncio.Event()
+        looking = asyncio.Event()
+
+        async def hang() -> None:
+            looking.set()
+            await hanging.wait()
+
+        world.session.while_looking = hang
+        dead = asyncio.create_task(world.keeper.step())
+        await looking.wait()
+        world.session.while_looking = None
+        world.session.session = OUT
+        other = world.another_keeper()
+        looks = world.session.looks
+        await other.step()
+        assert world.session.looks == looks, "the lease still runs"
+
+        clock.advance(LEASE / SECOND)
+        await other.step()
+        assert (await world.standing())["link"] == "logged_out"
+
+        world.session.session = UP
+        hanging.set()
+        await dead
+        assert (await world.standing())["link"] == "logged_out", "a look that was overtaken writes nothing"
+
+
+async def test_after_five_failures_an_admin_is_told(store: Store, clock: ManualClock) -> None:
+    """E7: an event for subscribers, written with the change, and a line in the log."""
+    world = await line(store, clock)
+    await subscribe(store, clock)
+    await world.listeners.refresh()
+    world.session.session = DOWN
+    await world.pass_time(160)
+    world.session.session = UP
+    await world.pass_time(1)
+
+    assert world.session.reconnects == 5
+    assert world.told(ChannelUnreachable) == [ChannelUnreachable("main", 5, "STARTING")]
+    told = await store.read("outbox_page", limit=10)
+    assert [row["type"] for row in told] == [
+        "channel.reconnecting",
+        "channel.unreachable",
+        "channel.connected",
+    ]
+    assert {row["subject"] for row in told} == {"main"}
+    body = orjson.loads(told[1]["body"])
+    assert (body["channel"], body["state"], body["failures"]) == ("main", "reconnecting", 5)
+    assert (await world.standing())["reconnects"] == 6
+
+
+async def test_resume_by_hand_looks_at_once(store: Store, clock: ManualClock) -> None:
+    """It cannot connect what is not connected, but nobody has to wait for the next look."""
+    world = await line(store, clock)
+    looks = world.session.looks
+    await world.keeper.step()
+    assert world.session.looks == looks
+    await world.board.resume("main")
+    await world.keeper.step()
+    assert world.session.looks == looks + 1
+
+
+async def test_a_session_that_comes_back_finds_its_breaker_closed(store: Store, clock: ManualClock) -> None:
+    """It was about the old connection; a minute of waiting would miss what is due."""
+    world = await line(store, clock)
+    world.session.script = lambda _message: Retry(Category.TEMPORARY, "Evaluation failed")
+    for n in range(5):
+        await world.send(f"person-{n}")
+    await world.step()
+    assert (await world.standing())["breaker"] == "open"
+    world.session.session = DOWN
+    await world.pass_time(16)
+    world.session.session, world.session.script = UP, lambda _message: Done()
+    await world.pass_time(1)
+    assert (await world.standing())["breaker"] == "closed"
+    await world.send("zoe")
+    assert (await world.step()).claimed == 1
+
+
+async def test_a_channel_without_a_session_has_no_link(store: Store, clock: ManualClock) -> None:
+    """Offline from a channel that nobody keeps waits a little, without a try spent."""
+    world = await World(store, clock, offline).open()
+    id_ = await world.send()
+    await world.step()
+    row = next(row for row in await store.read("queue_list") if row["name"] == "main")
+    assert (row["link"], row["park_reason"]) == (None, "not there")
+    assert (await world.show(id_))["tries"] == 0
+    assert (await world.step(seconds=4)).claimed == 0
+    assert (await world.step(seconds=2)).claimed == 1
+
+
+def offline(_message: Message) -> Outcome:
+    """Nobody is there."""
+    return Offline("not there")
+
+
+async def subscribe(store: Store, clock: ManualClock) -> None:
+    """Somebody who wants to hear of channels."""
+    from tidings.outbound.events.subscriptions import Subscriptions
+    from tidings.wire.addresses import Rules
+
+    subscriptions = Subscriptions(store, clock, Rules(allow_private=True, allow_http=True))
+    await subscriptions.add({"url": "http://127.0.0.1:9/hook", "events": ["channel.*"]})
+
+
+@pytest.mark.parametrize("priority", [0, 9])
+async def test_waiting_behind_a_lost_session_costs_a_claim_nothing(
+    store: Store, clock: ManualClock, priority: int
+) -> None:
+    """Rule 13: no task is rewritten, and other channels do not wait."""
+    world = await line(store, clock)
+    world.session.session = DOWN
+    await world.pass_time(15)
+    ids = [await world.send(f"p{n}", priority=priority) for n in range(5)]
+    await world.step()
+    rows = [await world.messages.find(id_) for id_ in ids]
+    assert {(row["state"], row["tries"]) for row in rows} == {("pending", 0)}
