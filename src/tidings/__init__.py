@@ -1,3 +1,20 @@
 """Tidings: every message, on time, once, and you can see why."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .client import ApiError, Client, SyncClient
+
 __version__ = "0.1.0"
+__all__ = ["ApiError", "Client", "SyncClient", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """The client, loaded only by who asks for it."""
+    if name not in ("ApiError", "Client", "SyncClient"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import client
+
+    return getattr(client, name)

@@ -15,6 +15,7 @@ from .inbound.calendar.settings import CalendarSettings
 from .inbound.effects import handler as effects
 from .inbound.effects import ledger
 from .inbound.effects.aftermath import Aftermath
+from .inbound.models.forgetting import CallPruner
 from .kernel.actor import Actor
 from .kernel.breaker import BreakerRule
 from .kernel.clock import Clock, SystemClock
@@ -124,6 +125,7 @@ def build(
         FrozenPruner(store, clock, settings.keep_done),
         Aftermath(store, clock),
         *([ReceiptKeeper(store, clock)] if readers else []),
+        *([CallPruner(store, clock, settings.keep_done)] if settings.inbound.model else []),
     ]
     worker = Worker(
         store,

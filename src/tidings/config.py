@@ -235,6 +235,7 @@ class InboundSettings:
         sources = {name: _show(source.plainly()) for name, source in self.sources.items()}
         return {
             **({} if self.model is None else {"model": self.model.describe()}),
+            **({} if self.calendar is None else {"calendar": self.calendar.describe()}),
             **({"sources": sources, "production": self.production} if sources else {}),
         }
 
@@ -579,12 +580,14 @@ def _policy(name: str, options: object, origin: str) -> retry.Policy:
 
 def _inbound(table: dict[str, Any], folder: Path) -> InboundSettings:
     """Each part by its own reader; whatever is left over is refused."""
+    from .inbound.calendar import settings as calendar
     from .inbound.models import settings as model
     from .inbound.sources.settings import read_production, read_sources
 
     production = read_production(table.get("production", True))
     readers: Mapping[str, Callable[[Any], Any]] = {
         "model": lambda part: model.read(part, folder),
+        "calendar": calendar.read,
         "sources": lambda part: read_sources(part, production=production),
         "production": lambda _: production,
     }

@@ -267,7 +267,7 @@ class Squad:
     async def turns(self) -> list[Row]:
         """What was decided about each message."""
         return await self.store.read(
-            "turn_page", tenant="default", conversation="crew:g1", after=0, limit=500
+            "turn_page", tenant="default", conversation="crew/g1", after=0, limit=500
         )
 
     async def decisions(self) -> list[str]:
@@ -276,7 +276,7 @@ class Squad:
 
     async def flows(self) -> list[Row]:
         """All workflows, oldest first."""
-        rows = await self.store.read("workflow_newest", tenant="default", conversation="crew:g1", limit=500)
+        rows = await self.store.read("workflow_newest", tenant="default", conversation="crew/g1", limit=500)
         return rows[::-1]
 
     async def states(self) -> list[str]:

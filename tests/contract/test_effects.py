@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from tidings.kernel.runner import Tunables
 from tidings.model.outcome import Defer, Done
 from tidings.model.task import NodeId, State, Task, Transition
 from tidings.store.port import Row, Step, Store, Wish
+from tidings.store.sqlite import SqliteStore
 
 from .channels.conftest import Sandbox, serving
 
@@ -507,13 +509,13 @@ def aimed(sandbox: Sandbox, **more: Any) -> HttpCalendar:
 
 
 @pytest.fixture
-async def remote(store: Store, clock: ManualClock, sandbox: Sandbox) -> AsyncIterator[Station]:
-    """A station whose calendar is behind an address; on SQLite only, for the store is not what is tried."""
-    if store.dialect != "sqlite":
-        pytest.skip("the store is tried above")
-    calendar = aimed(sandbox)
+async def remote(tmp_path: Path, clock: ManualClock, sandbox: Sandbox) -> AsyncIterator[Station]:
+    """A station whose calendar is behind an address; on SQLite, for the store is tried above."""
+    store, calendar = SqliteStore(tmp_path / "tidings.db", now=clock.now, inline=True), aimed(sandbox)
+    await store.open()
     yield await Station(store, clock, calendar).open()
     await calendar.close()
+    await store.close()
 
 
 async def test_a_remote_calendar_is_commanded_and_read_back(remote: Station, sandbox: Sandbox) -> None:

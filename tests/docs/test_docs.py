@@ -24,6 +24,7 @@ from tidings.api import create_api
 from tidings.app import build
 from tidings.cli.program import program
 from tidings.dashboard import add_pages
+from tidings.inbound.models import settings as model_settings
 from tidings.kernel import breaker, crashpoints, retry
 from tidings.model import errors, task
 from tidings.model.errors import TidingsError
@@ -85,6 +86,13 @@ def test_every_option_of_a_channel_has_its_entry() -> None:
     for name, kind in registry.KINDS.items():
         assert name in parts, f"the kind {name} has no heading"
         assert set(kind.options) == set(named(parts[name], "option")), name
+
+
+def test_every_option_of_the_language_model_has_its_entry() -> None:
+    """Name by name."""
+    parts = sections(page("reference/settings.md"))
+
+    assert set(model_settings.OPTIONS) == set(named(parts["inbound.model"], "option"))
 
 
 def test_the_deadline_of_each_kind_is_told() -> None:

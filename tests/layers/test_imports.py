@@ -16,7 +16,7 @@ TESTS = ROOT / "tests"
 SQL = SOURCE / "store" / "sql"
 
 LAYERS = (
-    ("cli", "api", "dashboard", "testing"),
+    ("cli", "api", "dashboard", "testing", "client"),
     ("app", "config", "diagnosis"),
     ("outbound", "inbound", "migration"),
     ("dispatch",),

@@ -1,7 +1,8 @@
-"""`tidings channels`: the ways out, how they stand, pause, resume and test."""
+"""`tidings channels`: the ways out, how they stand, pause, resume, test and link."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,9 @@ from .output import Column, Row
 if TYPE_CHECKING:
     from rich.text import Text
 
-group = typer.Typer(help="The ways out: how they stand, pause, resume, test.", no_args_is_help=True)
+    from ..outbound.connections.codes import Scan
+
+group = typer.Typer(help="The ways out: how they stand, pause, resume, test, link.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.", show_default=False)]
 
@@ -37,7 +40,7 @@ async def list_(ask: Ask) -> None:
         Column("breaker", lambda row: row["breaker"]),
         Column("per second", lambda row: row["per_second"], right=True, spare=True),
         Column("if in doubt", lambda row: row["on_unknown"], spare=True),
-        Column("reason", lambda row: row["pause_reason"] or row["park_reason"]),
+        Column("reason", _reason),
     ]
     output.listing(await ask.desk.channels.all(), columns, as_json=ask.as_json, nothing="no channels")
 
@@ -85,6 +88,39 @@ def test(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> N
         raise typer.Exit(1)
 
 
+@group.command(epilog=examples("tidings channels qr whatsapp"))
+def qr(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> None:
+    """Show the code that links a phone to a channel's session. Needs no database.
+
+    The exit code is 1 when there is nothing to scan, though the session is not connected.
+    """
+    from ..outbound.connections import codes
+
+    async def work() -> codes.Scan:
+        async with engine.channels(engine.settings(config)) as channels:
+            return await codes.ask(channels, name)
+
+    scan = engine.run(work())
+    if as_json:
+        output.say_json(scan._asdict())
+    else:
+        _show_code(scan)
+    if scan.code is None and scan.link != "connected":
+        raise typer.Exit(1)
+
+
+def _show_code(scan: Scan) -> None:
+    from ..outbound.connections import codes
+
+    words = scan.link.replace("_", " ")
+    output.say((scan.channel, "bold"), " is ", (words, "yellow" if scan.code else ""), f": {scan.reason}")
+    if scan.code is not None:
+        sys.stdout.write(codes.for_terminal(scan.code, colours=output.on_terminal()))
+        output.say(("→ on the phone: WhatsApp, Linked devices, Link a device; the code changes often", "dim"))
+    elif scan.link == "logged_out":
+        output.say(("→ no code is offered: start the session where it is held, then ask again", "dim"))
+
+
 _VERDICTS = {True: ("works", "green"), False: ("does not work", "bold red"), None: ("not tested", "yellow")}
 
 
@@ -94,6 +130,11 @@ def _answer(row: Row, *, as_json: bool) -> None:
     else:
         paused = f" is paused: {row['pause_reason']}" if row["paused"] else " sends again"
         output.say((row["name"], "bold"), paused)
+
+
+def _reason(row: Row) -> object:
+    link = row["link_reason"] if row["link"] not in (None, "connected") else None
+    return row["pause_reason"] or link or row["park_reason"]
 
 
 def _state(row: Row) -> Text:

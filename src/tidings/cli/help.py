@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 SECTIONS = {
     "Send": ("serve", "send", "broadcasts", "schedules", "templates"),
     "People": ("contacts", "lists", "suppressions"),
-    "Look": ("messages", "log", "dead", "calendar", "channels", "nodes"),
+    "Look": ("messages", "log", "dead", "calendar", "models", "channels", "nodes"),
     "Connect": ("subscriptions", "rollout", "import"),
     "Look after": ("doctor", "db", "config", "sandbox", "version"),
 }

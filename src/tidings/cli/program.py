@@ -20,6 +20,7 @@ from . import (
     lists,
     log,
     messages,
+    models,
     nodes,
     rollout,
     sandbox,
@@ -76,6 +77,7 @@ program.add_typer(subscriptions.group, name="subscriptions")
 program.add_typer(calendar.group, name="calendar")
 program.add_typer(rollout.group, name="rollout")
 program.add_typer(import_.group, name="import")
+program.add_typer(models.group, name="models")
 program.command("doctor")(doctor.doctor)
 program.add_typer(db.group, name="db")
 program.command("config")(config.config)

@@ -80,7 +80,7 @@ class Intake:
     ) -> Taken:
         """Write down what is new; raises NotTaken, or Outrun when the lease has gone to somebody else."""
         fresh = await self._fresh(source, heard)
-        pieces = await self._filed(source, fresh, since=0 if lease is None else lease.known_at)
+        pieces = await self._filed(source, fresh, since=0 if lease is None else lease.since)
         for run in _runs(pieces):
             await self._write(source, run, lease)
         ended = sum(piece.filed.ended is not None for piece in pieces)

@@ -15,7 +15,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from ..model.time import micros
+from ..model.time import SECOND, micros
 from ..store.port import Row, Step, Store
 
 LEASE = timedelta(seconds=60)
@@ -53,6 +53,11 @@ class Lease(NamedTuple):
     failures: int
     taken_over: Standing | None = None  # LAPSED or OVERRUN
     from_whom: str | None = None
+
+    @property
+    def since(self) -> int:
+        """From when on messages count; platforms tell times in whole seconds."""
+        return self.known_at // SECOND * SECOND
 
     def move(self, cursor: str | None) -> Step:
         """The new cursor, with what it is behind; if the lease has gone, nothing of it is written."""

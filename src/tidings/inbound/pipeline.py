@@ -17,6 +17,7 @@ from ..model.time import SECOND
 from .calendar.base import CalendarAway
 from .hearing import Heard
 from .models.journal import about
+from .models.troubles import ModelBusy
 from .people.telling import Call
 from .words import Day, Intent, Mind, Relation, Scene
 from .workflow import choosing, wording
@@ -25,6 +26,7 @@ from .workflow.choosing import Decision
 from .workflow.flow import Flow
 from .workflow.graph import Runner
 from .workflow.planning import Happened, Plan, Sheet, give_up
+from .workflow.rules import is_day
 from .workflow.settings import WorkflowSettings
 
 MOST_DAYS = 14  # read before the extraction
@@ -76,6 +78,8 @@ class Pipeline:
             return Defer(self._clock.now() + SECOND, error.problem)
         except CalendarAway as error:
             return Retry(Category.TEMPORARY, error.problem, after=error.after)
+        except ModelBusy as error:
+            return Defer(error.until, error.problem)
         except Temporary as error:
             return Retry(Category.TEMPORARY, error.problem)
         return Done(f"{entry.decision}: {entry.reason}")
@@ -222,7 +226,7 @@ class Pipeline:
             "remarks": remarks,
         }
         try:
-            days = [await self._read_day(date) for date in dates[:MOST_DAYS]]
+            days = [await self._read_day(date) for date in dates[:MOST_DAYS] if is_day(date)]
             sheet["scene"] = self._scene(spoken, flow, days)
             return await self._runner.run(sheet)
         except CalendarAway as error:

@@ -97,7 +97,7 @@ class Poller:
         while more:
             if not await self._leases.beat(lease):
                 raise Outrun("source_beat")
-            read = await self.source.read(cursor, since=lease.known_at)
+            read = await self.source.read(cursor, since=lease.since)
             await self._take(lease, read)
             behind = read.cursor or (read.heard[-1].cursor if read.heard else None)
             more = read.more and behind is not None and behind != cursor

@@ -60,6 +60,7 @@ class Utterance(NamedTuple):
     at: int
     text: str
     is_ours: bool = False
+    role: str = ""  # the speaker's, where it is known
 
 
 class Action(StrEnum):
@@ -152,6 +153,7 @@ class Scene(NamedTuple):
     open_requests: Sequence[Request] = ()  # as far as they are known
     asked: str | None = None  # the parameter that was asked for last
     days: Sequence[Day] = ()  # as read before, for the extraction
+    quotes: bool = False  # it quotes a line of the thread
 
 
 class Mind(Protocol):

@@ -11,6 +11,7 @@ from ..model.errors import Invalid, NotFound
 from ..model.time import SECOND, iso
 from ..store.port import Row, Step, Store
 from .channels.base import Channel
+from .connections import codes
 from .events import telling
 
 LONGEST_REASON = 200
@@ -60,6 +61,10 @@ class ChannelBoard:
         await self._store.write([Step("queue_resume", {"name": name})])
         await self._store.hint()
         return await self.one(name)
+
+    async def scan(self, name: str) -> codes.Scan:
+        """How its session stands at this moment, and the code that links a phone to it, if it wants one."""
+        return await codes.ask(self._channels, name)
 
     def _described(self, row: Row, now: int) -> Row:
         channel, lane = self._channels.get(row["name"]), self._lanes.get(row["name"])

@@ -1,8 +1,8 @@
 """Chats: what people say in the pretend groups, for whoever reads them. A bounded memory, never the truth.
 
 `POST /sandbox/said` says something as a person: {"channel": "groupme", "chat": "9", "sender": "1001", "name":
-"Ada", "text": "hello"}; `edits` or `deletes` name an earlier one. Numbers are those of the ledger, so that what
-was said and what was sent stand in one order.
+"Ada", "text": "hello"}; `edits` or `deletes` name an earlier one. Numbers are the ledger's, so what was said
+and what was sent stand in one order.
 """
 
 from __future__ import annotations

@@ -137,6 +137,7 @@ def describe(rule: Rule, now: float) -> dict[str, object]:
         "recipient": rule.recipient,
         "channel": rule.channel,
         "code": rule.code or None,
+        "per_second": rule.per_second,
     }
 
 

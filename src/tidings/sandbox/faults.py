@@ -2,8 +2,8 @@
 
 A fault comes from the recipient's name (`flaky-3`, `ada+flaky-3`, `flaky-3@…`), which works without any
 preparation, or from a rule set by command, for everyone or for one recipient, always or at a rate, for a
-while or for a number of times. The name is asked first, then the rules, newest first; one request meets one
-fault.
+while or for a number of times; a limit (429 with `per_second`) only for what is above it. The name is asked
+first, then the rules, newest first; one request meets one fault.
 """
 
 from __future__ import annotations
@@ -27,14 +27,33 @@ class Kind(StrEnum):
     LOST = "lost"  # delivered, then the connection is cut: the sender cannot know
     CUT = "cut"  # not delivered, and the connection is cut: looks the same to the sender
     SLOW = "slow"  # delivered, answered late
+    DRIP = "drip"  # delivered, answered byte by byte
+    HTML = "html"  # not delivered: a page of somebody in between, instead of the provider's answer
+    HUGE = "huge"  # not delivered: an error page of ten megabytes
     REFUSED = "error"  # the provider's own error, by its code; not delivered
+    BANNED = "banned"  # the account is banned, in the provider's own words; becomes REFUSED
+    LOGGED_OUT = "logged_out"  # its credentials hold no longer; becomes REFUSED
     INVALID = "400"  # the request itself was wrong; never set by a fault
     SAID = "said"  # no request at all: a person said it
 
 
-DELIVERS = frozenset({Kind.OK, Kind.LOST, Kind.SLOW})
+DELIVERS = frozenset({Kind.OK, Kind.LOST, Kind.SLOW, Kind.DRIP})
 CUTS = frozenset({Kind.LOST, Kind.CUT})
-ON_COMMAND = (Kind.ERROR, Kind.THROTTLED, Kind.GONE, Kind.LOST, Kind.CUT, Kind.SLOW, Kind.REFUSED)
+ON_COMMAND = tuple(kind for kind in Kind if kind not in (Kind.OK, Kind.INVALID))
+
+# How each provider says that an account is banned, or that its credentials hold no longer.
+OWN_WORDS: Mapping[str, Mapping[Kind, str]] = {
+    "telegram": {Kind.BANNED: "unauthorized", Kind.LOGGED_OUT: "logged_out"},
+    "whatsapp_cloud": {Kind.BANNED: "131031", Kind.LOGGED_OUT: "190"},
+    "waha": {Kind.BANNED: "FAILED", Kind.LOGGED_OUT: "SCAN_QR_CODE"},
+    "gateway": {Kind.BANNED: "the_account_is_banned", Kind.LOGGED_OUT: "logged_out"},
+    "groupme": {Kind.BANNED: "403", Kind.LOGGED_OUT: "401"},
+    "twilio": {Kind.BANNED: "30002", Kind.LOGGED_OUT: "20003"},
+    "slack": {Kind.BANNED: "account_inactive", Kind.LOGGED_OUT: "token_revoked"},
+    "discord": {Kind.BANNED: "10015", Kind.LOGGED_OUT: "50027"},
+    "email": {Kind.BANNED: "554", Kind.LOGGED_OUT: "535"},
+}
+_ANYBODYS_WORDS = {Kind.BANNED: "403", Kind.LOGGED_OUT: "401"}
 
 # Recipient word -> what happens; also shown on the page, so it is written for people.
 WORDS: Mapping[str, str] = {
@@ -43,19 +62,24 @@ WORDS: Mapping[str, str] = {
     "lost": "takes it, then cuts the line without an answer",
     "lost-2": "the same, until attempt 2",
     "slow-2": "answers after 2 s",
+    "drip-2": "answers byte by byte, for 2 s",
     "down": "always answers 500",
     "cut": "cuts the line before taking it",
     "gone": "404, there is no such recipient",
+    "html": "a page of HTML instead of the provider's answer",
+    "huge": "an error page of ten megabytes",
+    "banned": "the account is banned, as the provider says it",
     "error-21610": "the provider's own error of that code or name",
 }
 
-DEFAULT_SECONDS: Mapping[Kind, float] = {Kind.THROTTLED: 5.0, Kind.SLOW: 2.0}
+DEFAULT_SECONDS: Mapping[Kind, float] = {Kind.THROTTLED: 5.0, Kind.SLOW: 2.0, Kind.DRIP: 30.0}
 MAX_RULES = 100
 MAX_SLOW = 600.0
 MAX_WAIT = 86_400.0
 
 _WORD = re.compile(
-    r"(?:^|[+@])(?:(flaky|throttle|slow|lost)[-_](\d{1,5})|(down|lost|gone|cut)|(error)[-_](\w{1,64}))(?=$|@)",
+    r"(?:^|[+@])(?:(flaky|throttle|slow|drip|lost)[-_](\d{1,5})|(down|lost|gone|cut|html|huge|banned)"
+    r"|(error)[-_](\w{1,64}))(?=$|@)",
     re.ASCII,
 )
 _CODE = re.compile(r"\w{1,64}", re.ASCII)
@@ -99,6 +123,8 @@ class Rule:
     recipient: str | None = None
     channel: str | None = None
     code: str = ""
+    per_second: float | None = None  # hits only what is above this rate
+    free_at: float = 0.0  # in ticks: up to here the rate is used up
 
 
 Rules = tuple[Rule, ...]
@@ -108,11 +134,25 @@ def decide(call: Call, rules: Rules, *, now: float, draw: Callable[[], float]) -
     """What to do with this request, and the rule that said so, if one did."""
     by_name = scripted(call)
     if by_name is not None:
-        return by_name, None
+        return in_own_words(by_name, call.channel), None
     for rule in rules:
         if _applies(rule, call, now) and (rule.rate >= 1 or draw() < rule.rate):
-            return Fault(rule.kind, rule.seconds, rule.code), rule
+            if _has_room(rule, now):
+                return NONE, rule
+            return in_own_words(Fault(rule.kind, rule.seconds, rule.code), call.channel), rule
     return NONE, None
+
+
+def in_own_words(fault: Fault, channel: str) -> Fault:
+    """A ban, or credentials that hold no longer, as this provider says it."""
+    if fault.kind not in _ANYBODYS_WORDS:
+        return fault
+    return Fault(Kind.REFUSED, code=OWN_WORDS.get(channel, _ANYBODYS_WORDS)[fault.kind])
+
+
+def _has_room(rule: Rule, now: float) -> bool:
+    """Whether a limit still lets one through; a second's worth may come at once."""
+    return rule.per_second is not None and max(rule.free_at, now) - now <= 1 - 1 / rule.per_second
 
 
 def scripted(call: Call) -> Fault | None:
@@ -127,8 +167,10 @@ def scripted(call: Call) -> Fault | None:
         case "throttle":
             left = number - (call.waited or 0.0)
             return Fault(Kind.THROTTLED, math.ceil(left)) if left > 0 else NONE
-        case "slow":
-            return Fault(Kind.SLOW, min(float(number), MAX_SLOW))
+        case "slow" | "drip" as word:
+            return Fault(Kind(word), min(float(number), MAX_SLOW))
+        case "html" | "huge" | "banned" as word:
+            return Fault(Kind(word))
         case "lost":
             return Fault(Kind.LOST) if match[2] is None or call.attempt < number else NONE
         case "down":
@@ -166,8 +208,19 @@ def without_rule(rules: Rules, id: int) -> Rules:
     return tuple(rule for rule in rules if rule.id != id)
 
 
-def spend(rules: Rules, used: Rule) -> Rules:
-    """Count one use of a rule that holds for a number of times; the last use removes it."""
+def is_spent(rule: Rule) -> bool:
+    """Whether a use of this rule has to be counted."""
+    return rule.times is not None or rule.per_second is not None
+
+
+def spend(rules: Rules, used: Rule, now: float = 0.0) -> Rules:
+    """Count one use: of a rule that holds for a number of times, the last of which removes it; or of a limit,
+    by what it let through."""
+    if used.per_second is not None:
+        if not _has_room(used, now):
+            return rules
+        taken = replace(used, free_at=max(used.free_at, now) + 1 / used.per_second)
+        return tuple(taken if rule.id == used.id else rule for rule in rules)
     if used.times is None:
         return rules
     if used.times <= 1:
@@ -180,7 +233,7 @@ def parse_rule(body: object, *, id: int, now: float) -> Rule:
     """A command as a rule; raises `Invalid` with a sentence that says what would be right."""
     if not isinstance(body, dict):
         raise Invalid("A fault is a JSON object", remedy='For example {"kind": "500", "for_seconds": 30}')
-    known = ("kind", "seconds", "rate", "for_seconds", "times", "recipient", "channel", "code")
+    known = ("kind", "seconds", "rate", "for_seconds", "times", "recipient", "channel", "code", "per_second")
     unknown = sorted(set(body) - set(known))
     if unknown:
         raise Invalid(
@@ -193,7 +246,8 @@ def parse_rule(body: object, *, id: int, now: float) -> Rule:
     times = _number(body, "times", above=0, most=1_000_000)
     if times is not None and times != int(times):
         raise Invalid("times must be a whole number", field="times")
-    seconds = _number(body, "seconds", above=0, most=MAX_SLOW if kind is Kind.SLOW else MAX_WAIT)
+    slow = kind in (Kind.SLOW, Kind.DRIP)
+    seconds = _number(body, "seconds", above=0, most=MAX_SLOW if slow else MAX_WAIT)
     rate = _number(body, "rate", above=0, most=1)
     return Rule(
         id=id,
@@ -205,6 +259,7 @@ def parse_rule(body: object, *, id: int, now: float) -> Rule:
         recipient=_name(body, "recipient"),
         channel=_name(body, "channel"),
         code=_code(body) if kind is Kind.REFUSED else "",
+        per_second=_limit(body, kind),
     )
 
 
@@ -218,6 +273,17 @@ def _kind(value: object) -> Kind:
             f"There is no fault {value!r}", remedy=f"Use one of {', '.join(ON_COMMAND)}", field="kind"
         )
     return kind
+
+
+def _limit(body: Mapping[str, object], kind: Kind) -> float | None:
+    limit = _number(body, "per_second", above=0, most=1_000_000)
+    if limit is not None and (limit < 1 or kind is not Kind.THROTTLED or body.get("times") is not None):
+        raise Invalid(
+            "per_second is for a 429 alone, from 1, and without times",
+            remedy='For example {"kind": "429", "seconds": 1, "per_second": 30}',
+            field="per_second",
+        )
+    return limit
 
 
 def _code(body: Mapping[str, object]) -> str:

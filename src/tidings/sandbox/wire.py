@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from tidings.model.errors import TidingsError, TooLarge
 
@@ -14,6 +14,8 @@ from .ledger import Entry
 from .senses import Senses
 
 MAX_BODY = 1024 * 1024
+PAGE = b"<!doctype html><html><title>Bad Gateway</title><body>Somebody in between answers.</body></html>"
+HUGE = 10 * 1024 * 1024
 
 
 class JSON(Response):
@@ -45,6 +47,15 @@ async def read_body(receive: Receive, limit: int = MAX_BODY) -> bytes:
     return body
 
 
+def _page(kind: Kind) -> Response | None:
+    """What comes instead of the provider's answer, if somebody in between answers."""
+    if kind is Kind.HTML:
+        return Response(PAGE, status_code=502, media_type="text/html")
+    if kind is Kind.HUGE:
+        return Response(PAGE.ljust(HUGE), status_code=500, media_type="text/html")
+    return None
+
+
 class Acted(Response):
     """For endpoints that give back their answer: one that does what the ledger says was done."""
 
@@ -65,7 +76,24 @@ async def act(
         return
     if entry.did is Kind.SLOW:
         await senses.sleep(entry.wait)
-    await answer(scope, receive, send)
+    if entry.did is Kind.DRIP:
+        send = _dripping(send, entry.wait, senses)
+    await (_page(entry.did) or answer)(scope, receive, send)
+
+
+def _dripping(send: Send, seconds: float, senses: Senses) -> Send:
+    """The head at once, then the body byte by byte, all of it within so many seconds."""
+
+    async def drip(message: Message) -> None:
+        body = message.get("body", b"")
+        if message["type"] != "http.response.body" or not body:
+            return await send(message)
+        for byte in body:
+            await send({**message, "body": bytes([byte]), "more_body": True})
+            await senses.sleep(seconds / len(body))
+        return await send({**message, "body": b""})
+
+    return drip
 
 
 async def cut(receive: Receive) -> None:

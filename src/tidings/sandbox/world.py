@@ -13,8 +13,8 @@ from typing import NamedTuple
 import orjson
 
 from . import faults
-from .chats import Chats, Line, read_line
 from .callbacks import Callbacks
+from .chats import Chats, Line, read_line
 from .conversations import Conversations
 from .faults import DELIVERS, Call, Fault, Kind, Rule, Rules
 from .feed import Feed
@@ -96,8 +96,8 @@ class World:
         self.ledger.append(entry)
         self._remember(entry, now)
         self.feed.tell(entry)
-        if rule is not None and rule.times is not None:
-            self._change(faults.spend(self._rules, rule))
+        if rule is not None and faults.is_spent(rule):
+            self._spend(rule, now)
         return entry
 
     def say(self, given: object) -> Line:
@@ -105,8 +105,7 @@ class World:
         line = read_line(given, self.chats, n=self._last_n + 1, at=self.senses.wall())
         self._last_n = line.n
         self.chats.add(line)
-        entry = Entry(line.n, line.at, line.channel, f"said-{line.n}", _shown_under(line), 1, Kind.SAID, 0.0, 0,
-                      content_hash(line.text), text=line.text[:MAX_TEXT], subject=line.name or line.sender)  # fmt: skip
+        entry = _entry_of(line)
         self.conversations.add(entry)
         self.feed.tell(entry)
         return line
@@ -141,6 +140,14 @@ class World:
         self.callbacks.close()
         self.ledger.close()
 
+    def _spend(self, rule: Rule, now: float) -> None:
+        """A limit is spent by every request, so the pages are told only of what they show."""
+        rules = faults.spend(self._rules, rule, now)
+        if rule.times is None:
+            self._rules = rules
+        else:
+            self._change(rules)
+
     def _change(self, rules: Rules) -> None:
         self._rules = rules
         self.feed.tell(None)
@@ -159,6 +166,19 @@ class World:
         self.recent.append(entry)
 
 
-def _shown_under(line: Line) -> str:
-    """The conversation in which the page shows it: a group has the name under which it is written to."""
-    return f"group:{line.chat}" if line.channel == "groupme" else line.chat
+def _entry_of(line: Line) -> Entry:
+    """What the page shows, in the conversation whose name it is written to."""
+    return Entry(
+        n=line.n,
+        at=line.at,
+        channel=line.channel,
+        id=f"said-{line.n}",
+        to=f"group:{line.chat}" if line.channel == "groupme" else line.chat,
+        attempt=1,
+        did=Kind.SAID,
+        wait=0.0,
+        copy=0,
+        hash=content_hash(line.text),
+        text=line.text[:MAX_TEXT],
+        subject=line.name or line.sender,
+    )

@@ -166,12 +166,12 @@ async def test_a_message_arrives_on_the_phone_of_its_number(sandbox: Sandbox) ->
 
 
 async def test_a_long_text_is_split_where_it_was_asked_for(sandbox: Sandbox) -> None:
-    """Every part echoes the message's id in its status, and none counts as a copy of another."""
+    """Every part echoes a name of its own in its status, and none counts as a copy of another."""
     outcome = await send(sandbox.url, options={"long_text": "split"}, text="word " * 1000)
 
     parts = [seen.json["text"]["body"] for seen in sandbox.requests]
     assert " ".join(parts) == ("word " * 1000).strip()
-    assert {seen.json["biz_opaque_callback_data"] for seen in sandbox.requests} == {"0190-a1"}
+    assert {seen.json["biz_opaque_callback_data"] for seen in sandbox.requests} == {"0190-a1.1", "0190-a1.2"}
     assert isinstance(outcome, Done)
     assert outcome.receipt is not None and outcome.receipt.count("wamid.") == len(parts) == 2
     assert {entry.copy for entry in sandbox.ledger} == {1}

@@ -27,6 +27,11 @@ def routes(desk: Desk) -> APIRouter:
         """One channel."""
         return answer(await desk.channels.one(name))
 
+    @router.get("/channels/{name}/code", tags=["channels"], responses=MISSING, dependencies=CHECKED)
+    async def code(name: str) -> Response:
+        """A session as it stands now, asked of whoever holds it, and the code to scan if it is logged out."""
+        return answer((await desk.channels.scan(name))._asdict())
+
     @router.post(
         "/channels/{name}/pause",
         tags=["channels"],

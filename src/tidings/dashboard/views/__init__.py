@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from ...inbound.calendar.desk import ShiftDesk
 from ...outbound.desk import Desk
 from ..frame import Frame
-from . import beside, broadcasts, calendar, dead, home, messages, schedules
+from . import beside, broadcasts, calendar, channels, dead, home, messages, schedules
 
 
 def add_routes(api: FastAPI, desk: Desk, frame: Frame, shifts: ShiftDesk) -> None:
@@ -19,6 +19,7 @@ def add_routes(api: FastAPI, desk: Desk, frame: Frame, shifts: ShiftDesk) -> Non
         schedules.ways(desk, frame),
         calendar.ways(shifts, frame),
         dead.ways(desk, frame),
+        channels.ways(desk, frame),
         beside.ways(api, frame),
     ]
     for way in (way for ways in found for way in ways):

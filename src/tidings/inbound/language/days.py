@@ -37,9 +37,15 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("ahead", rf"(?P<ahead>(?:a|one|two) weeks? from (?:today|tomorrow|{_WEEKDAY}))\b"),
     ("count", rf"(?P<count>in (?:{_COUNT}|\d) days?)\b"),
     ("overmorrow", r"(?P<overmorrow>(?:the )?day after tomorrow)\b"),
-    ("weekend", r"(?P<weekend>(?:(?:all|the whole|whole|entire)(?: of)? )?(?:this |next |the )?(?:coming )?weekend)s?\b"),
+    (
+        "weekend",
+        r"(?P<weekend>(?:(?:all|the whole|whole|entire)(?: of)? )?(?:this |next |the )?(?:coming )?weekend)s?\b",
+    ),
     ("weekday", rf"(?P<weekday>(?:next |this |coming |this coming |on )?(?:{_WEEKDAY}))\b"),
-    ("monthday", r"(?P<monthday>(?:the )?(?:[12]?\d|3[01])(?:st|nd|rd|th))\b(?! floor| crew| due| call| time| street)"),
+    (
+        "monthday",
+        r"(?P<monthday>(?:the )?(?:[12]?\d|3[01])(?:st|nd|rd|th))\b(?! floor| crew| due| call| time| street)",
+    ),
     ("relative", r"(?P<relative>today|tonight|tomorrow|this (?=morning|afternoon|evening))\b ?"),
 )
 
@@ -101,7 +107,7 @@ def merged(first: Day, second: Day) -> Day | None:
 
 
 def disagree(first: Day, second: Day) -> bool:
-    """"Friday the 10th", and the 10th is a Saturday."""
+    """ "Friday the 10th", and the 10th is a Saturday."""
     weekday, dated = (first, second) if first.weekday else (second, first)
     is_dated = bool(re.search(r"\d", dated.written)) and not re.search(r"\d", weekday.written)
     return weekday.weekday and is_dated and weekday.date.weekday() != dated.date.weekday()
@@ -137,7 +143,11 @@ def _ahead(words: str, now: Moment, night: Shift) -> Day:
     count, _, _, day = words.split()
     base = _weekday(day, now) if day in _BY_NAME else _relative(day, now, night)
     return base._replace(
-        date=base.date + timedelta(weeks=_number(count)), written=words, rolls=False, weekday=False, implied=None
+        date=base.date + timedelta(weeks=_number(count)),
+        written=words,
+        rolls=False,
+        weekday=False,
+        implied=None,
     )
 
 

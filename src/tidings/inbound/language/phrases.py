@@ -14,6 +14,7 @@ from .pieces import Act
 
 _SOME = r"(?:[a-z]+ ){0,2}?"
 _MORE = r"(?:(?!but |and |or |if )[a-z]+ ){0,6}?"
+_YES = r"(?:(?!not |never |no |hardly )[a-z]+ ){0,2}?"
 _OWNER = r"(?:us|our|we|them|it|this|that|the|my|squad|sq|station|rescue|#?\d+)"
 _HEADS = r"(?:crews?|coverage|cover(?:ed|ing)?|staff(?:ed|ing)?|crewed|in service|manned)"
 
@@ -37,7 +38,7 @@ PHRASES: tuple[Phrase, ...] = (
     *_loose(Action.REMOVE, r"(?:should )?not be on the (?:schedule|calendar|board)"),
     *_plain(
         Action.NO_CREW,
-        rf"(?:no|neg|zero|negative) {_SOME}(?:crews?|coverage|staffing|staff)(?! chief| member)",
+        rf"(?:no|neg|zero|negative) {_SOME}(?:crews?|coverage|staffing|staff)(?! (?:chief|member))",
         rf"no luck {_MORE}(?:crews?|coverage)",
         rf"not {_MORE}(?:unable )?{_HEADS}",
         rf"(?:unable|not able) to {_SOME}(?:crew|cover|staff|field|respond|run)",
@@ -61,24 +62,24 @@ PHRASES: tuple[Phrase, ...] = (
         r"called out|call(?:ed)? off",
         r"(?:lost|lacks?|lacking) (?:our|a|the|their) driver",
         r"can not(?! [a-z])",
-        r"down(?! to| the| there| with| on| here)",
-        r"out(?! of| on| at| to| there| with| in| here| for a)",
+        r"down(?! (?:to|the|there|with|on|here)\b)",
+        r"out(?! (?:of|on|at|to|there|with|in|here|for a)\b)",
     ),
     *_loose(Action.ADD, rf"put(?:ting)?(?= {_OWNER} (?:\d+ )?down (?:for|on))", absorbs=True),
     *_plain(
         Action.ADD,
         r"(?:have|has|having|got|get|find|found|with|picked up|secured|arranged|lined up|provide|field|run)"
-        r" (?:(?!no |not )[a-z]+ ){0,3}?(?:crews?|coverage)(?! chief| member| meeting)",
+        r" (?:(?!no |not )[a-z]+ ){0,3}?(?:crews?|coverage)(?! (?:chief|member|meeting))",
         r"crews? (?:is |are )?(?:now )?(?:confirmed|set|ready|available|in place|complete)",
         r"(?:is|are|am) (?:now )?(?:confirmed|crewed)",
         r"(?:back )?in service",
         r"(?:fully )?(?:staffed|crewed)",
-        r"covered(?! in| with| for)",
+        r"covered(?! (?:in|with|for)\b)",
     ),
     *_plain(
         Action.ADD,
-        rf"(?:can|will|could|able to|happy to|going to) {_SOME}(?:cover|staff)",
-        r"covering(?! for)",
+        rf"(?:can|will|could|able to|happy to|going to) {_YES}(?:cover|staff)",
+        r"covering(?! for\b)",
         takes_object=True,
     ),
     *_loose(
@@ -86,7 +87,7 @@ PHRASES: tuple[Phrase, ...] = (
         r"add(?:ing)?",
         rf"put(?:ting)?(?= {_OWNER}(?: \d+)? (?:back )?(?:on|in)\b)",
         r"sign(?= (?:us|squad|sq|\d+|our)(?: \d+)? (?:up|on)\b)",
-        rf"(?:can|will|able to|happy to) {_SOME}(?:do|take|pick up|run|stay on|ride|work|handle|help)(?! it\?)",
+        rf"(?:can|will|able to|happy to) {_YES}(?:do|take|pick up|run|stay on|ride|work|handle|help)(?! it\?)",
         r"count us in",
         r"(?:(?<=we )are|(?<=all )|(?<=\d )is) (?:good|in|on|set)(?= (?:for|from|on|\w*day|tonight|tomorrow|\d))",
         r"(?:have|has|got) (?:somebody|people|folks|a driver|a full)",
@@ -106,7 +107,9 @@ PHRASES: tuple[Phrase, ...] = (
         rf"strike(?= {_OWNER}\b)",
         r"clear(?= (?:our|us|\d+)\b)",
     ),
-    Phrase(r"(?:do|does|are|is|can|will) not(?= either)?(?= ?(?:[.,;!\n]|$))", Act(None, False, "", turns=True)),
+    Phrase(
+        r"(?:do|does|are|is|can|will) not(?= either)?(?= ?(?:[.,;!\n]|$))", Act(None, False, "", turns=True)
+    ),
     Phrase(r"(?:is|are) (?:all )?(?:fine|ok|okay|alright|good)(?= ?(?:[.,;!\n]|$))", Act(None, True, "")),
 )
 
@@ -115,6 +118,7 @@ _PAST = re.compile(
     r"\b(?:yesterday|last (?:night|week|weekend|month|year|time|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|ago"
     r"|had|was|were|did|covered for)\b"
 )
+_AHEAD = re.compile(r"\b(?:will|going to)\b")
 _OPEN = re.compile(
     r"\b(?:if|unless|maybe|might|may|perhaps|possibly|probably|hope|hoping|hopefully|wish|not sure|unsure"
     r"|try(?:ing)?|working on|looking for|let (?:me|us)|let you know|will know|will see|see if|stand by|waiting"
@@ -129,7 +133,7 @@ _TOLD = re.compile(
 )
 _QUESTION = re.compile(
     r"^(?:\W*(?:hey|hi|ok|so|and|but|also|q|guys|all|@\w+)\W+)*(?:who|what|when|where|why|how|which|whose|is|are|am|do|does"
-    r"|did|has|have you|can|could|would|will|should|any|anybody|shall)\b"
+    r"|did|has|have you|can|could|would|will|should|any|anybody|shall)\b(?! not\b)"
 )
 _ASKED_FOR = re.compile(
     r"\b(?:can|could|would|will) (?:you|somebody|anybody) (?:please |mind |kindly )?"
@@ -160,7 +164,7 @@ def mood(sentence: str, *, ends_asking: bool) -> Mood:
     """How a sentence is meant, by its words and its question mark."""
     is_question = (ends_asking or bool(_QUESTION.match(sentence))) and not _ASKED_FOR.search(sentence)
     return Mood(
-        is_past=bool(_PAST.search(sentence)),
+        is_past=bool(_PAST.search(sentence)) and not _AHEAD.search(sentence),
         is_open=bool(_OPEN.search(sentence)) and not _SURE.search(sentence),
         is_told=bool(_TOLD.search(sentence)),
         is_question=is_question,

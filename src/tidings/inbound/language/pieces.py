@@ -76,7 +76,6 @@ class Mark(StrEnum):
     ME = "me"
     NEXT_WEEK = "next week"
     CREW = "crew"
-    UNKNOWN_SQUAD = "unknown squad"
 
 
 class Word(NamedTuple):

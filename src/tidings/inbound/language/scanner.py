@@ -35,14 +35,26 @@ _FILLERS = frozenset(
     " anyway here with any as about going able get go late later entry shift shifts either because due squad squads sq".split()
 )
 _CLOCKS = (
-    r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)(?![\d:/])",
+    r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)(?![\d:]|/\d{1,2}\b)",
     r"(?P<halved>(?:1[0-2]|0?[1-9])(?::?[0-5]\d)? ?(?:am?|pm?))\b",
     r"(?P<worded>noon|midday|midnight|12 ?noon|12 ?midnight)\b",
     r"(?P<bare>\d{1,2}:[0-5]\d|\d{1,2})(?: ?hrs?)?\b(?![\d:/]|st\b|nd\b|rd\b|th\b|%)"
     r"(?: in the (?:morning|afternoon|evening)\b| at night\b)?",
 )
 _PART_OF_DAY = re.compile(r"(morning|afternoon|evening|night)$")
-_COUNTED = re.compile(r" (?:people|members?|crews?|calls?|emts?|drivers?|minutes?|mins?|days?|weeks?|times|of)\b")
+_COUNTED = re.compile(
+    r" (?:people|members?|crews?|calls?|emts?|drivers?|minutes?|mins?|days?|weeks?|times|of)\b"
+)
+
+_DOES = re.compile(
+    r" (?:has|have|is|are|will|can|does|do|needs?|(?:has |have )?no (?:crew|coverage)|out of service|down)\b"
+)
+_BEFORE_TIMES = frozenset(
+    {"to", "and", "-", "until", "till", "til", "from", "at", "between", "thru", "through", "after", "before"}
+)
+_BEFORE_SQUADS = frozenset(
+    {"for", "add", "remove", "scratch", "take", "put", "pull", "drop", "cancel", "from", "at", "and"}
+)
 
 
 class Vocabulary(NamedTuple):
@@ -102,12 +114,17 @@ class _Scanner:
 
     def _squad(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
         name = re.sub(r".*\D(?=\d)|^#", "", written) if written not in self._words.squads else written
+        return self._named(name, match.start())
+
+    def _named(self, name: str, start: int) -> Sequence[Piece]:
+        """A squad, known or not: an unknown one must not become the sender's own."""
         if name not in self._words.squads:
             known = ", ".join(self._words.squads)
             self.warnings.append(f"there is no squad {name}; the squads are {known}")
-            return [Marked(Mark.UNKNOWN_SQUAD, name)]
-        before = self._text[: match.start()].split()[-1:] or [""]
-        return [Squad(name, is_place=before[0] in {"in", "on"})]
+        return [Squad(name, is_place=self._before(start) in {"in", "on"})]
+
+    def _before(self, start: int) -> str:
+        return (self._text[:start].split() or [""])[-1]
 
     def _shift(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
         bare = re.sub(r"^(?:the|during the|during) | (?:shifts?|crew|time)$", "", written)
@@ -117,7 +134,7 @@ class _Scanner:
         return [shift]
 
     def _is_day_shift(self, written: str, match: re.Match[str]) -> bool:
-        """"Day" is a shift after a day or an article, or with its name; not in "long day"."""
+        """ "Day" is a shift after a day or an article, or with its name; not in "long day"."""
         last = self.pieces[-1][0] if self.pieces else None
         at_start = last is None or isinstance(last, Marked)
         return written not in {"day", "days"} or at_start or isinstance(last, Day | Shift)
@@ -128,11 +145,22 @@ class _Scanner:
             return [Clock(0 if "midnight" in value else 720, Form.EXACT, written)]
         if kind == "halved":
             return [Clock(_halved(value), Form.EXACT, written)]
-        digits = value.replace(":", "").zfill(4) if ":" in value or kind == "military" else f"{value.zfill(2)}00"
+        digits = (
+            value.replace(":", "").zfill(4) if ":" in value or kind == "military" else f"{value.zfill(2)}00"
+        )
         at = int(digits[:2]) % 24 * 60 + int(digits[2:])
         if kind == "military":
             return [Clock(at, Form.EXACT, written, digits=True)]
+        if value.isdigit() and self._is_squad(int(value), match):
+            return self._named(value, match.start())
         return self._bare(written, value, at, match.end())
+
+    def _is_squad(self, number: int, match: re.Match[str]) -> bool:
+        """A number that does something, or for which something is done."""
+        before = self._before(match.start())
+        if _DOES.match(self._text, match.end()) and before not in _BEFORE_TIMES:
+            return True
+        return number > 24 and before in _BEFORE_SQUADS and not _COUNTED.match(self._text, match.end())
 
     def _bare(self, written: str, value: str, at: int, end: int) -> Sequence[Piece]:
         hour = int(value.partition(":")[0])

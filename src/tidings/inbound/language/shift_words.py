@@ -54,7 +54,9 @@ ALIASES: Mapping[str, str] = {
 def shift_words(settings: Mapping[str, tuple[str, str]] | None = None) -> dict[str, Shift]:
     """Every word by its spelling, the usual ones included; a setting replaces the usual hours."""
     told = {**DEFAULTS, **(settings or {})}
-    words = {name: Shift(name, Hours(_read(name, start), _read(name, end))) for name, (start, end) in told.items()}
+    words = {
+        name: Shift(name, Hours(_read(name, start), _read(name, end))) for name, (start, end) in told.items()
+    }
     return words | {alias: words[name] for alias, name in ALIASES.items() if alias not in words}
 
 

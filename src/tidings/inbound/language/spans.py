@@ -129,13 +129,21 @@ def _days_at(pieces: Sequence[Item], i: int, warnings: list[str]) -> tuple[int, 
     shift = _at(pieces, j) if isinstance(_at(pieces, j), Shift) else None
     k = j + (shift is not None)
     last = _day(pieces, k + 1)
-    if is_mark(_at(pieces, k), *_RANGES) and last is not None and (shift is None or _at(pieces, k + 2) == shift):
+    if (
+        is_mark(_at(pieces, k), *_RANGES)
+        and last is not None
+        and (shift is None or _at(pieces, k + 2) == shift)
+    ):
         return k + 2 - i, [*days.between(first, last)]
     second = _day(pieces, j + is_mark(_at(pieces, j), Mark.COMMA))
     if second is None:
         return 1, [first]
     if days.disagree(first, second):
-        warnings.append(f"{second.written!r} is not a {first.date:%A}" if first.weekday else f"{first.written!r} is not {second.written}")
+        warnings.append(
+            f"{second.written!r} is not a {first.date:%A}"
+            if first.weekday
+            else f"{first.written!r} is not {second.written}"
+        )
         return 2 + is_mark(_at(pieces, j), Mark.COMMA), []
     one = days.merged(first, second)
     if one is None or is_mark(_at(pieces, j), Mark.COMMA):

@@ -8,7 +8,9 @@ import unicodedata
 LONGEST = 2_000
 """Characters that are looked at. No request is longer, and a wall of text is for a person."""
 
-_MARKS = str.maketrans({"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-"})
+_MARKS = str.maketrans(
+    {"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-"}
+)
 _FULL = (
     (r"\b(?:can't|cant|cannot)\b", "can not"),
     (r"\b(?:won't|wont)\b", "will not"),

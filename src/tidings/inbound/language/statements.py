@@ -13,7 +13,23 @@ from .scanner import Scan
 from .spans import Item, is_mark, join
 
 _OBJECTS = frozenset(
-    {"cover", "covering", "staff", "take", "do", "run", "make", "add", "remove", "removing", "delete", "scratch", "handle", "work", "help"}
+    {
+        "cover",
+        "covering",
+        "staff",
+        "take",
+        "do",
+        "run",
+        "make",
+        "add",
+        "remove",
+        "removing",
+        "delete",
+        "scratch",
+        "handle",
+        "work",
+        "help",
+    }
 )
 _SUBJECTLESS = frozenset({"down", "out", "out of service", "available", "in service"})
 _SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
@@ -35,7 +51,6 @@ class Statement:
     is_ours: bool = False
     is_theirs: bool = False
     is_mine: bool = False  # somebody speaks of himself
-    has_unknown_squad: bool = False
     pairs: tuple[Pair, ...] = ()
     noise: int = 0
 
@@ -89,7 +104,8 @@ def sentences(text: str, scan: Scan, now: Moment) -> list[Sentence]:
                 Sentence(
                     tuple(_statement(cut) for cut in _cuts(items)),
                     mood(text[begin:place].strip(), ends_asking=asks),
-                    any(isinstance(p, Act) and p.is_plain for p in pieces) or any(is_mark(p, Mark.CREW) for p in pieces),
+                    any(isinstance(p, Act) and p.is_plain for p in pieces)
+                    or any(is_mark(p, Mark.CREW) for p in pieces),
                     tuple(joined.lone),
                     tuple(joined.warnings),
                 )
@@ -114,7 +130,7 @@ def _flat(pairs: Sequence[Pair]) -> list[Day | Slot]:
 
 
 def _crew_as_act(items: Sequence[Item]) -> list[Item]:
-    """"No crew in the morning, crew in the afternoon": the second one says that there is one."""
+    """ "No crew in the morning, crew in the afternoon": the second one says that there is one."""
     changed = list(items)
     for i, item in enumerate(items):
         before = items[i - 1] if i else None
@@ -130,7 +146,11 @@ def _cuts(items: list[Item]) -> list[_Cut]:
     if len(places) < 2:
         act = items[places[0]] if places else None
         return [_Cut(act if isinstance(act, Act) else None, items)]
-    bounds = [0, *(_border(items, one, two) for one, two in zip(places, places[1:], strict=False)), len(items)]
+    bounds = [
+        0,
+        *(_border(items, one, two) for one, two in zip(places, places[1:], strict=False)),
+        len(items),
+    ]
     cuts = []
     for place, low, high in zip(places, bounds, bounds[1:], strict=False):
         act = items[place]
@@ -143,7 +163,9 @@ def _border(items: Sequence[Item], one: int, two: int) -> int:
     for place in range(two - 1, one, -1):
         if is_mark(items[place], *_SEPARATORS):
             return place
-    while two - 1 > one and (isinstance(items[two - 1], Squad | Word) or is_mark(items[two - 1], Mark.US, Mark.THEY, Mark.ME)):
+    while two - 1 > one and (
+        isinstance(items[two - 1], Squad | Word) or is_mark(items[two - 1], Mark.US, Mark.THEY, Mark.ME)
+    ):
         two -= 1
     return two
 
@@ -161,7 +183,7 @@ def _acts(items: Sequence[Item]) -> list[int]:
 
 
 def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
-    """"Nobody can ride", "need tonight covered": the second act belongs to the first."""
+    """ "Nobody can ride", "need tonight covered": the second act belongs to the first."""
     first, between = items[one], items[one + 1 : two]
     assert isinstance(first, Act)
     if any(is_mark(item, *_SEPARATORS) for item in between):
@@ -173,7 +195,7 @@ def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
 
 
 def _fits(items: Sequence[Item], place: int) -> bool:
-    """"Cover friday", not "cover the cost"; "42 is down", not "the radio is down"."""
+    """ "Cover friday", not "cover the cost"; "42 is down", not "the radio is down"."""
     act = items[place]
     assert isinstance(act, Act)
     if act.written.split()[-1] in _OBJECTS:
@@ -193,7 +215,7 @@ def _has_subject(before: Sequence[Item]) -> bool:
             return not item.is_place
         if is_mark(item, Mark.ME):
             return False
-        if is_mark(item, Mark.US, Mark.THEY, Mark.COMMA, Mark.THEN, Mark.AND, Mark.CREW, Mark.UNKNOWN_SQUAD):
+        if is_mark(item, Mark.US, Mark.THEY, Mark.COMMA, Mark.THEN, Mark.AND, Mark.CREW):
             return True
     return True
 
@@ -207,7 +229,6 @@ def _statement(cut: _Cut) -> Statement:
         is_ours=any(is_mark(item, Mark.US) for item in items),
         is_theirs=any(is_mark(item, Mark.THEY) for item in items),
         is_mine=any(is_mark(item, Mark.ME) for item in items),
-        has_unknown_squad=any(is_mark(item, Mark.UNKNOWN_SQUAD) for item in items),
         pairs=_paired([item for item in items if isinstance(item, Day | Span | Shift)]),
         noise=sum(isinstance(item, Word) and not item.is_filler for item in items),
     )
@@ -226,7 +247,12 @@ def _paired(items: Sequence[Day | Slot]) -> tuple[Pair, ...]:
         (is_day, first), *rest = runs
         second = rest[0][1] if rest else []
         days, slots = (first, second) if is_day else (second, first)
-        pairs.append(Pair(tuple(d for d in days if isinstance(d, Day)), tuple(s for s in slots if not isinstance(s, Day))))
+        pairs.append(
+            Pair(
+                tuple(d for d in days if isinstance(d, Day)),
+                tuple(s for s in slots if not isinstance(s, Day)),
+            )
+        )
         runs = rest[1:]
     if len(pairs) > 1 and not pairs[-1].days:  # "the night shift on saturday, 2000-0200"
         last = pairs.pop()

@@ -112,10 +112,10 @@ def is_loopback(url: str) -> bool:
 
 
 def _one(name: str, value: object) -> Any:
-    read = _OPTIONS.get(name)
+    read = OPTIONS.get(name)
     if read is None:
-        close = get_close_matches(name, _OPTIONS, 1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(_OPTIONS)}"
+        close = get_close_matches(name, OPTIONS, 1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(OPTIONS)}"
         raise _refused(name, "is no option", hint)
     try:
         return read(value)
@@ -212,7 +212,7 @@ def _flag(value: object) -> bool:
     return said
 
 
-_OPTIONS: Mapping[str, Callable[[object], Any]] = {
+OPTIONS: Mapping[str, Callable[[object], Any]] = {
     "base_url": _base_url,
     "key": _key,
     "small": _text,

@@ -14,7 +14,7 @@ from typing import Protocol
 from ..words import Day, Mind
 from . import planning
 from .planning import Plan, Sheet
-from .rules import commands, judge
+from .rules import commands, is_day, judge
 
 START = "extract"
 Node = Callable[[Sheet], Awaitable[Sheet]]
@@ -56,7 +56,7 @@ def nodes(mind: Mind, read_day: ReadDay) -> dict[str, Node]:
         return planning.understood(sheet, await mind.extract(sheet["scene"]))
 
     async def read(sheet: Sheet) -> Sheet:
-        dates = {each.date for each in commands(sheet["wants"]) if each}
+        dates = {each.date for each in commands(sheet["wants"]) if each and is_day(each.date)}
         known = {day.date: day for day in sheet["scene"].days}
         return {"days": known | {date: await read_day(date) for date in sorted(dates - known.keys())}}
 

@@ -18,6 +18,7 @@ from .rules import Finding, House, commands
 from .stages import Cause, Stage, moved
 
 US = "Tidings"
+NOBODY = "unknown"  # the source of an answer that neither a model nor rules could give
 
 
 class Happened(NamedTuple):
@@ -112,6 +113,9 @@ def withdraw(sheet: Sheet) -> Plan:
 def nothing(sheet: Sheet) -> Plan:
     """No actions: what is to be said about it is said, and that was it (D16)."""
     said = wording.reply(wording.remarks(_remarks(sheet)))
+    if sheet["extraction"].source == NOBODY:
+        call = _call(sheet, "unclear", f"nobody could say what is wanted ({sheet['extraction'].reasoning})")
+        return _end(sheet, [Cause.GAVE_UP], [wording.given_up()], [call])
     plan = _end(sheet, [Cause.NOTHING], [said] if said else [])
     if said:
         return plan

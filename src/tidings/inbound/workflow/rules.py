@@ -25,6 +25,7 @@ class House(NamedTuple):
     zone: str
     commanders: Sequence[str] = ("officer", "admin")  # roles that may act for other squads
     most_questions: int = 2  # about one thing, before a person is asked (D12)
+    grid: int = 30  # minutes
 
 
 class Finding(NamedTuple):
@@ -79,16 +80,14 @@ def _shape(place: int, command: Command, house: House) -> Finding | None:
     if command.squad not in house.squads:
         known = ", ".join(house.squads)
         return Finding(place, "unknown_squad", f"there is no squad {command.squad}; I know {known}", "squad")
-    try:
-        datetime.strptime(command.date, "%Y%m%d").replace(tzinfo=ZoneInfo(house.zone))
-    except ValueError:
+    if not is_day(command.date):
         return Finding(place, "no_such_date", f"{command.date} is not a day of the calendar", "date")
     for name in ("start", "end"):
         time = getattr(command, name)
         if not re.fullmatch(r"([01][0-9]|2[0-3])[0-5][0-9]", time):
             return Finding(place, "no_such_time", f"{time} is not a time of day", name)
-        if time[2:] not in ("00", "30"):
-            reason = f"{time} is not on the hour or the half hour"
+        if int(time[2:]) % house.grid:
+            reason = f"{time} is not on the hour{' or the half hour' if house.grid == 30 else ''}"
             return Finding(place, "off_grid", reason, name)
     if slot(command.end) <= slot(command.start) and command.end != "0600":
         reason = f"{command.end} is not after {command.start} (a day runs from 0600 to 0600)"
@@ -146,10 +145,23 @@ def _needless(place: int, command: Command, day: Day) -> Finding | None:
     if command.action is Action.ADD and command.slots <= there:
         reason = f"{command.squad} has a crew {when} already"
         return Finding(place, "double_booking", reason, is_needless=True)
-    if command.action is Action.REMOVE and not command.slots & there:
-        reason = f"{command.squad} has no crew {when} that could be taken out"
+    if command.action is Action.NO_CREW and command.slots <= day.no_crew.get(command.squad, frozenset()):
+        reason = f"{command.squad} is marked as without a crew {when} already"
+        return Finding(place, "marked_already", reason, is_needless=True)
+    marked = there | day.no_crew.get(command.squad, frozenset())
+    if command.action is Action.REMOVE and not command.slots & marked:
+        reason = f"{command.squad} has nothing {when} that could be taken out"
         return Finding(place, "not_there", reason, is_needless=True)
     return None
+
+
+def is_day(date: str) -> bool:
+    """Whether a date is one of the calendar."""
+    try:
+        datetime.strptime(date, "%Y%m%d")  # noqa: DTZ007 - a day of the calendar has no zone
+    except ValueError:
+        return False
+    return len(date) == 8 and date.isdigit()
 
 
 def in_words(date: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..words import Action, Command, Request
-from .rules import House, in_words
+from .rules import House, in_words, is_day
 
 LONGEST = 900  # a chat message of GroupMe takes a thousand characters
 
@@ -45,17 +45,9 @@ def question(slot: str, asked: Request, house: House) -> str:
 def _known(asked: Request) -> str:
     parts = [_VERBS[asked.action]] if asked.action else []
     parts += [f"for {asked.squad}"] if asked.squad else []
-    parts += [f"on {in_words(asked.date)}"] if asked.date and _is_date(asked.date) else []
+    parts += [f"on {in_words(asked.date)}"] if asked.date and is_day(asked.date) else []
     parts += [f"from {asked.start}"] if asked.start else []
     return f" ({' '.join(parts)})" if parts else ""
-
-
-def _is_date(date: str) -> bool:
-    try:
-        in_words(date)
-    except ValueError:
-        return False
-    return True
 
 
 def remarks(lines: Sequence[str]) -> str:

@@ -36,7 +36,9 @@ async def ask(channels: Mapping[str, Channel], name: str) -> Scan:
         raise NotFound(f"there is no channel {name!r}", field="name", remedy=f"configured channels: {known}")
     if not isinstance(channel, HasSession):
         raise Refused(
-            f"a channel of kind {channel.kind} has no session", remedy="nothing has to be linked", field="name"
+            f"a channel of kind {channel.kind} has no session",
+            remedy="nothing has to be linked",
+            field="name",
         )
     found = await channel.status()
     code = None
@@ -45,11 +47,12 @@ async def ask(channels: Mapping[str, Channel], name: str) -> Scan:
     return Scan(name, str(found.link), found.why, code)
 
 
-def for_terminal(code: str) -> str:
-    """The code in half blocks; dark on light whatever the terminal's colours are."""
+def for_terminal(code: str, *, colours: bool) -> str:
+    """The code in half blocks. With colours it is dark on light whatever those of the terminal are."""
     out = io.StringIO()
     segno.make_qr(code).terminal(out=out, border=QUIET, compact=True)
-    return out.getvalue()
+    lines = out.getvalue().splitlines()
+    return "\n".join(f"\x1b[97;40m{line}\x1b[0m" if colours else line for line in lines if line) + "\n"
 
 
 def as_svg(code: str) -> bytes:

@@ -169,7 +169,7 @@ def _refusal(arrival: Arrival, entry: Entry) -> Response | None:
 
 
 def page_of(oldest_first: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> list[Mapping[str, Any]]:
-    """What GroupMe gives of a list: `after_id` the next ones, `since_id` the newest, `before_id` backwards."""
+    """What GroupMe gives of a list: `after_id` the next, `since_id` the newest, `before_id` backwards."""
     limit = query.get("limit", "20")
     most = max(1, min(int(limit), MOST_LISTED)) if limit.isdigit() else 20
     places = {name: int(value) for name, value in query.items() if name.endswith("_id") and value.isdigit()}

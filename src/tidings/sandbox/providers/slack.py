@@ -41,6 +41,7 @@ HOOK_ERRORS: Mapping[str, int] = {
     "rollup_error": 500,
 }
 
+_HOOKS_OWN = {"account_inactive": "team_disabled", "token_revoked": "invalid_token"}
 _BOT = {"user": "sandbox", "team": "Sandbox", "team_id": "T1", "user_id": "U1", "bot_id": "B1"}
 
 
@@ -115,6 +116,7 @@ def answer_hook(_: Asked, arrival: Arrival, entry: Entry) -> Response:
     }.get(entry.did)
     if word is None:
         return PlainTextResponse("ok")
+    word = _HOOKS_OWN.get(word, word)
     return PlainTextResponse(word, status_code=http_status(word) or HOOK_ERRORS.get(word, 400))
 
 

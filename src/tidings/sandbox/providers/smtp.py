@@ -43,6 +43,8 @@ _FAULTS: Mapping[Kind, str] = {
     Kind.ERROR: "451 4.3.0 The mail system has an error",
     Kind.THROTTLED: "450 4.7.1 Too many mails, wait",
     Kind.GONE: "550 5.1.1 There is no such mailbox",
+    Kind.HTML: "<html><body>This is no mail server</body></html>",
+    Kind.HUGE: "451 4.3.0 " + "An error that does not end. " * 50_000,
 }
 
 
@@ -268,7 +270,7 @@ class _Talk:
         if entry.did in CUTS:
             self._writer.transport.abort()
             return None
-        if entry.did is Kind.SLOW:
+        if entry.did in (Kind.SLOW, Kind.DRIP):
             await self._world.senses.sleep(entry.wait)
         if entry.did is Kind.REFUSED:
             return f"{entry.code if _THREE_DIGITS.fullmatch(entry.code) else '554'} As the fault asks"

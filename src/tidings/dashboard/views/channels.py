@@ -1,0 +1,54 @@
+"""Channels: all of them, and the page of one, with its session and the code that links a phone to it."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...model.errors import Refused
+from ...outbound.connections import codes
+from ...outbound.desk import Desk
+from ..frame import Frame, Way
+from ..live import Fragments
+
+TURNS = 10_000_000  # microseconds after which the picture of a code is fetched anew
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Their routes."""
+
+    async def page(_: Request) -> Response:
+        """Every channel, by name."""
+        return frame.page("channels.html", items=await desk.channels.all())
+
+    async def show(request: Request) -> Response:
+        """One channel: how it stands, its session, its limits."""
+        name = request.path_params["name"]
+        return frame.page("channel.html", channel=name, fragments=await render(name))
+
+    async def live(request: Request) -> Response:
+        """The stream of one channel's page."""
+        return await frame.answer_live(request, lambda: render(request.path_params["name"]))
+
+    async def code(request: Request) -> Response:
+        """The code to scan, as a picture; asked for anew each time, and kept nowhere."""
+        scan = await desk.channels.scan(request.path_params["name"])
+        if scan.code is None:
+            raise Refused("there is no code to scan", remedy="start the session where it is held")
+        return Response(
+            codes.as_svg(scan.code), media_type="image/svg+xml", headers={"cache-control": "no-store"}
+        )
+
+    async def render(name: str) -> Fragments:
+        channel, turn = await desk.channels.one(name), desk.clock.now() // TURNS
+        return {
+            "standing": frame.piece("channel_standing.html", channel=channel, turn=turn),
+            "facts": frame.piece("channel_facts.html", channel=channel),
+        }
+
+    return [
+        Way("GET", "/channels", page),
+        Way("GET", "/channels/{name}", show),
+        Way("GET", "/channels/{name}/live", live),
+        Way("GET", "/channels/{name}/code.svg", code),
+    ]

@@ -1,0 +1,214 @@
+"""Reads one message: what is wanted of the calendar, as far as it was said. Pure.
+
+read(text, setting) -> Heard
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from ...model.time import moment
+from ..words import Action, Request
+from .pieces import Act, Clock, Day, Moment
+from .scanner import Vocabulary, scan
+from .shift_words import Shift
+from .spelling import spell
+from .statements import Pair, Sentence, Statement, sentences, with_more
+from .timetable import Window, plan
+
+_DAY_STARTS = 6
+_PURE = 2
+"""So many strange words may stand in a fragment, or with a loose word such as "nobody"."""
+
+
+class Setting(NamedTuple):
+    """Where and when something is said, and by whose squad."""
+
+    now: Moment
+    squad: str | None
+    squads: tuple[str, ...]
+    shifts: Mapping[str, Shift]
+
+
+class Evidence(NamedTuple):
+    """What speaks for a request."""
+
+    is_placed: bool  # a day or hours
+    is_plain: bool  # names the matter
+    is_owned: bool  # a squad, or "we"
+    is_hedged: bool  # asked, past, perhaps, or about other things
+    mentions: bool  # has words of the matter at all
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a message says. `fragment` is what it says without saying what is wanted."""
+
+    requests: tuple[Request, ...]
+    warnings: tuple[str, ...]
+    fragment: tuple[Window, ...]
+    fragment_squads: tuple[str, ...]
+    clocks: tuple[Clock, ...]
+    evidence: Evidence
+    noise: int
+    days: tuple[str, ...]
+
+
+def moment_of(at: int, zone: str) -> Moment:
+    """The hour on the clock of a zone."""
+    there = moment(at).astimezone(ZoneInfo(zone))
+    today = there.date()
+    operational = today if there.hour >= _DAY_STARTS else today - timedelta(days=1)
+    return Moment(today, there.hour * 60 + there.minute, operational)
+
+
+def read(text: str, setting: Setting) -> Heard:
+    """Everything a message says, by the rules of this package."""
+    plain = spell(text)
+    scanned = scan(plain, setting.now, Vocabulary(setting.squads, setting.shifts))
+    parts = sentences(plain, scanned, setting.now)
+    statements = _inherited(_merged(parts))
+    counted = [s for s in statements if _counts(s)]
+    warnings = [*scanned.warnings, *(w for part in parts for w in part.warnings)]
+    requests: list[Request] = []
+    for statement in counted:
+        requests.extend(_requests(statement, setting, warnings))
+    loose = [s for part in parts for s in part.statements]
+    fragment = [w for s in loose for pair in s.pairs for w in plan(pair, setting.now).windows]
+    return Heard(
+        requests=_without_echo(requests),
+        warnings=tuple(dict.fromkeys(warnings)),
+        fragment=tuple(dict.fromkeys(fragment)),
+        fragment_squads=tuple(dict.fromkeys(name for s in loose for name in s.squads)),
+        clocks=tuple(clock for part in parts for clock in part.lone),
+        evidence=_evidence(parts, counted),
+        noise=sum(s.noise for s in loose),
+        days=tuple(sorted({f"{day.date:%Y%m%d}" for s in (counted or loose) for day in s.days})),
+    )
+
+
+def _merged(parts: Sequence[Sentence]) -> list[Statement]:
+    """The statements that want something, with the fragments that go on with them."""
+    merged: list[Statement] = []
+    waiting: list[Statement] = []
+    asked: Statement | None = None
+    for part in parts:
+        for statement in part.statements:
+            if _asks_nothing(part, statement):
+                asked = statement if part.mood.is_question and statement.days else asked
+            elif statement.act is None:
+                if not statement.is_placed or statement.noise >= _PURE:
+                    continue
+                if merged:
+                    merged[-1] = with_more(merged[-1], statement)
+                else:
+                    waiting.append(statement)
+            else:
+                merged.append(_led(statement, waiting, asked))
+                waiting, asked = [], None
+    return merged
+
+
+def _asks_nothing(part: Sentence, statement: Statement) -> bool:
+    is_plain = statement.act is not None and statement.act.is_plain
+    return part.mood.asks_nothing or (part.mood.about_things and not is_plain)
+
+
+def _led(statement: Statement, waiting: Sequence[Statement], asked: Statement | None) -> Statement:
+    """With what was said before it: a fragment, or the question that it answers."""
+    if statement.days:
+        return statement
+    for before in waiting:
+        statement = with_more(statement, before)
+    if asked and not statement.is_placed and (statement.squads or statement.is_ours):
+        return replace(statement, pairs=asked.pairs)
+    return statement
+
+
+def _inherited(statements: Sequence[Statement]) -> list[Statement]:
+    """Turned acts get their meaning, and missing days and squads come from the statement before, or after."""
+    turned = [s for s in (_turned(s, statements[:i]) for i, s in enumerate(statements)) if s]
+    placed = [s for s in turned if s.is_placed]
+    kept = placed or turned[:1]
+    squads: tuple[str, ...] = ()
+    result: list[Statement] = []
+    for i, statement in enumerate(kept):
+        if not statement.squads and not statement.is_ours:
+            statement = replace(statement, squads=squads)  # noqa: PLW2901
+        if not statement.days:
+            near = next((s.days for s in [*reversed(result), *kept[i + 1 :]] if s.days), ())
+            statement = replace(statement, pairs=_with_days(statement.pairs, near))  # noqa: PLW2901
+        squads = statement.squads or squads
+        result.append(statement)
+    return result
+
+
+def _turned(statement: Statement, before: Sequence[Statement]) -> Statement | None:
+    act = statement.act
+    if act is None or not act.turns:
+        return statement
+    added = any(s.act and s.act.action is Action.ADD for s in before)
+    if not added and not act.written.startswith("can"):
+        return None
+    return replace(statement, act=Act(Action.NO_CREW, added, act.written))
+
+
+def _with_days(pairs: Sequence[Pair], days: Sequence[Day]) -> tuple[Pair, ...]:
+    return tuple(Pair(tuple(days), pair.slots) for pair in pairs) or (Pair(tuple(days), ()),)
+
+
+def _counts(statement: Statement) -> bool:
+    """Is it meant? A plain phrase needs a time, a loose one somebody's name as well."""
+    act = statement.act
+    if act is None or act.action is None or not statement.is_placed:
+        return False
+    if statement.is_theirs and not statement.is_ours and not statement.squads:
+        return False  # somebody's, but whose?
+    if act.is_plain:
+        return not (statement.is_mine and act.takes_object and not statement.squads)
+    owned = bool(statement.squads) or statement.is_ours
+    return owned or (act.action is Action.NO_CREW and not statement.is_mine and statement.noise < _PURE)
+
+
+def _requests(statement: Statement, setting: Setting, warnings: list[str]) -> list[Request]:
+    action = statement.act.action if statement.act else None
+    squads: Sequence[str | None] = statement.squads or (setting.squad,)
+    requests: list[Request] = []
+    for pair in statement.pairs:
+        planned = plan(pair, setting.now)
+        warnings.extend(planned.warnings)
+        for squad in squads:
+            requests.extend(
+                Request(
+                    action, squad, f"{window.date:%Y%m%d}" if window.date else None, window.start, window.end
+                )
+                for window in planned.windows
+            )
+    return requests
+
+
+def _without_echo(requests: Sequence[Request]) -> tuple[Request, ...]:
+    """Once each; and none that says less than another of the same kind."""
+    unique = list(dict.fromkeys(requests))
+    return tuple(r for r in unique if not any(_says_less(r, other) for other in unique))
+
+
+def _says_less(less: Request, more: Request) -> bool:
+    pairs = list(zip(less, more, strict=True))
+    return less != more and all(one is None or one == other for one, other in pairs)
+
+
+def _evidence(parts: Sequence[Sentence], counted: Sequence[Statement]) -> Evidence:
+    every = [s for part in parts for s in part.statements]
+    acts = [s for s in every if s.act]
+    return Evidence(
+        is_placed=any(s.is_placed for s in counted or every),
+        is_plain=any(s.act and s.act.is_plain for s in counted or acts),
+        is_owned=any(s.squads or s.is_ours for s in counted or every),
+        is_hedged=any(part.mood.asks_nothing for part in parts),
+        mentions=bool(acts) or any(part.mentions_crew for part in parts),
+    )

@@ -1,0 +1,95 @@
+"""Does a message go on with what is open? (D7) Rules first: what fits the open question, the day, a yes, a correction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..words import Relation, Request
+from .grammar import Heard
+from .spelling import spell
+from .threads import is_cancelled, is_correction
+
+NAME = "rules"
+
+_YES_OR_NO = re.compile(
+    r"^\W*(?:yes|yep|yeah|yup|y|no|nope|nah|n|correct|right|confirmed?|exactly|that is (?:right|correct|it)|ok(?:ay)?|sure|please do"
+    r"|go ahead|affirmative|negative|both|all of (?:them|it)|the same|same|👍)\b"
+)
+_POINTS_BACK = re.compile(
+    r"\b(?:that|those|it|them|the (?:first|second|last|other) one|as (?:before|above)|same (?:hours|time|day))\b"
+)
+_SHORT = 6  # words
+
+
+def relate(
+    text: str, heard: Heard, open_requests: Sequence[Request], asked: str | None, *, quotes: bool
+) -> Relation:
+    """The first rule that knows; None where only a model or a person can tell."""
+    plain = spell(text)
+    if quotes:
+        return _yes(0.95, "it quotes a line of the thread")
+    if is_cancelled(text):
+        return _yes(0.9, "it takes the request back")
+    if heard.requests:
+        return _of_request(heard.requests, open_requests, corrects=is_correction(text))
+    if asked and _answers(heard, asked):
+        return _yes(0.95, f"it tells the {asked} that was asked for")
+    is_short = len(plain.split()) <= _SHORT
+    if is_short and _YES_OR_NO.match(plain):
+        return _yes(0.85, "it says yes or no")
+    tells = bool(heard.fragment or heard.fragment_squads)
+    if tells and is_correction(text):
+        return _yes(0.85, "it corrects what was said")
+    if tells and _names_day(heard, open_requests):
+        return _yes(0.8, "it names the day that is open")
+    if tells and heard.noise <= 1:
+        return _yes(0.8, "it tells a time or a squad, and little else")
+    if is_short and _POINTS_BACK.search(plain):
+        return Relation(None, 0.5, "it points back, but says little", NAME)
+    if heard.evidence.mentions and (tells or heard.evidence.is_owned):
+        return Relation(None, 0.4, "it speaks of crews, but does not answer", NAME)
+    return Relation(False, 0.9, "it has nothing that the open request needs", NAME)
+
+
+def _of_request(new: Sequence[Request], known: Sequence[Request], *, corrects: bool) -> Relation:
+    """A whole request: the same one said again, a correction, or another."""
+    squads = {request.squad for request in known if request.squad}
+    if squads and not any(request.squad in squads for request in new):
+        return Relation(False, 0.9, "it is about another squad", NAME)
+    if any(_same(one, other) for one in new for other in known):
+        return _yes(0.85, "it says the open request again, or more of it")
+    if corrects:
+        return _yes(0.85, "it corrects the open request")
+    return Relation(False, 0.85, "it is a request of its own", NAME)
+
+
+def _same(new: Request, known: Request) -> bool:
+    """The same matter: nothing that both name differs, except that the times may be corrected on the same day."""
+    if None not in (new.action, known.action) and new.action != known.action:
+        return new.date is not None and new.date == known.date and new.squad == known.squad
+    return all(
+        None in (one, other) or one == other
+        for one, other in ((new.squad, known.squad), (new.date, known.date))
+    ) and (None in (known.date, known.start, known.end) or new == known)
+
+
+def _answers(heard: Heard, asked: str) -> bool:
+    """Has it the kind of thing that was asked for?"""
+    match asked:
+        case "squad":
+            return bool(heard.fragment_squads) or heard.evidence.is_owned
+        case "date":
+            return any(window.date for window in heard.fragment)
+        case "start" | "end":
+            return any(window.start or window.end for window in heard.fragment) or bool(heard.clocks)
+        case _:
+            return False
+
+
+def _names_day(heard: Heard, known: Sequence[Request]) -> bool:
+    return bool({request.date for request in known if request.date} & set(heard.days))
+
+
+def _yes(confidence: float, reason: str) -> Relation:
+    return Relation(True, confidence, reason, NAME)

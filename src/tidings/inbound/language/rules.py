@@ -1,0 +1,73 @@
+"""The rules mind: understands shift talk with a grammar of its own, offline, the same every time (D7, D9, D10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..words import Extraction, Intent, Relation, Scene, Utterance
+from . import relation
+from .confidence import MEASURED, VERDICTS, ground
+from .grammar import Heard, Setting, moment_of, read
+from .shift_words import shift_words
+from .spelling import LONGEST
+from .threads import Thread, follow
+
+NAME = relation.NAME
+
+
+class RulesMind:
+    """A `Mind` without a model. It knows the squads' shift words and nothing else."""
+
+    name = NAME
+
+    def __init__(self, shifts: Mapping[str, tuple[str, str]] | None = None) -> None:
+        """`shifts` are shift words with their hours, such as {"night": ("1900", "0700")}; the rest is D10's."""
+        self._shifts = shift_words(shifts)
+
+    async def intent(self, scene: Scene) -> Intent:
+        """Is this a request? None: perhaps."""
+        heard = self._read(scene)
+        why = ground(heard)
+        return Intent(VERDICTS[why], heard.days, MEASURED[why], f"it {why}", self.name)
+
+    async def relate(self, scene: Scene) -> Relation:
+        """Does this go on with the open workflow? None: only a model or a person can tell."""
+        known = scene.open_requests or self._thread(scene).requests
+        return relation.relate(scene.text, self._read(scene), known, scene.asked, quotes=scene.quotes)
+
+    async def extract(self, scene: Scene) -> Extraction:
+        """What the thread and this message ask for."""
+        thread = self._thread(scene)
+        current = Utterance(
+            scene.speaker.name, scene.speaker.squad, scene.now, scene.text, role=scene.speaker.role
+        )
+        follow(thread, current, self._setting(scene, current), scene.asked)
+        unknown = any(r.squad is not None and r.squad not in scene.squads for r in thread.requests)
+        missing = [*(["squad"] if unknown and "squad" not in thread.missing else []), *thread.missing]
+        if len(scene.text) > LONGEST:
+            thread.warnings.append(f"only the first {LONGEST} characters were read")
+        return Extraction(
+            tuple(thread.requests), tuple(thread.warnings), tuple(missing), _reasoning(thread), self.name
+        )
+
+    def _thread(self, scene: Scene) -> Thread:
+        """What was asked for before this message: as it is known, or by reading the lines again."""
+        lines = [line for line in scene.thread if not line.is_ours]
+        owner = lines[0].squad if lines else scene.speaker.squad
+        thread = Thread(owner, list(scene.open_requests))
+        for line in lines if not scene.open_requests else ():
+            follow(thread, line, self._setting(scene, line), None)
+        return thread
+
+    def _read(self, scene: Scene) -> Heard:
+        line = Utterance(scene.speaker.name, scene.speaker.squad, scene.now, scene.text)
+        return read(scene.text, self._setting(scene, line))
+
+    def _setting(self, scene: Scene, line: Utterance) -> Setting:
+        squad = line.squad if line.squad in scene.squads else None
+        return Setting(moment_of(line.at, scene.zone), squad, tuple(scene.squads), self._shifts)
+
+
+def _reasoning(thread: Thread) -> str:
+    """Who said what, in the order in which it was said."""
+    return "; then ".join(thread.notes) if thread.notes else "nothing in it asks for a shift"

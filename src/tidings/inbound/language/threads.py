@@ -1,0 +1,187 @@
+"""What a whole thread asks for: each line fills what is missing, and a later one may correct an earlier.
+
+Anybody may fill a gap. What a member of the owning squad said is changed only by that squad, an officer or an
+admin. Pure: the same lines give the same requests, so a run after a crash cannot differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from ..words import Request, Utterance
+from .grammar import Heard, Setting, read
+from .pieces import Clock, Form
+from .shift_words import GRID, hhmm, minutes
+from .spelling import spell
+from .timetable import cut, first_after
+
+SLOTS = ("squad", "date", "start", "end")
+"""In the order in which they are asked for."""
+
+AUTHORITY = frozenset({"officer", "admin"})
+_CANCEL = re.compile(
+    r"^\W*(?:never ?mind|nvm|forget (?:it|that|about it)|cancel (?:that|this|it|my request|the request)|disregard|scratch that"
+    r"|ignore (?:that|me|my last)|drop it|no longer needed|not needed any ?more)\b"
+)
+_CORRECT = re.compile(
+    r"\b(?:actually|correction|i mean|i meant|make (?:that|it)|sorry|wrong|instead|not|rather|change (?:it|that)|should be)\b"
+)
+
+
+@dataclass(slots=True)
+class Thread:
+    """The requests so far, who said what, and what has to be said about it."""
+
+    owner: str | None
+    requests: list[Request] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def missing(self) -> list[str]:
+        """What is not known of some request, the most important first."""
+        return [slot for slot in SLOTS if any(getattr(request, slot) is None for request in self.requests)]
+
+
+def is_cancelled(text: str) -> bool:
+    """Does this line take everything back?"""
+    return bool(_CANCEL.search(spell(text)))
+
+
+def is_correction(text: str) -> bool:
+    """Does this line say that something before was wrong?"""
+    return bool(_CORRECT.search(spell(text)))
+
+
+def follow(thread: Thread, line: Utterance, setting: Setting, asked: str | None) -> None:
+    """One more line of the conversation."""
+    thread.warnings = []
+    if is_cancelled(line.text):
+        thread.requests = []
+        thread.notes.append(f"{line.speaker} took it back")
+        return
+    heard = read(line.text, setting)
+    before = list(thread.requests)
+    may_change = line.squad in {None, thread.owner} or line.role in AUTHORITY
+    if heard.requests:
+        for request in heard.requests:
+            thread.requests = _with(thread.requests, request, may_change, is_correction(line.text))
+    elif thread.requests:
+        thread.requests = _filled(
+            thread, heard, asked or next(iter(thread.missing), None), may_change, line.text
+        )
+    thread.requests = [piece for request in thread.requests for piece in _on_days(request)]
+    thread.warnings.extend(heard.warnings)
+    if thread.requests != before:
+        thread.notes.append(
+            f"{line.speaker}{f' ({line.squad})' if line.squad else ''}: {_told(thread.requests)}"
+        )
+
+
+def _with(known: Sequence[Request], new: Request, may_change: bool, corrects: bool) -> list[Request]:
+    """A request that was said in full: it fills an open one, corrects one, or stands beside them."""
+    if new in known:
+        return list(known)
+    fitting = [request for request in known if _fits(request, new)]
+    if fitting:
+        return [_merge(request, new) if request in fitting else request for request in known]
+    if may_change:
+        wrong = [r for r in known if r.squad == new.squad and _clashes(r, new, corrects)]
+        if wrong:
+            corrected = _merge(new, wrong[0])
+            return [corrected if r is wrong[0] else r for r in known if r is wrong[0] or r not in wrong]
+    elif any(r.squad == new.squad for r in known):
+        return list(known)
+    return [*known, new]
+
+
+def _fits(known: Request, new: Request) -> bool:
+    """Does it say more of the same? Nothing that both name may differ, and something must be open."""
+    pairs = list(zip(known, new, strict=True))
+    return all(None in pair or pair[0] == pair[1] for pair in pairs) and any(None in pair for pair in pairs)
+
+
+def _clashes(known: Request, new: Request, corrects: bool) -> bool:
+    """The opposite for the same day, or another value after a word of correction."""
+    if known.action != new.action:
+        return known.date is None or new.date is None or known.date == new.date
+    return corrects
+
+
+def _merge(first: Request, second: Request) -> Request:
+    """The first, with its gaps filled by the second."""
+    return Request(*(a if a is not None else b for a, b in zip(first, second, strict=True)))
+
+
+def _filled(thread: Thread, heard: Heard, asked: str | None, may_change: bool, text: str) -> list[Request]:
+    """A fragment ("1800-0600", "saturday", "42", "7") goes where it was asked for, or where it fits."""
+    corrects = may_change and is_correction(text)
+    filled: list[Request] = []
+    for request in thread.requests:
+        filled.extend(_answered(request, heard, asked, corrects, thread.warnings))
+    return list(dict.fromkeys(filled))
+
+
+def _answered(
+    request: Request, heard: Heard, asked: str | None, corrects: bool, warnings: list[str]
+) -> list[Request]:
+    if heard.fragment_squads and (request.squad is None or corrects):
+        request = request._replace(squad=heard.fragment_squads[0])
+    if not heard.fragment:
+        return [_clocked(request, heard.clocks, asked, warnings)]
+    answers: list[Request] = []
+    for window in heard.fragment:
+        said = f"{window.date:%Y%m%d}" if window.date else None
+        if said and request.date and said != request.date and not corrects:
+            continue
+        open_times = request.start is None or request.end is None
+        start, end = (window.start, window.end) if open_times or corrects else (None, None)
+        answers.append(
+            request._replace(
+                date=said if said and (request.date is None or corrects) else request.date,
+                start=start or request.start,
+                end=end or request.end,
+            )
+        )
+    return answers or [request]
+
+
+def _clocked(request: Request, clocks: Sequence[Clock], asked: str | None, warnings: list[str]) -> Request:
+    """A single time, for the start or the end that was asked for."""
+    if not clocks or asked not in {"start", "end"} or getattr(request, asked) is not None:
+        return request
+    clock = clocks[0]
+    if clock.at % GRID:
+        warnings.append(f"{clock.written} is not on the hour or half hour; which whole or half hour?")
+        return request
+    at: int | None = clock.at
+    if clock.form is Form.BARE:
+        at = first_after(clock.at, minutes(request.start)) if asked == "end" and request.start else None
+    if at is None:
+        warnings.append(f"{clock.written} could be in the morning or in the evening; please write HHMM")
+        return request
+    return request._replace(**{asked: hhmm(at)})
+
+
+def _on_days(request: Request) -> list[Request]:
+    """A window over 0600, put together from several lines, belongs to two days."""
+    if request.date is None or request.start is None or request.end is None:
+        return [request]
+    day = date.fromisoformat(request.date)
+    start, end = minutes(request.start), minutes(request.end)
+    return [
+        request._replace(date=f"{on:%Y%m%d}", start=hhmm(first), end=hhmm(last))
+        for on, first, last in cut(day, start, end)
+    ]
+
+
+def _told(requests: Sequence[Request]) -> str:
+    """Requests in short, for the reasoning."""
+    return "; ".join(
+        f"{(r.action.value if r.action else 'something').replace('_', ' ')} {r.squad or 'squad?'} {r.date or 'date?'}"
+        f" {r.start or '????'}-{r.end or '????'}"
+        for r in requests
+    )

@@ -1,0 +1,107 @@
+"""Conversations as people see them: every message with each step, decision, score, prompt, tokens and cost."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import orjson
+
+from ...model.errors import NotFound
+from ...model.time import iso
+from ...reading.cursor import page_size, place
+from ...store.port import Row, Store
+
+LINES = 200  # of one page
+_COSTS = ("prompt", "version", "model", "tokens_in", "tokens_out", "cost", "ms", "error", "state")
+
+
+class Page(NamedTuple):
+    """Some of a list, and where the next page begins."""
+
+    items: list[Row]
+    next: str | None
+
+
+class Conversations:
+    """What faces may see of conversations."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def page(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
+        """Conversations, the one with the newest message first."""
+        rows = await self._store.read(
+            "conversation_page", tenant=tenant, before=place(after), limit=page_size(limit)
+        )
+        items = [
+            {"conversation": row["conversation"], "messages": row["turns"], "last_at": iso(row["at"])}
+            for row in rows
+        ]
+        return Page(items, str(rows[-1]["n"]) if len(rows) == limit else None)
+
+    async def show(self, conversation: str, *, tenant: str = "default", after: str | None = None) -> Row:
+        """One conversation, oldest first: messages with what was decided, and what happened beside them."""
+        first = 0 if after is None else place(after)
+        of: dict[str, Any] = {"tenant": tenant, "conversation": conversation}
+        turns = await self._store.read("turn_page", after=first, limit=LINES, **of)
+        if not turns and after is None:
+            raise NotFound(
+                f"there is no conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
+            )
+        steps = await self._store.read("step_page", after=0, limit=1000, **of)
+        flows = await self._store.read("workflow_newest", limit=50, **of)
+        calls = await self._calls([turn["message"] for turn in turns])
+        lines = [_turn(turn, calls.get(turn["message"], [])) for turn in turns]
+        return {
+            "conversation": conversation,
+            "lines": sorted([*lines, *(_step(step) for step in steps)], key=lambda line: str(line["at"])),
+            "workflows": [_flow(flow) for flow in flows],
+            "next": str(turns[-1]["n"]) if len(turns) == LINES else None,
+        }
+
+    async def _calls(self, messages: list[str]) -> dict[str, list[Row]]:
+        """What the model was asked because of these messages."""
+        found: dict[str, list[Row]] = {}
+        for row in await self._store.read("model_calls_of", traces=orjson.dumps(messages).decode()):
+            shown = {name: row[name] for name in _COSTS}
+            found.setdefault(row["trace"], []).append({**shown, "at": iso(row["at"])})
+        return found
+
+
+def _turn(turn: Row, calls: list[Row]) -> Row:
+    speaker = orjson.loads(turn["speaker"])
+    return {
+        "kind": "message",
+        "message": turn["message"],
+        "at": iso(turn["heard_at"]),
+        "name": speaker["name"],
+        "squad": turn["squad"],
+        "role": speaker["role"],
+        "text": turn["text"],
+        "decision": turn["decision"],
+        "reason": turn["reason"],
+        "held": turn["held"],
+        "workflow": turn["workflow"],
+        "steps": [{**fact, "at": iso(fact["at"])} for fact in orjson.loads(turn["facts"])],
+        "calls": calls,
+    }
+
+
+def _step(step: Row) -> Row:
+    return {
+        "kind": "step",
+        "at": iso(step["at"]),
+        "what": step["what"],
+        "workflow": step["workflow"],
+        **{"facts": orjson.loads(step["facts"])},
+    }
+
+
+def _flow(flow: Row) -> Row:
+    kept = ("id", "squad", "topic", "state", "asked", "plan", "version")
+    return {
+        **{name: flow[name] for name in kept},
+        "opened_at": iso(flow["opened_at"]),
+        "changed_at": iso(flow["changed_at"]),
+        "closed_at": iso(flow["closed_at"]),
+    }

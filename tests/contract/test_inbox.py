@@ -1,0 +1,330 @@
+"""The inbox: what came in is kept, handled strictly in order, and its state always has a reason (D2, D3, D14)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.contract.conversing import ADA, BEN, CREW, Conversing, said
+
+from tidings.inbound.filing import Known, file, spoken_for
+from tidings.inbound.hearing import NO_WORKFLOW, Heard, NoWorkflow, ended
+from tidings.inbound.inbox import STATES
+from tidings.inbound.intake import NotTaken
+from tidings.inbound.sources.settings import SourceSettings
+from tidings.inbound.words import Incoming, Said, Speaker
+from tidings.kernel.clock import ManualClock
+from tidings.kernel.pruner import Pruner, Retention
+from tidings.model.errors import Invalid, NotFound, Refused
+from tidings.model.outcome import Done, Outcome, Reject, Retry
+from tidings.model.task import Category
+from tidings.model.time import HOUR, SECOND
+from tidings.store.port import Outrun, Store
+
+from .test_sources import refuse_poison
+
+
+@pytest.fixture
+async def world(store: Store, clock: ManualClock) -> Conversing:
+    """A node that hears the crew."""
+    return await Conversing(store, clock).open()
+
+
+async def test_what_comes_twice_is_one_row_and_one_task(world: Conversing) -> None:
+    """Unique by source and platform id: in one page, later, and from another source under the same id (D2)."""
+    one = said(1, world.second())
+    await world.take(one, one)
+    await world.take(one, said(2, world.second()))
+    other = SourceSettings("other", "groupme", group="9", token="t" * 16)
+    await world.take(one._replace(source="other"), source=other)
+
+    assert [(row["source"], row["platform_id"]) for row in await world.all()] == [
+        ("crew", "1"), ("crew", "2"), ("other", "1"),
+    ]  # fmt: skip
+    await world.drain()
+    assert len(world.hears.items) == 3
+
+
+async def test_a_message_is_kept_whole_and_told_with_its_history(world: Conversing) -> None:
+    """Tenant, conversation, sender, text, times, the payload as it came, every move (D14)."""
+    text = "Crew für Samstag 🚒 " + "x" * 10_000 + "\x00 \ud800"
+    await world.take(said(1, world.second(), text, raw={"a": [1, "\x00"]}, reply_to="0", attachments=2))
+    await world.drain()
+
+    row = await world.inbox.show((await world.all())[0]["id"])
+
+    assert row["text"] == text.replace("\x00", "\ufffd").replace("\ud800", "?")
+    assert (row["conversation"], row["chat"], row["sender"], row["name"]) == ("crew/9", "9", ADA, "Ada")
+    assert (row["reply_to"], row["attachments"], row["tries"]) == ("0", 2, 1)
+    assert row["raw"] == {"a": [1, "\ufffd"]}
+    assert (row["state"], row["reason"]) == ("done", "heard")
+    assert [step["state"] for step in row["history"]] == ["processing", "done"]
+    assert world.hears.items[0].speaker == Speaker(ADA, "Ada", "42", "member")
+
+
+async def test_without_workflows_a_message_is_done_and_says_so(world: Conversing) -> None:
+    """The default is a behaviour of its own."""
+    item = Heard(1, "", "", "", "", "", "", "", "", "", 0, 0, None, 0, Speaker("", "", "", ""))
+    assert await NoWorkflow().hear(item) == Done(NO_WORKFLOW)
+
+
+async def test_messages_of_one_conversation_go_one_at_a_time_in_order(world: Conversing) -> None:
+    """A failed one is tried three times with a delay and holds its conversation; another flows (D3)."""
+    failing = {"1": 3}
+
+    def script(item: Heard) -> Outcome:
+        if failing.get(item.platform_id, 0) > 0:
+            failing[item.platform_id] -= 1
+            return Retry(Category.TEMPORARY, "the calendar is down")
+        return Done()
+
+    world.hears.script = script
+    await world.take(*(said(n, world.second()) for n in (1, 2, 3)))
+    elsewhere = SourceSettings("crew", "telegram", token="t" * 16)
+    await world.take(said(9, world.second(), conversation="7"), source=elsewhere)
+    states = {row["platform_id"]: row["state"] for row in await world.all()}
+    assert states == {"1": "pending", "2": "received", "3": "received", "9": "pending"}
+
+    await world.drain()
+    assert [item.platform_id for item in world.hears.items] == ["1", "9"]
+    await world.step(seconds=34)
+    assert [item.attempt for item in world.hears.items if item.platform_id == "1"] == [1, 2]
+    await world.step(seconds=60)
+    assert len(world.hears.items) == 3, "the second wait is longer"
+    await world.step(seconds=73)
+    assert world.hears.items[-1].is_last_try
+    await world.drain()
+
+    assert [item.platform_id for item in world.hears.items] == ["1", "9", "1", "1", "2", "3"]
+    one = (await world.all())[0]
+    assert (one["state"], one["reason"], one["tries"]) == ("failed", "the calendar is down", 3)
+    told = [row for row in await world.store.read("outbox_page", limit=10) if row["type"] == "inbox.failed"]
+    assert [row["subject"] for row in told] == [one["id"]], "an admin is told, once"
+
+
+async def test_a_person_may_try_again_what_failed(world: Conversing) -> None:
+    """With all its tries; nothing else can be retried."""
+    world.hears.script = lambda _item: Reject(Category.PERMANENT, "no such squad")
+    await world.take(said(1, world.second()))
+    await world.drain()
+    id_ = (await world.all(state="failed"))[0]["id"]
+    world.hears.script = lambda _item: Done("booked")
+
+    assert (await world.inbox.retry(id_))["state"] == "pending"
+    await world.drain()
+
+    row = await world.inbox.show(id_)
+    assert (row["state"], row["reason"]) == ("done", "booked")
+    with pytest.raises(Refused, match="the message is done"):
+        await world.inbox.retry(id_)
+    with pytest.raises(NotFound):
+        await world.inbox.retry("nobody")
+    with pytest.raises(Invalid, match="no state 'lost'"):
+        await world.inbox.page(state="lost")
+
+
+async def test_what_is_older_than_a_day_expires_with_a_reason(world: Conversing) -> None:
+    """By the platform's time: on arrival, or when its turn comes too late; nothing is deleted (D2)."""
+    old = world.second() - 25 * HOUR
+    await world.take(said(1, old), said(2, world.second()))
+    first, second = await world.all()
+    assert (first["state"], second["state"]) == ("expired", "pending")
+    assert first["reason"] == "it was older than 1 d when it came in"
+
+    await world.step(seconds=25 * 3600)
+
+    assert world.hears.items == []
+    second = (await world.all())[1]
+    assert (second["state"], second["reason"]) == (
+        "expired", "it was older than it may be before its turn came",
+    )  # fmt: skip
+    assert (await world.inbox.show(second["id"]))["history"][-1]["state"] == "expired"
+
+
+async def test_the_inbox_outlives_its_tasks(world: Conversing) -> None:
+    """The kernel forgets what ended long ago; the inbox keeps it with its state and reason (D2)."""
+    await world.take(said(1, world.second()))
+    await world.drain()
+    await world.take(said(2, world.second()))
+    await world.step(seconds=25 * 3600)
+    world.clock.advance(hours=24 * 100)
+    retention = Retention(history=timedelta(days=30), ended=timedelta(days=90))
+    pruner = Pruner(
+        world.store,
+        world.clock,
+        retention,
+        emit=world.events.append,
+        me=lambda: world.worker.node.id,
+        contents=("prune_message",),
+    )
+    assert (await pruner.step()).tasks == 2
+
+    assert [(row["state"], row["reason"]) for row in await world.all()] == [
+        ("done", "heard"),
+        ("expired", "it was older than it may be before its turn came"),
+    ]
+
+
+async def test_an_end_that_was_written_with_its_effects_is_not_heard_again(world: Conversing) -> None:
+    """The process dies between the handler's transaction and the settling: the second run does nothing."""
+    await world.take(said(1, world.second()))
+    world.hears.script = lambda _item: Retry(Category.TEMPORARY, "died here")
+    await world.step()
+    item = world.hears.items[0]
+    await world.store.write([ended(item, "booked")])
+    with pytest.raises(Outrun):
+        await world.store.write([ended(item, "booked twice")])
+
+    await world.step(seconds=40)
+
+    assert len(world.hears.items) == 1
+    row = (await world.all())[0]
+    assert (row["state"], row["reason"]) == ("done", "booked")
+
+
+async def test_edits_and_deletes_mark_the_original(world: Conversing) -> None:
+    """What waits is handled as it reads now, or not at all; the rows stay (reference, section 8)."""
+    world.hears.script = lambda item: Done(item.text)
+    await world.take(said(1, world.second()), said(2, world.second()), said(3, world.second()))
+    later = world.second(5)
+    await world.take(
+        said(11, later, "message 2, mended", kind=Said.EDIT, original="2"),
+        said(12, later, "", kind=Said.DELETE, original="3"),
+        said(13, later, "of nothing", kind=Said.EDIT, original="99"),
+    )
+    await world.drain()
+
+    rows = {row["platform_id"]: row for row in await world.all()}
+    assert [item.text for item in world.hears.items] == ["message 1", "message 2, mended"]
+    assert rows["2"]["text"] == "message 2", "what was said first is kept"
+    assert (rows["3"]["state"], rows["3"]["reason"]) == (
+        "skipped", "its sender deleted it before it was handled",
+    )  # fmt: skip
+    assert {rows[n]["state"] for n in ("11", "12", "13")} == {"skipped"}
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"kind": Said.SYSTEM}, "the platform itself said it"),
+        ({"own": True}, "a bot said it"),
+        ({"sender": "4711"}, "unknown sender 4711: not on the roster"),
+        ({"sender": ""}, "unknown sender without an id: not on the roster"),
+        ({"conversation": "8"}, "it is of another group than this source's"),
+    ],
+)
+async def test_what_nobody_must_handle_is_skipped_with_the_reason(
+    world: Conversing, more: dict[str, Any], reason: str
+) -> None:
+    """System, bot and unknown senders, by ids and never by names (D2, D5, D16)."""
+    await world.take(said(1, world.second(), name="Ada", **more))
+    row = (await world.all())[0]
+    assert (row["state"], row["reason"], row["tries"]) == ("skipped", reason, 0)
+    await world.drain()
+    assert world.hears.items == []
+
+
+async def test_our_own_sends_are_known_by_their_id(world: Conversing, clock: ManualClock) -> None:
+    """An account's message comes back in the list under the key that we gave it (D2)."""
+    from tests.contract.world import World
+
+    outbound = World(world.store, clock)
+    id_ = await outbound.send()
+    await world.take(
+        said(1, world.second(), key=id_), said(2, world.second(), key=f"{id_}.2"), said(3, world.second())
+    )
+    assert [(row["state"], row["reason"]) for row in await world.all()] == [
+        ("skipped", "we sent it ourselves"),
+        ("skipped", "we sent it ourselves"),
+        ("pending", None),
+    ]
+
+
+async def test_somebody_who_left_the_roster_meanwhile_is_not_heard(world: Conversing) -> None:
+    """Authority is looked up when the message is handled."""
+    await world.take(said(1, world.second(), sender=BEN))
+    await world.roster.remove(BEN)
+    await world.drain()
+    assert (await world.all())[0]["reason"] == "1002 is no longer on the roster"
+    assert world.hears.items == []
+
+
+async def test_a_call_back_that_cannot_be_written_is_raised_and_told_after_three(world: Conversing) -> None:
+    """The platform calls again, because it is not told that all is well (D15)."""
+    await refuse_poison(world.store)
+    for n in range(1, 5):
+        with pytest.raises(NotTaken, match="could not be written"):
+            await world.take(said(1, world.second()), said(2, world.second(), "poison"))
+        assert len(world.notices) == (n >= 3)
+    assert [row["platform_id"] for row in await world.all()] == ["1"]
+    assert (await world.source())["failures"] == 4
+    await world.take(said(3, world.second()))
+    assert (await world.source())["failures"] == 0
+
+
+async def test_a_long_list_is_read_in_pages(world: Conversing) -> None:
+    """Newest first, by state, source, conversation and sender."""
+    await world.take(*(said(n, world.second(), sender=BEN if n % 2 else ADA) for n in range(1, 8)))
+    first = await world.inbox.page(limit=3)
+    second = await world.inbox.page(limit=3, after=first.next)
+    third = await world.inbox.page(limit=3, after=second.next)
+    got = [row["platform_id"] for page in (first, second, third) for row in page.items]
+    assert got == ["7", "6", "5", "4", "3", "2", "1"]
+    assert third.next is None
+    assert len(await world.all(sender=BEN)) == 4
+    assert len(await world.all(conversation="crew/9", state="received")) == 6
+    assert await world.all(tenant="other") == []
+    assert all(row["state"] in STATES for row in await world.all())
+
+
+# -- speaking for somebody else
+
+
+TESTING = SourceSettings(
+    "crew", "groupme", group="9", token="t" * 16, allow_speaking_for=True, testers=(ADA,)
+)
+
+
+async def test_a_tester_speaks_for_somebody_else_and_it_is_written_down(
+    store: Store, clock: ManualClock
+) -> None:
+    """`{{@name}}`: only where the source allows it, by a named tester, on a test system (D5)."""
+    world = await Conversing(store, clock, production=False).open()
+    await world.take(said(1, world.second(), "{{@ben}} no crew on Sunday"), source=TESTING)
+    await world.take(said(2, world.second(), "{{@nobody}} hello"), source=TESTING)
+    await world.take(said(3, world.second(), "{{@Ben}} hello", sender=BEN), source=TESTING)
+    await world.take(said(4, world.second(), "{{@Ben}} hello"), source=CREW)
+    await world.drain()
+
+    assert [(item.text, item.speaker.name, item.sender) for item in world.hears.items] == [
+        ("no crew on Sunday", "Ben", ADA)
+    ]
+    rows = await world.all()
+    assert rows[0]["speaks_for"] == BEN
+    assert [row["reason"] for row in rows[1:]] == [
+        "nobody on the roster is called 'nobody'",
+        "its sender is not a tester",
+        "this source does not let anybody speak for somebody else",
+    ]
+    log = (await world.roster.log()).items
+    assert [(line["what"], line["sender"]) for line in log[:4]] == [
+        ("refused", ADA), ("refused", BEN), ("refused", ADA), ("spoke_for", ADA),
+    ]  # fmt: skip
+    assert "as Ben (1002): no crew on Sunday" in str(log[3]["detail"])
+
+
+def test_nobody_speaks_for_somebody_else_in_production() -> None:
+    """Whatever the source says."""
+    known = Known(Speaker(ADA, "Ada", "42", "member"), named=(Speaker(BEN, "Ben", "43", "member"),))
+    one = Incoming("crew", "1", "9", ADA, "Ada", "{{@Ben}} hello", 10 * SECOND)
+    filed = file(one, TESTING, known, now=20 * SECOND, production=True)
+    assert (filed.ended, filed.reason) == ("skipped", "nobody speaks for somebody else in production")
+    assert filed.note is not None
+    assert file(one, TESTING, known, now=20 * SECOND, production=False).speaks_for == BEN
+
+
+@pytest.mark.parametrize("text", ["@ben hi", "{{ben}} hi", "hello {{@ben}}", "{{@}} hi", "{{@a{b}}} hi"])
+def test_only_a_mark_in_front_speaks_for_somebody(text: str) -> None:
+    """Anything else is plain text."""
+    assert spoken_for(text) is None
