@@ -7,15 +7,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .config import ChannelSettings, Settings
+from .inbound import hearing, intake
 from .inbound.calendar.base import ShiftCalendar
 from .inbound.calendar.builtin import BuiltinCalendar
 from .inbound.calendar.desk import ShiftDesk
 from .inbound.calendar.http import HttpCalendar
 from .inbound.calendar.settings import CalendarSettings
+from .inbound.desk import InboundDesk, open_inbound
 from .inbound.effects import handler as effects
 from .inbound.effects import ledger
 from .inbound.effects.aftermath import Aftermath
+from .inbound.language.rules import RulesMind
+from .inbound.models.build import build as build_mind
 from .inbound.models.forgetting import CallPruner
+from .inbound.models.prompt import load as load_prompts
+from .inbound.models.recorded import RecordedMind
+from .inbound.workflow import building as workflows
+from .inbound.workflow.settings import WorkflowSettings
 from .kernel.actor import Actor
 from .kernel.breaker import BreakerRule
 from .kernel.clock import Clock, SystemClock
@@ -24,6 +32,8 @@ from .kernel.loop import Worker
 from .kernel.pruner import Retention
 from .kernel.runner import Tunables
 from .model.errors import Misconfigured
+from .model.message import Draft
+from .model.task import NewTask
 from .model.time import micros
 from .observability.events import Emit, silence
 from .outbound import messages
@@ -73,6 +83,8 @@ class App:
     desk: Desk
     calendar: ShiftCalendar
     shifts: ShiftDesk
+    inbound: InboundDesk
+    workflows: workflows.Workflows
 
     async def open(self, *, upgrade: bool = False) -> None:
         """Open the store and make the channels known to it."""
@@ -88,6 +100,8 @@ class App:
         for channel in self.channels.values():
             await channel.close()
         await self.calendar.close()
+        await self.inbound.close()
+        await self.workflows.close()
         await self.store.close()
 
 
@@ -106,6 +120,7 @@ def build(
     channels[telling.CHANNEL] = _events(settings, listeners, clock)
     lanes = {name: _lane(name, channel, settings) for name, channel in channels.items()}
     lanes[telling.CHANNEL] = _events_lane(lanes[telling.CHANNEL], settings)
+    inbound = _inbound(store, clock, lanes, settings, emit)
     shift_settings = _shift_settings(settings)
     calendar = _calendar(shift_settings, store, clock)
     lanes[ledger.QUEUE] = effects.lane(
@@ -114,6 +129,7 @@ def build(
     rules = messages.Rules(grace=settings.grace, max_body=settings.max_body)
     templates = Templates(store, clock, zone=settings.zone, max_body=settings.max_body)
     accepting = Messages(store, clock, channels, rules, templates)
+    working = _workflows(store, clock, calendar, accepting, settings)
     freezer = _freezer(store, clock, channels, templates, rules, settings)
     makers: Mapping[str, Maker] = {"message": MessageMaker(accepting), "broadcast": freezer}
     actors: list[Actor] = [
@@ -125,6 +141,8 @@ def build(
         FrozenPruner(store, clock, settings.keep_done),
         Aftermath(store, clock),
         *([ReceiptKeeper(store, clock)] if readers else []),
+        *inbound.pollers,
+        *working.actors,
         *([CallPruner(store, clock, settings.keep_done)] if settings.inbound.model else []),
     ]
     worker = Worker(
@@ -134,6 +152,7 @@ def build(
         {
             messages.KIND: Delivery(store, channels, now=clock.now, listeners=listeners, readers=readers),
             ledger.KIND: effects.EffectHandler(store, clock, {calendar.name: calendar}),
+            **working.handlers,
         },
         emit=emit,
         tunables=Tunables(slots=settings.slots, poll=settings.poll),
@@ -141,7 +160,7 @@ def build(
         beat=settings.beat,
         poison_after=settings.poison_after,
         retention=Retention(history=settings.keep_history, ended=settings.keep_done),
-        contents=("prune_message", "prune_receipts", "prune_followup"),
+        contents=("prune_message", "prune_receipts", "prune_followup", "prune_rehearing"),
         actors=actors,
     )
     desk = open_desk(
@@ -156,7 +175,11 @@ def build(
         callbacks=_callbacks(store, clock, readers, settings, emit),
     )
     shifts = ShiftDesk(store, clock, calendar, squads=shift_settings.squads, zone=settings.zone)
-    return App(settings, clock, store, channels, lanes, accepting, worker, actors, desk, calendar, shifts)
+    desk.callbacks.listener = inbound.listening
+    return App(
+        settings, clock, store, channels, lanes, accepting, worker, actors, desk, calendar, shifts, inbound,
+        working,
+    )
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
@@ -201,6 +224,75 @@ def _callbacks(
     """The side that providers call."""
     base = settings.public_url or f"http://{settings.host}:{settings.port}"
     return Callbacks(store, clock, readers, emit=emit, base=base)
+
+
+def _inbound(
+    store: Store, clock: Clock, lanes: dict[str, Lane], settings: Settings, emit: Emit
+) -> InboundDesk:
+    """What comes in; its lane is there where a source is."""
+    chosen = settings.inbound
+    if chosen.sources and intake.QUEUE in lanes:
+        raise Misconfigured(
+            f"the channel name {intake.QUEUE!r} is the engine's own", remedy="give your channel another name"
+        )
+    if chosen.sources:
+        lanes[intake.QUEUE] = hearing.lane()
+    tell = workflows.tell(_workflow_settings(settings), clock)
+    return open_inbound(store, clock, chosen.sources, production=chosen.production, tell=tell, emit=emit)
+
+
+class _Voice:
+    """Replies and notices of inbound are messages of outbound."""
+
+    table: str = "messages"
+    columns: tuple[str, ...] = messages.COLUMNS
+
+    def __init__(self, accepting: Messages) -> None:
+        self._messages = accepting
+
+    async def prepare(
+        self, channel: str, to: str, text: str, *, tenant: str, order_key: str, now: int
+    ) -> tuple[NewTask, tuple[Any, ...]]:
+        """One message, ready for a transaction of inbound's."""
+        draft = Draft(channel, to, text, tenant=tenant, order_key=order_key)
+        return await self._messages.prepare(draft, now)
+
+
+def _workflow_settings(settings: Settings) -> WorkflowSettings:
+    """With what the other settings say where nothing was set."""
+    chosen, shifts = settings.inbound.workflow or WorkflowSettings(), _shift_settings(settings)
+    return replace(
+        chosen,
+        zone=chosen.zone or settings.zone.key,
+        squads=chosen.squads or shifts.squads,
+        calendar=shifts.name,
+        grid=shifts.grid,
+    )
+
+
+def _workflows(
+    store: Store, clock: Clock, calendar: ShiftCalendar, accepting: Messages, settings: Settings
+) -> workflows.Workflows:
+    """Workflows over what comes in, with the mind that is configured."""
+    chosen, model = _workflow_settings(settings), settings.inbound.model
+    for option, named in (
+        ("admins", {admin.partition(":")[0] for admin in chosen.admins}),
+        ("replies", {chosen.replies.get(source, source) for source in settings.inbound.sources}),
+    ):
+        if chosen.enabled and (unknown := sorted(named - set(settings.channels))):
+            raise Misconfigured(
+                f"inbound.{option} needs the channel {unknown[0]!r}, which is not configured",
+                remedy=f"write [channels.{unknown[0]}], or name another one under inbound.{option}",
+                field=f"inbound.{option}",
+            )
+    rules = RulesMind(chosen.shifts or None)
+    recorded = None if model is None else RecordedMind.from_journal(
+        model, load_prompts(model.prompts), store, clock
+    )
+    mind = build_mind(model, rules, store, clock) if chosen.enabled else rules
+    return workflows.build(
+        chosen, store, clock, calendar, _Voice(accepting), rules=rules, mind=mind, recorded=recorded
+    )
 
 
 def _freezer(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .inbound.calendar.settings import CalendarSettings
     from .inbound.models.settings import ModelSettings
     from .inbound.sources.settings import SourceSettings
+    from .inbound.workflow.settings import WorkflowSettings
 
 DEFAULT_FILE = "tidings.toml"
 PREFIX = "TIDINGS_"
@@ -229,11 +230,13 @@ class InboundSettings:
     calendar: CalendarSettings | None = None
     sources: Mapping[str, SourceSettings] = field(default_factory=dict)
     production: bool = True  # on a test system, testers may speak for others
+    workflow: WorkflowSettings | None = None  # the options of [inbound] itself
 
     def describe(self) -> Mapping[str, Any]:
         """The parts that are set, safe to print."""
         sources = {name: _show(source.plainly()) for name, source in self.sources.items()}
         return {
+            **({} if self.workflow is None else _show(self.workflow.plainly())),
             **({} if self.model is None else {"model": self.model.describe()}),
             **({} if self.calendar is None else {"calendar": self.calendar.describe()}),
             **({"sources": sources, "production": self.production} if sources else {}),
@@ -583,6 +586,7 @@ def _inbound(table: dict[str, Any], folder: Path) -> InboundSettings:
     from .inbound.calendar import settings as calendar
     from .inbound.models import settings as model
     from .inbound.sources.settings import read_production, read_sources
+    from .inbound.workflow import settings as workflow
 
     production = read_production(table.get("production", True))
     readers: Mapping[str, Callable[[Any], Any]] = {
@@ -591,13 +595,16 @@ def _inbound(table: dict[str, Any], folder: Path) -> InboundSettings:
         "sources": lambda part: read_sources(part, production=production),
         "production": lambda _: production,
     }
-    if unknown := sorted(set(table) - set(readers)):
-        close = difflib.get_close_matches(unknown[0], readers, 1)
-        remedy = f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(readers)}"
+    known = (*readers, *workflow.OPTIONS)
+    if unknown := sorted(set(table) - set(known)):
+        close = difflib.get_close_matches(unknown[0], known, 1)
+        remedy = f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(known)}"
         raise Misconfigured(
             f"unknown setting 'inbound.{unknown[0]}'", remedy=remedy, field=f"inbound.{unknown[0]}"
         )
-    return InboundSettings(**{name: readers[name](part) for name, part in table.items()})
+    parts = {name: read(table[name]) for name, read in readers.items() if name in table}
+    own = {name: value for name, value in table.items() if name in workflow.OPTIONS}
+    return InboundSettings(**parts, workflow=workflow.read(own) if own else None)
 
 
 def _check_policies(settings: Settings) -> None:

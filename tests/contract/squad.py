@@ -176,7 +176,12 @@ class Squad:
         self.mind = mind or self.rules
         self.how, self.slots = how, slots
         self.settings = WorkflowSettings(
-            enabled=True, admins=("pager:boss",), replies={"crew": "chat"}, **settings
+            enabled=True,
+            zone="UTC",
+            squads=("34", "35", "42", "43", "54"),
+            admins=("pager:boss",),
+            replies={"crew": "chat"},
+            **settings,
         )
         traits = Traits(OnUnknown.RESEND, "as the test says", timedelta(seconds=10))
         self.channels = {name: Scripted(traits, lambda _m: Done()) for name in ("chat", "pager")}

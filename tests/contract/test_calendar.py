@@ -7,12 +7,14 @@ import re
 from collections.abc import AsyncIterator
 from datetime import date as Date
 from html import unescape
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from tidings import config
+from tidings.app import build
 from tidings.inbound.calendar import settings
 from tidings.inbound.calendar.builtin import BuiltinCalendar
 from tidings.inbound.calendar.days import (
@@ -309,7 +311,14 @@ def test_settings_that_cannot_work_are_refused(options: dict[str, Any], said: st
         settings.read(options)
 
 
-def test_settings_come_from_the_file_and_secrets_stay_hidden(tmp_path: Any) -> None:
+def test_no_channel_may_have_the_calendars_name(tmp_path: Path) -> None:
+    """Its queue is the engine's own."""
+    channels = {"calendar": config.ChannelSettings("noop")}
+    with pytest.raises(Misconfigured, match="engine's own"):
+        build(config.Settings(database=f"sqlite:///{tmp_path}/t.db", channels=channels))
+
+
+def test_settings_come_from_the_file_and_secrets_stay_hidden(tmp_path: Path) -> None:
     """[inbound.calendar], over it the environment."""
     file = tmp_path / "tidings.toml"
     file.write_text(

@@ -8,19 +8,26 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import httpx
 import orjson
 import pytest
 import uvicorn
+from fastapi import FastAPI
 
-from tidings.api import create_api
+from tidings.api import create_api, errors
+from tidings.api.gate import Gate
+from tidings.api.keys import Keys
+from tidings.api.routes import callbacks, channels
 from tidings.app import App, build
-from tidings.config import ChannelSettings, Settings
+from tidings.config import ChannelSettings, Settings, load
 from tidings.kernel.clock import ManualClock
+from tidings.model.errors import Misconfigured
 from tidings.model.message import Draft
 from tidings.outbound.channels.registry import build as build_channel
 from tidings.outbound.receipts.keeper import ReceiptKeeper
+from tidings.outbound.receipts.receipt import News, Receipt, What
 from tidings.store.port import Row
 from tidings.store.sqlite import SqliteStore
 
@@ -107,8 +114,21 @@ class Street:
         return [made.answer for made in self.sandbox.world.callbacks.made]
 
 
+def small_api(app: App) -> FastAPI:
+    """The routes that these tests need, behind the real gate: the whole takes a second to build."""
+    api = FastAPI()
+    for router in (callbacks.routes(app.desk), channels.routes(app.desk)):
+        api.include_router(router)
+    errors.install(api)
+    api.add_middleware(
+        Gate, keys=Keys(app.settings.api_keys, app.clock), host="127.0.0.1", new_id=app.clock.new_id,
+        largest=10_000, unlimited=frozenset({callbacks.PATH}),
+    )  # fmt: skip
+    return api
+
+
 @asynccontextmanager
-async def street(tmp_path: Path, **settings: Any) -> AsyncIterator[Street]:
+async def street(tmp_path: Path, *, whole: bool = False) -> AsyncIterator[Street]:
     """Both on free ports of this machine."""
     clock = ManualClock()
     store = SqliteStore(tmp_path / "t.db", now=clock.now, inline=True)
@@ -118,17 +138,16 @@ async def street(tmp_path: Path, **settings: Any) -> AsyncIterator[Street]:
             taken.listen()
             url = f"http://127.0.0.1:{taken.getsockname()[1]}"
             bases = {"home": f"{sandbox.url}/waha"}
-            channels = {
+            kinds = {
                 name: ChannelSettings(kind, {**options, "base_url": bases.get(name, sandbox.url)})
                 for name, (kind, options) in CHANNELS.items()
             }
-            chosen = Settings(
-                **{"channels": channels, "public_url": url, "api_keys": ("k" * 16,), **settings}
-            )
+            chosen = Settings(channels=kinds, public_url=url, api_keys=("k" * 16,))
             app = build(chosen, clock=clock, store=store)
             await app.open()
             await app.worker.node.join()
-            config = uvicorn.Config(create_api(app), log_level="error", access_log=False, lifespan="off")
+            api = create_api(app) if whole else small_api(app)
+            config = uvicorn.Config(api, log_level="error", access_log=False, lifespan="off")
             server = uvicorn.Server(config)
             running = asyncio.create_task(server.serve(sockets=[taken]))
             try:
@@ -187,10 +206,10 @@ async def test_telegram_has_no_receipts_but_what_people_write_is_heard(tmp_path:
         await here.subscribe()
         here.app.desk.callbacks.listener = Ear()
         update = {"update_id": 9001, "message": {"text": "hi"}}
-        callbacks = here.sandbox.world.callbacks
-        assert callbacks.push("telegram", "123456", update)
-        assert not callbacks.push("telegram", "654321", update), "nobody asked for that bot's"
-        await callbacks.idle()
+        calling = here.sandbox.world.callbacks
+        assert calling.push("telegram", "123456", update)
+        assert not calling.push("telegram", "654321", update), "nobody asked for that bot's"
+        await calling.idle()
 
         assert heard == [("bot", "telegram", update)]
         assert here.answers == [200]
@@ -198,7 +217,7 @@ async def test_telegram_has_no_receipts_but_what_people_write_is_heard(tmp_path:
 
 async def test_who_cannot_sign_changes_nothing(tmp_path: Path) -> None:
     """S8: no key is asked for, but a signature is; the answer has no secret in it."""
-    async with street(tmp_path) as here:
+    async with street(tmp_path, whole=True) as here:
         await here.subscribe()
         await here.control("callbacks", auto=[])
         id_ = await here.send("texts")
@@ -225,14 +244,14 @@ async def test_a_call_back_that_is_played_again_changes_nothing(tmp_path: Path) 
     """F54: recorded on the wire, sent again byte for byte, and with another message's address."""
     async with street(tmp_path) as here:
         calls: list[Any] = []
-        callbacks = here.sandbox.world.callbacks
-        make = callbacks._call
+        calling = here.sandbox.world.callbacks
+        make = calling._call
 
         async def record(call: Any) -> Any:
             calls.append(call)
             return await make(call)
 
-        callbacks._call = record  # type: ignore[method-assign]
+        calling._call = record  # type: ignore[method-assign]
         id_ = await here.send("texts")
         other = await here.send("texts", to="+15557654321")
         before, first = await here.show(id_), calls[1]
@@ -265,28 +284,50 @@ async def test_the_address_is_proved_to_be_ours_before_meta_calls(tmp_path: Path
         assert "did not answer the challenge" in refused.text
 
 
-async def test_numbers_of_one_app_share_one_address(tmp_path: Path) -> None:
+async def test_the_phone_page_can_tell_what_became_of_a_message(tmp_path: Path) -> None:
+    """Buttons under each message that somebody wants to hear of, and only there; bad commands are refused."""
+    async with street(tmp_path) as here:
+        await here.send("texts")
+        page = (await here.http.get(f"{here.sandbox.url}/sandbox")).text
+        assert 'data-tell="read" data-of="1"' in page
+        await here.send("quiet")
+        assert 'data-of="2"' not in (await here.http.get(f"{here.sandbox.url}/sandbox")).text
+        for body, status in (
+            ({"n": 2, "what": "read"}, 404),
+            ({"n": 1, "what": "eaten"}, 422),
+            ({"id": "nobody", "what": "read"}, 404),
+            ({"n": "1", "what": "read"}, 422),
+            ({"n": 1, "what": "read", "when": "now"}, 422),
+        ):
+            assert (await here.control("receipts", **body)).status_code == status, body
+        for body in (
+            {"auto": ["eaten"]},
+            {"channel": "slack", "url": "http://x"},
+            {"channel": "waha", "url": "x"},
+        ):
+            assert (await here.control("callbacks", **body)).status_code == 422, body
+        shown = (await here.http.get(f"{here.sandbox.url}/sandbox/callbacks")).json()
+        assert [made["answer"] for made in shown["made"]] == [200, 200]
+        assert TOKEN not in str(shown)
+
+
+def test_numbers_of_one_app_share_one_address(tmp_path: Path) -> None:
     """Meta has one address for an app: a status finds its number's channel; another app's secret does not."""
-    second = {**CHANNELS["wa"][1], "phone_number_id": "222"}
-    foreign = {**second, "phone_number_id": "333", "app_secret": "another-app"}
-    async with street(tmp_path) as sandboxed:
-        base = {"base_url": sandboxed.sandbox.url}
-        channels = {
-            name: ChannelSettings("whatsapp_cloud", {**options, **base})
-            for name, options in (("wa", CHANNELS["wa"][1]), ("two", second), ("three", foreign))
-        }
-        callbacks = build(
-            Settings(channels=channels), clock=sandboxed.app.clock, store=sandboxed.app.store
-        ).desk.callbacks
-        reader = callbacks._readers["wa"]
+    first = CHANNELS["wa"][1]
+    second = {**first, "phone_number_id": "222"}
+    foreign = {**first, "phone_number_id": "333", "app_secret": "another-app"}
+    kinds = {
+        name: ChannelSettings("whatsapp_cloud", options)
+        for name, options in (("wa", first), ("two", second), ("three", foreign))
+    }
+    called = build(Settings(channels=kinds, database=f"sqlite:///{tmp_path}/t.db")).desk.callbacks
+    receipts = [Receipt(f"wamid.{n}", What.READ, 1, n) for n in ("1234567890", "222", "333", "444")]
+    found = called._ours("wa", called._readers["wa"], News(receipts))
 
-        from tidings.outbound.receipts.receipt import News, Receipt, What
-
-        receipts = [Receipt(f"wamid.{n}", What.READ, 1, n) for n in ("1234567890", "222", "333", "444")]
-        found = [
-            (channel, receipt.account) for channel, receipt in callbacks._ours("wa", reader, News(receipts))
-        ]
-        assert found == [("wa", "1234567890"), ("two", "222")]
+    assert [(channel, receipt.account) for channel, receipt in found] == [
+        ("wa", "1234567890"),
+        ("two", "222"),
+    ]
 
 
 async def test_a_channel_says_where_its_provider_is_to_call(tmp_path: Path) -> None:
@@ -306,11 +347,8 @@ async def test_twilio_is_given_the_address_with_each_message(tmp_path: Path) -> 
     """With the message's id; somebody's own address is left alone, and then nothing is expected here."""
     async with street(tmp_path) as here:
         id_ = await here.send("texts")
-        assert (
-            f"StatusCallback=http%3A%2F%2F127.0.0.1%3A{here.url.rpartition(':')[2]}%2Fcallbacks%2Ftexts%3F"
-            in (here.sandbox.requests[0].body.decode())
-        )
-        assert f"message%3D{id_}" in here.sandbox.requests[0].body.decode()
+        (form,) = [seen.body.decode() for seen in here.sandbox.requests if "Messages.json" in seen.path]
+        assert parse_qs(form)["StatusCallback"] == [f"{here.url}/callbacks/texts?message={id_}"]
     elsewhere = {**CHANNELS["texts"][1], "status_callback": "https://example.com/in"}
     settings = Settings(
         channels={"texts": ChannelSettings("twilio", elsewhere)}, public_url="https://us.example"
@@ -318,10 +356,19 @@ async def test_twilio_is_given_the_address_with_each_message(tmp_path: Path) -> 
     assert build(settings, store=here.app.store).desk.callbacks.address("texts") is None
 
 
+@pytest.mark.parametrize(
+    "url", ["tidings.example.com", "ftp://x", "https://", "https://u:p@x", "https://x/?a=1"]
+)
+def test_a_public_address_that_nobody_could_call_stops_the_start(tmp_path: Path, url: str) -> None:
+    """Named, with what to write instead; a slash at its end is no matter."""
+    with pytest.raises(Misconfigured, match="public_url"):
+        load(flags={"public_url": url}, environ={}, folder=tmp_path)
+    fine = load(flags={"public_url": "https://x.example/"}, environ={}, folder=tmp_path)
+    assert fine.public_url == "https://x.example"
+
+
 def test_a_gateway_that_cannot_call_back_has_no_key() -> None:
     """One sentence with the remedy."""
-    from tidings.model.errors import Misconfigured
-
     with pytest.raises(Misconfigured, match="does not call back"):
         build_channel("home", "whatsapp_session", {"server": "gateway", "hmac_key": "key"})
     with pytest.raises(Misconfigured, match="16 to 256"):

@@ -19,6 +19,7 @@ from tidings.inbound.effects.aftermath import Aftermath
 from tidings.inbound.effects.handler import EffectHandler, lane
 from tidings.inbound.effects.judging import Seen, answered, overtaken, seen
 from tidings.inbound.effects.ledger import KIND, QUEUE, TRIES, EffectState, Plan, planned
+from tidings.inbound.effects.results import results
 from tidings.inbound.words import Action, Applied, Command, Day
 from tidings.kernel import queue as people
 from tidings.kernel.clock import ManualClock
@@ -212,6 +213,21 @@ async def test_a_command_is_done_once_and_confirmed_by_reading(station: Station)
     assert crew(await station.calendar.day(DATE)) == "." * 24 + "c" * 24
     assert await station.followups() == 1
     assert await station.step(3600) == 0, "nothing is left to do"
+
+
+async def test_a_plan_says_what_came_of_each_of_its_commands(station: Station) -> None:
+    """Partial success is seen as such (D11)."""
+    await station.plan(ADD, ADD._replace(start="1815"), MORNING)
+    assert [result.is_over for result in await results(station.store, "p1")] == [False] * 3
+    await station.drain()
+    found = await results(station.store, "p1")
+    assert [(r.command.start, r.state, r.is_over) for r in found] == [
+        ("1800", EffectState.CONFIRMED, True),
+        ("1815", EffectState.REFUSED, True),
+        ("0600", EffectState.CONFIRMED, True),
+    ]
+    assert found[1].reason == "the start 1815 is not on the calendar's grid of 30 minutes"
+    assert await station.followups() == 3
 
 
 async def test_a_plan_that_asks_twice_for_the_same_asks_once(station: Station) -> None:

@@ -1,4 +1,4 @@
-"""The inbox: what came in is kept, handled strictly in order, and its state always has a reason (D2, D3, D14)."""
+"""The inbox: what came in is kept, handled in order, and its state always has a reason (D2, D3, D14)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def world(store: Store, clock: ManualClock) -> Conversing:
 
 
 async def test_what_comes_twice_is_one_row_and_one_task(world: Conversing) -> None:
-    """Unique by source and platform id: in one page, later, and from another source under the same id (D2)."""
+    """Unique by source and platform id: in one page, later, from another source (D2)."""
     one = said(1, world.second())
     await world.take(one, one)
     await world.take(one, said(2, world.second()))

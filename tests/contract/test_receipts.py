@@ -26,6 +26,8 @@ from tidings.outbound.receipts.callbacks import Callbacks
 from tidings.outbound.receipts.keeper import ReceiptKeeper
 from tidings.outbound.receipts.receipt import Callback
 from tidings.store.port import Row, Step, Store
+from tidings.store.postgres import PostgresStore
+from tidings.store.statements import statements
 from tidings.wire.signature import BadSignature
 
 from .world import Scripted
@@ -417,6 +419,29 @@ async def test_what_is_no_receipt_reaches_whoever_listens(store: Store, clock: M
         await here.post(body)
 
         assert heard == [("wa", "whatsapp_cloud", body)] * 2
+
+
+async def test_its_statements_use_their_index(postgres_url: str) -> None:
+    """A table that grows is never walked."""
+    store = PostgresStore(postgres_url)
+    await store.open()
+    names = (
+        "receipt_expect",
+        "receipt_fold",
+        "receipt_proved",
+        "receipt_of",
+        "receipt_open",
+        "receipt_prune",
+    )
+    async with store._connection() as connection:
+        for name in names:
+            statement = statements("postgres")[name]
+            await connection.execute(f"prepare p as {statement.sql}")
+            nulls = ", ".join("null" for _ in statement.names)
+            plan = "\n".join(row[0] for row in await connection.fetch(f"explain execute p({nulls})"))
+            await connection.execute("deallocate p")
+            assert "Seq Scan" not in plan, f"{name}:\n{plan}"
+    await store.close()
 
 
 async def _receipts(store: Store) -> list[Row]:

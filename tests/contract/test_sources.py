@@ -143,7 +143,7 @@ async def test_a_run_over_thirty_minutes_is_taken_over_and_an_admin_told(world: 
             await world.poller(other, me="new").step()
             taken.append((await world.source())["cursor"])
 
-    chat.before_read = lambda page: meanwhile(page)
+    chat.before_read = meanwhile
     await world.poller(chat, me="old").step()
 
     assert taken == ["70"]

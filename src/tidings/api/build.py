@@ -19,11 +19,14 @@ from .routes import (
     contacts,
     dead,
     health,
+    heard,
+    inbox,
     lists,
     log,
     messages,
     metrics,
     rollout,
+    roster,
     schedules,
     session,
     subscriptions,
@@ -67,6 +70,9 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
             app.shifts, keys, feed_token=None if calendar_ is None else calendar_.feed_token
         ),
         callbacks.routes(desk),
+        heard.routes(app.inbound),
+        inbox.routes(app.inbound),
+        roster.routes(app.inbound, largest=largest, most=settings.max_bulk),
     ):
         api.include_router(router)
     errors.install(api)
@@ -74,7 +80,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
         Gate, keys=keys, host=settings.host, new_id=app.clock.new_id, largest=largest,
         unlimited=frozenset(
             {bulk.PATH, broadcasts.RECIPIENTS, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT,
-             callbacks.PATH}
+             callbacks.PATH, roster.IMPORT}
         ),
     )  # fmt: skip
     return api

@@ -22,7 +22,8 @@ from .keys import Keys
 
 CALLBACKS = "/callbacks/"  # providers call here: what they send is known by its signature
 FEED = "/calendar.ics"  # calendar programs have no headers: the route looks at its own token
-OPEN = ("/health", "/sign-in", "/static/", CALLBACKS, FEED)  # what needs no key
+INBOUND = "/inbound/"  # sources call here, likewise
+OPEN = ("/health", "/sign-in", "/static/", CALLBACKS, FEED, INBOUND)  # what needs no key
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 SIGN_IN = "/sign-in"
 HEADERS = (
@@ -89,7 +90,8 @@ class Gate:
 
     async def _pass(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         path: str = scope["path"]
-        if not path.startswith(CALLBACKS):  # a proxy hands those on under the name that the provider knows
+        # A proxy hands call-backs on under the name that the provider knows.
+        if not path.startswith((CALLBACKS, INBOUND)):
             self._check_host(headers)
         if scope["method"] not in SAFE:
             check_origin(headers)

@@ -45,6 +45,13 @@ async def list_(ask: Ask) -> None:
     output.listing(await ask.desk.channels.all(), columns, as_json=ask.as_json, nothing="no channels")
 
 
+@command(group, epilog=examples("tidings channels show texts"))
+async def show(ask: Ask, name: Name) -> None:
+    """One channel: how it stands, its limits, and the address that its provider is to call."""
+    row = await ask.desk.channels.one(name)
+    ask.answer(row, lambda: _facts(row, is_public=ask.app.settings.public_url is not None))
+
+
 @command(group, epilog=examples('tidings channels pause phone --reason "the provider is down"'))
 async def pause(
     ask: Ask,
@@ -122,6 +129,30 @@ def _show_code(scan: Scan) -> None:
 
 
 _VERDICTS = {True: ("works", "green"), False: ("does not work", "bold red"), None: ("not tested", "yellow")}
+
+
+def _facts(row: Row, *, is_public: bool) -> None:
+    wait = row["per_recipient_s"]
+    in_doubt = f"{row['on_unknown']}: {row['why_on_unknown']}" if row["why_on_unknown"] else row["on_unknown"]
+    output.facts(
+        [
+            ("name", row["name"], None),
+            ("kind", row["kind"], row["kind"] or "(not configured here)"),
+            ("state", row["state"], _state(row)),
+            ("reason", _reason(row), None),
+            ("session", row["link"], None),
+            ("until", row["parked_until"], None),
+            ("breaker", row["breaker"], None),
+            ("per second", row["per_second"], None),
+            ("per recipient", wait, "" if wait is None else f"one in {wait:g} s"),
+            ("deadline", row["deadline_s"], f"{row['deadline_s']:g} s"),
+            ("policy", row["policy"], None),
+            ("if in doubt", row["on_unknown"], in_doubt),
+            ("callback", row["callback"], None),
+        ]
+    )
+    if row["callback"] and not is_public:
+        output.say(("the provider must reach that address: set public_url to the one it knows", "yellow"))
 
 
 def _answer(row: Row, *, as_json: bool) -> None:

@@ -187,6 +187,7 @@ def _print(app: App, row: Row, reason: Why) -> None:
             ("in doubt", row["unknown"], "yes: perhaps sent more than once" if row["unknown"] else ""),
             ("held by", row["holder"], None),
             ("receipt", row["receipt"], None),
+            ("delivery", row["delivery"], None),
         ]
     )
     output.say()
@@ -199,4 +200,11 @@ def _print(app: App, row: Row, reason: Why) -> None:
         Column("category", lambda line: line["category"]),
         Column("detail", lambda line: line["detail"], keep=True),
     ]
-    output.listing(row["history"], columns, as_json=False, nothing="nothing has happened to it yet")
+    lines = [*row["history"], *map(_told, row["receipts"])]
+    output.listing(lines, columns, as_json=False, nothing="nothing has happened to it yet")
+
+
+def _told(fact: Row) -> Row:
+    """What the provider told later, as a line of the history."""
+    line = {"from": "sent", "to": fact["what"], "try": None, "node": None, "detail": fact["reason"]}
+    return {**fact, **line}

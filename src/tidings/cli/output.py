@@ -18,11 +18,14 @@ Row = Mapping[str, Any]
 
 STATE_STYLES = {
     "sent": "green",
+    "done": "green",
     "pending": "cyan",
     "processing": "blue",
     "failed": "bold red",
     "cancelled": "dim",
     "expired": "yellow",
+    "skipped": "dim",
+    "received": "cyan",
 }
 
 

@@ -17,12 +17,14 @@ from . import (
     dead,
     doctor,
     import_,
+    inbox,
     lists,
     log,
     messages,
     models,
     nodes,
     rollout,
+    roster,
     sandbox,
     schedules,
     send,
@@ -71,6 +73,8 @@ program.add_typer(dead.group, name="dead")
 program.add_typer(contacts.group, name="contacts")
 program.add_typer(lists.group, name="lists")
 program.add_typer(suppressions.group, name="suppressions")
+program.add_typer(inbox.group, name="inbox")
+program.add_typer(roster.group, name="roster")
 program.add_typer(channels.group, name="channels")
 program.add_typer(nodes.group, name="nodes")
 program.add_typer(subscriptions.group, name="subscriptions")

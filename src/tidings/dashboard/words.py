@@ -113,10 +113,19 @@ def timeline(message: Shown) -> list[Moment]:
     for entry in message["history"]:
         told.append(_move(entry, begun))
         begun = entry["at"] if entry["to"] == "processing" else None
+    told += [_receipt(fact) for fact in message["receipts"]]
     if message["state"] == "pending":
         title = "Next attempt" if message["tries"] else "First attempt"
         told.append(Moment(title, "next", message["next_attempt_at"]))
     return told
+
+
+def _receipt(fact: Shown) -> Moment:
+    """What the provider told later."""
+    note = f"{fact['category']} error" if fact["category"] else None
+    titles = {"delivered": ("Delivered", "good"), "read": ("Read", "good")}
+    title, tone = titles.get(fact["what"], ("Not delivered", "bad"))
+    return Moment(title, tone, fact["at"], fact["reason"], note)
 
 
 def _asked_for(message: Shown) -> str | None:

@@ -21,13 +21,14 @@ from .models.troubles import ModelBusy
 from .people.telling import Call
 from .words import Day, Intent, Mind, Relation, Scene
 from .workflow import choosing, wording
-from .workflow.book import Book, Entry, Spoken, Standing
+from .workflow.book import Book, Entry, Quoted, Spoken, Standing
 from .workflow.choosing import Decision
 from .workflow.flow import Flow
 from .workflow.graph import Runner
-from .workflow.planning import Happened, Plan, Sheet, give_up
+from .workflow.planning import Happened, Plan, Sheet, give_up, is_withdrawal
 from .workflow.rules import is_day
 from .workflow.settings import WorkflowSettings
+from .workflow.stages import ANSWERABLE
 
 MOST_DAYS = 14  # read before the extraction
 DOUBTS = 2  # answers that were only perhaps ones, before a person is told
@@ -60,7 +61,7 @@ class Pipeline:
         """One attempt at a message of the inbox."""
         spoken = Spoken(
             item.id, item.tenant, item.source, item.conversation, item.chat, item.speaker, item.text,
-            item.said_at, is_last_try=item.is_last_try, place=item.n,
+            item.said_at, is_last_try=item.is_last_try, reply_to=item.reply_to, place=item.n,
         )  # fmt: skip
         return await self.work(spoken)
 
@@ -93,11 +94,12 @@ class Pipeline:
         first = await self._rules.intent(self._scene(spoken))
         if standing.holder is not None:
             return self._keep(spoken, standing.holder, first)
-        choice = choosing.choose(flows, spoken.text, first.days)
+        quoted = _quoted(flows, standing.quoted)
+        choice = choosing.Choice(quoted) if quoted else choosing.choose(flows, spoken.text, first.days)
         doubted: tuple[list[Flow], list[Call]] = ([], [])
         happened: list[Happened] = []
         if choice.flow is not None and spoken.verdict != "new":
-            relation = await self._relation(spoken, choice.flow)
+            relation = await self._relation(spoken, choice.flow, quotes=quoted is not None)
             if spoken.verdict == "related" or choosing.is_related(relation):
                 return await self._resume(spoken, standing, choice.flow, relation, is_guess=choice.is_guess)
             if relation.related is None and relation.source != self._rules.name:
@@ -120,9 +122,11 @@ class Pipeline:
             return bare
         return bare._replace(thread=flow.thread, open_requests=flow.requests, asked=flow.asked)
 
-    async def _relation(self, spoken: Spoken, flow: Flow) -> Relation:
+    async def _relation(self, spoken: Spoken, flow: Flow, *, quotes: bool) -> Relation:
         """The rules first; the model where they are not sure (D7)."""
-        scene = self._scene(spoken, flow)
+        if is_withdrawal(spoken.text):
+            return Relation(True, 1.0, "it takes the request back", self._rules.name)
+        scene = self._scene(spoken, flow)._replace(quotes=quotes)
         relation = await self._rules.relate(scene)
         if choosing.is_sure(relation) or self._mind is self._rules:
             return relation
@@ -245,6 +249,21 @@ def _of_plan(spoken: Spoken, decision: Decision, reason: str, plan: Plan) -> Ent
         plan=plan.flow.plan if plan.commands else None,
         calls=list(plan.calls),
         happened=list(plan.happened),
+    )
+
+
+def _quoted(flows: Sequence[Flow], quoted: Quoted | None) -> Flow | None:
+    """The open workflow that a quoted line belongs to; of our own words, by what we said."""
+    if quoted is None:
+        return None
+    return next(
+        (
+            flow
+            for flow in flows
+            if flow.stage in ANSWERABLE
+            and (flow.id == quoted.workflow or any(o.is_ours and o.text == quoted.text for o in flow.thread))
+        ),
+        None,
     )
 
 

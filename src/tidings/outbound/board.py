@@ -72,7 +72,7 @@ class ChannelBoard:
         traits = channel.traits if channel is not None else None
         return {
             "name": row["name"],
-            "kind": channel.kind if channel is not None else None,
+            "kind": channel.kind if channel is not None else "engine" if lane is not None else None,
             "state": _state(row, parked=parked),
             "paused": bool(row["paused"]),
             "pause_reason": row["pause_reason"],

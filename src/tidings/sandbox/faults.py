@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 DELIVERS = frozenset({Kind.OK, Kind.LOST, Kind.SLOW, Kind.DRIP})
 CUTS = frozenset({Kind.LOST, Kind.CUT})
-ON_COMMAND = tuple(kind for kind in Kind if kind not in (Kind.OK, Kind.INVALID))
+ON_COMMAND = tuple(kind for kind in Kind if kind not in (Kind.OK, Kind.INVALID, Kind.SAID))
 
 # How each provider says that an account is banned, or that its credentials hold no longer.
 OWN_WORDS: Mapping[str, Mapping[Kind, str]] = {

@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from .chats import SAYS
 from .control import describe
 from .conversations import Conversation
 from .faults import WORDS
@@ -108,6 +109,7 @@ class _Page:
             words=WORDS,
             can_tell=self._world.callbacks.can_tell,
             sessions=self._sessions(),
+            says=SAYS,
         )
         return HTMLResponse(html, headers=HEADERS)
 

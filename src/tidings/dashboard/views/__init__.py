@@ -5,12 +5,13 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from ...inbound.calendar.desk import ShiftDesk
+from ...inbound.desk import InboundDesk
 from ...outbound.desk import Desk
 from ..frame import Frame
-from . import beside, broadcasts, calendar, channels, dead, home, messages, schedules
+from . import beside, broadcasts, calendar, channels, dead, home, inbox, messages, roster, schedules
 
 
-def add_routes(api: FastAPI, desk: Desk, frame: Frame, shifts: ShiftDesk) -> None:
+def add_routes(api: FastAPI, desk: Desk, frame: Frame, shifts: ShiftDesk, inbound: InboundDesk) -> None:
     """Every page and every form."""
     found = [
         home.ways(desk, frame),
@@ -18,6 +19,8 @@ def add_routes(api: FastAPI, desk: Desk, frame: Frame, shifts: ShiftDesk) -> Non
         broadcasts.ways(desk, frame),
         schedules.ways(desk, frame),
         calendar.ways(shifts, frame),
+        inbox.ways(inbound, frame),
+        roster.ways(inbound, frame),
         dead.ways(desk, frame),
         channels.ways(desk, frame),
         beside.ways(api, frame),

@@ -112,8 +112,10 @@ class ShiftDesk:
             remedy = f"use 1 to {_LONGEST_KEY} characters"
             raise Invalid("the idempotency key is empty or too long", field="Idempotency-Key", remedy=remedy)
         plan = Plan(f"hand-{key or self._clock.new_id()}", self._calendar.name, who)
-        await self._ask(plan, [command], once=key is not None)
-        return await self.show(intent_key(plan, command))
+        asked = intent_key(plan, command)
+        if key is None or not await self._store.read("effect_of_key", key=asked):
+            await self._ask(plan, [command], once=key is not None)
+        return await self.show(asked)
 
     async def undo(self, key: str, *, who: str = "by hand") -> list[Row]:
         """Bring back what the calendar said before a change, unless somebody has changed it since."""

@@ -1,7 +1,7 @@
 """How sure the rules are: percentages measured on the tuning messages, never a feeling.
 
-For a yes or a no it is the share of such answers that were right, with one doubt added on each side so that no
-answer is certain. `tests/unit/test_language_evaluation.py` measures again and holds the table to it. A
+For a yes or a no it is the share of such answers that were right, with one doubt added on each side so that
+no answer is certain. `tests/unit/test_language_evaluation.py` measures again and holds the table to it. A
 "don't know" is put into the band that is listed for review (D9) by rule.
 """
 

@@ -39,7 +39,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("overmorrow", r"(?P<overmorrow>(?:the )?day after tomorrow)\b"),
     (
         "weekend",
-        r"(?P<weekend>(?:(?:all|the whole|whole|entire)(?: of)? )?(?:this |next |the )?(?:coming )?weekend)s?\b",
+        r"(?P<weekend>(?:(?:all|the whole|whole|entire)(?: of)? )?(?:this |next |the )?(?:coming )?weekend)"
+        r"s?\b",
     ),
     ("weekday", rf"(?P<weekday>(?:next |this |coming |this coming |on )?(?:{_WEEKDAY}))\b"),
     (
@@ -124,7 +125,7 @@ def _relative(word: str, now: Moment, night: Shift) -> Day:
 
 
 def _weekday(words: str, now: Moment) -> Day:
-    index = _BY_NAME[words.split()[-1]]
+    index = _BY_NAME[words.rsplit(maxsplit=1)[-1]]
     ahead = (index - now.operational.weekday()) % 7
     day = Day(now.operational + timedelta(days=ahead), words, rolls=not ahead, weekday=True)
     return next_week(day, now) if words.startswith("next ") else day

@@ -87,8 +87,14 @@ def read(text: str, setting: Setting) -> Heard:
         clocks=tuple(clock for part in parts for clock in part.lone),
         evidence=_evidence(parts, counted),
         noise=sum(s.noise for s in loose),
-        days=tuple(sorted({f"{day.date:%Y%m%d}" for s in (counted or loose) for day in s.days})),
+        days=_days(requests, loose),
     )
+
+
+def _days(requests: Sequence[Request], loose: Sequence[Statement]) -> tuple[str, ...]:
+    """The days that are wanted; of a fragment, those that it names."""
+    wanted = {request.date for request in requests if request.date}
+    return tuple(sorted(wanted or {f"{day.date:%Y%m%d}" for s in loose for day in s.days}))
 
 
 def _merged(parts: Sequence[Sentence]) -> list[Statement]:
@@ -115,7 +121,7 @@ def _merged(parts: Sequence[Sentence]) -> list[Statement]:
 
 def _asks_nothing(part: Sentence, statement: Statement) -> bool:
     is_plain = statement.act is not None and statement.act.is_plain
-    return part.mood.asks_nothing or (part.mood.about_things and not is_plain)
+    return part.mood.asks_nothing or statement.is_idle or (part.mood.about_things and not is_plain)
 
 
 def _led(statement: Statement, waiting: Sequence[Statement], asked: Statement | None) -> Statement:
@@ -209,6 +215,6 @@ def _evidence(parts: Sequence[Sentence], counted: Sequence[Statement]) -> Eviden
         is_placed=any(s.is_placed for s in counted or every),
         is_plain=any(s.act and s.act.is_plain for s in counted or acts),
         is_owned=any(s.squads or s.is_ours for s in counted or every),
-        is_hedged=any(part.mood.asks_nothing for part in parts),
+        is_hedged=any(part.mood.asks_nothing or any(s.is_idle for s in part.statements) for part in parts),
         mentions=bool(acts) or any(part.mentions_crew for part in parts),
     )

@@ -18,7 +18,7 @@ class Form(StrEnum):
 
 
 class Clock(NamedTuple):
-    """A time of the clock in minutes; a bare one lies in the first half of the day until it is known better."""
+    """A time of the clock in minutes; a bare one is kept as in the first half of the day."""
 
     at: int
     form: Form
@@ -45,6 +45,7 @@ class Act(NamedTuple):
     absorbs: bool = False  # the next one belongs to it ("need ... covered")
     turns: bool = False  # the opposite of what was said before ("the night is not")
     takes_object: bool = False  # "cover what?": the word after it must fit
+    is_denied: bool = False  # "do not add us": who knows what is wanted then
 
 
 class Squad(NamedTuple):

@@ -1,4 +1,4 @@
-"""Does a message go on with what is open? (D7) Rules first: what fits the open question, the day, a yes, a correction."""
+"""Does a message go on with what is open? (D7) By the open question, the day, a yes, a correction."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .threads import is_cancelled, is_correction
 NAME = "rules"
 
 _YES_OR_NO = re.compile(
-    r"^\W*(?:yes|yep|yeah|yup|y|no|nope|nah|n|correct|right|confirmed?|exactly|that is (?:right|correct|it)|ok(?:ay)?|sure|please do"
-    r"|go ahead|affirmative|negative|both|all of (?:them|it)|the same|same|👍)\b"
+    r"^\W*(?:yes|yep|yeah|yup|y|no|nope|nah|n|correct|right|confirmed?|exactly|that is (?:right|correct|it)"
+    r"|ok(?:ay)?|sure|please do|go ahead|affirmative|negative|both|all of (?:them|it)|the same|same|👍)\b"
 )
 _POINTS_BACK = re.compile(
-    r"\b(?:that|those|it|them|the (?:first|second|last|other) one|as (?:before|above)|same (?:hours|time|day))\b"
+    r"\b(?:that|those|it|them|the (?:first|second|last|other) one|as (?:before|above))\b"
 )
 _SHORT = 6  # words
 
@@ -65,7 +65,7 @@ def _of_request(new: Sequence[Request], known: Sequence[Request], *, corrects: b
 
 
 def _same(new: Request, known: Request) -> bool:
-    """The same matter: nothing that both name differs, except that the times may be corrected on the same day."""
+    """The same matter: nothing that both name differs; or the opposite for the same day."""
     if None not in (new.action, known.action) and new.action != known.action:
         return new.date is not None and new.date == known.date and new.squad == known.squad
     return all(

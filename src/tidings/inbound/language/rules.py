@@ -1,4 +1,4 @@
-"""The rules mind: understands shift talk with a grammar of its own, offline, the same every time (D7, D9, D10)."""
+"""The rules mind: understands shift talk by a grammar, offline, the same every time (D7, D9, D10)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RulesMind:
     name = NAME
 
     def __init__(self, shifts: Mapping[str, tuple[str, str]] | None = None) -> None:
-        """`shifts` are shift words with their hours, such as {"night": ("1900", "0700")}; the rest is D10's."""
+        """`shifts`: words with their hours, such as {"night": ("1900", "0700")}; the rest is as in D10."""
         self._shifts = shift_words(shifts)
 
     async def intent(self, scene: Scene) -> Intent:

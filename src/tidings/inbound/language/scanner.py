@@ -23,17 +23,21 @@ _MARKS: tuple[tuple[Mark, str], ...] = (
     (Mark.NEXT_WEEK, r"next week"),
     (Mark.THEN, r"then|but|however|while|whereas"),
     (Mark.AND, r"and|or|&|plus|nor"),
-    (Mark.NOT, r"not"),
+    (Mark.NOT, r"not|never|no longer|undo|revert"),
     (Mark.US, r"we|us|our|ours|ourselves|my (?:squad|station)"),
     (Mark.THEY, r"they|them|their"),
     (Mark.ME, r"i|me|my|mine"),
     (Mark.CREW, r"crews?|coverage|staff(?:ing)?|shifts?|calendar|schedule|cover"),
 )
-_FILLERS = frozenset(
-    "a an the is are am be being been will would there for on in of off this that it its so please also just still now again"
-    " all both have has do does only available today's hi hello hey team folks guys everybody everyone sorry update fyi"
-    " anyway here with any as about going able get go late later entry shift shifts either because due squad squads sq".split()
-)
+_FILLERS = frozenset({
+    "a", "an", "the", "is", "are", "am", "be", "being", "been", "will", "would", "there", "for", "on", "in",
+    "of", "off", "this", "that", "it", "its", "so", "please", "also", "just", "still", "now", "again",
+    "all", "both", "have", "has", "do", "does", "only", "available", "hi", "hello", "hey", "team", "folks",
+    "guys", "everybody", "everyone", "sorry", "update", "fyi", "anyway", "here", "with", "any", "as",
+    "about", "going", "able", "get", "go", "late", "later", "entry", "shift", "shifts", "either", "because",
+    "due", "squad", "squads", "sq",
+    "up", "back", "thanks", "thank", "you",
+})  # fmt: skip
 _CLOCKS = (
     r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)(?![\d:]|/\d{1,2}\b)",
     r"(?P<halved>(?:1[0-2]|0?[1-9])(?::?[0-5]\d)? ?(?:am?|pm?))\b",

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import days
-from .pieces import Clock, Day, Mark, Marked, Moment, Piece, Shift, Span, Word
+from .pieces import Clock, Day, Mark, Marked, Moment, Piece, Span, Word
+from .shift_words import Shift
 
 Item = Piece | Span
 

@@ -1,4 +1,4 @@
-"""One spelling for many: small letters, full forms ("won't" is "will not"), plain dashes, known typing errors."""
+"""One spelling for many: small letters, full forms ("won't" is "will not"), plain dashes, usual slips."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _FULL = (
     (r"'s\b", ""),
 )
 _TYPED = (
-    (r"\b(?:tonite|tnight|2nite|2night|tonihgt|tonigt|tonght|tonights)\b", "tonight"),
-    (r"\b(?:tmrw|tmw|tmrow|tmr|tomm?orr?ow|tomorow|2moro|2morrow|2mrw|tom)\b", "tomorrow"),
+    (r"\b(?:tonite|tnight|tonihgt|tonigt|tonght|tonights)\b", "tonight"),
+    (r"\b(?:tmrw|tmw|tmrow|tmr|tomm?orr?ow|tomorow)\b", "tomorrow"),
     (r"\bnites?\b", "night"),
     (r"\b(?:gonna)\b", "going to"),
     (r"\b(?:nocrew|no-crew)\b", "no crew"),

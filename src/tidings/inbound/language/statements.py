@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..words import Action
-from .phrases import Mood, mood
-from .pieces import Act, Clock, Day, Mark, Moment, Shift, Slot, Span, Squad, Word
+from .phrases import Mood, is_idle, mood
+from .pieces import Act, Clock, Day, Mark, Moment, Piece, Slot, Span, Squad, Word
 from .scanner import Scan
+from .shift_words import Shift
 from .spans import Item, is_mark, join
 
 _OBJECTS = frozenset(
@@ -31,6 +33,7 @@ _OBJECTS = frozenset(
         "help",
     }
 )
+_AUXILIARIES = frozenset({"can", "will", "able", "happy"})
 _SUBJECTLESS = frozenset({"down", "out", "out of service", "available", "in service"})
 _SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
 
@@ -53,6 +56,7 @@ class Statement:
     is_mine: bool = False  # somebody speaks of himself
     pairs: tuple[Pair, ...] = ()
     noise: int = 0
+    is_idle: bool = False  # tells of the past, or of a search
 
     @property
     def days(self) -> tuple[Day, ...]:
@@ -90,28 +94,35 @@ class _Cut:
 def sentences(text: str, scan: Scan, now: Moment) -> list[Sentence]:
     """The sentences of a text, with what each says."""
     found: list[Sentence] = []
-    begin, pieces = 0, []
+    begin = 0
+    pieces: list[Piece] = []
     denies = any(isinstance(piece, Act) and piece.action is Action.NO_CREW for piece, _ in scan.pieces)
-    for piece, place in [*scan.pieces, (None, len(text))]:
+    ends: list[tuple[Piece | None, int]] = [*scan.pieces, (None, len(text))]
+    for piece, place in ends:
         if piece is not None and not is_mark(piece, Mark.STOP, Mark.ASKED):
             pieces.append(piece)
             continue
         if pieces:
-            asks = is_mark(piece, Mark.ASKED)
-            joined = join(pieces, now)
-            items = _crew_as_act(joined.items) if denies else list(joined.items)
-            found.append(
-                Sentence(
-                    tuple(_statement(cut) for cut in _cuts(items)),
-                    mood(text[begin:place].strip(), ends_asking=asks),
-                    any(isinstance(p, Act) and p.is_plain for p in pieces)
-                    or any(is_mark(p, Mark.CREW) for p in pieces),
-                    tuple(joined.lone),
-                    tuple(joined.warnings),
-                )
-            )
+            said = text[begin:place].strip()
+            found.append(_sentence(pieces, said, now, asks=is_mark(piece, Mark.ASKED), denies=denies))
         begin, pieces = place + 1, []
     return found
+
+
+def _sentence(pieces: Sequence[Piece], said: str, now: Moment, *, asks: bool, denies: bool) -> Sentence:
+    joined = join(pieces, now)
+    items = _crew_as_act(joined.items) if denies else list(joined.items)
+    mentions = any((isinstance(p, Act) and p.is_plain) or is_mark(p, Mark.CREW) for p in pieces)
+    statements = tuple(
+        replace(made, is_idle=_is_idle(said, cut.act)) for cut in _cuts(items) for made in [_statement(cut)]
+    )
+    return Sentence(
+        statements, mood(said, ends_asking=asks), mentions, tuple(joined.lone), tuple(joined.warnings)
+    )
+
+
+def _is_idle(said: str, act: Act | None) -> bool:
+    return is_idle(said, act.written if act else said) or bool(act and act.is_denied)
 
 
 def with_more(statement: Statement, other: Statement) -> Statement:
@@ -148,7 +159,7 @@ def _cuts(items: list[Item]) -> list[_Cut]:
         return [_Cut(act if isinstance(act, Act) else None, items)]
     bounds = [
         0,
-        *(_border(items, one, two) for one, two in zip(places, places[1:], strict=False)),
+        *(_border(items, one, two) for one, two in pairwise(places)),
         len(items),
     ]
     cuts = []
@@ -170,7 +181,7 @@ def _border(items: Sequence[Item], one: int, two: int) -> int:
     return two
 
 
-def _acts(items: Sequence[Item]) -> list[int]:
+def _acts(items: list[Item]) -> list[int]:
     """Places of the acts that count: no echo of the one before, and none with an object that does not fit."""
     places: list[int] = []
     for place, item in enumerate(items):
@@ -178,8 +189,28 @@ def _acts(items: Sequence[Item]) -> list[int]:
             continue
         if places and _is_echo(items, places[-1], place):
             continue
+        if _is_denied(items, place, places[-1] if places else None):
+            items[place] = item._replace(is_denied=True)
         places.append(place)
     return places
+
+
+def _is_denied(items: Sequence[Item], place: int, before: int | None) -> bool:
+    """ "Do not add us", "cancel the no crew": two that turn each other round are left to a person."""
+    for item in reversed(items[:place]):
+        if is_mark(item, *_SEPARATORS):
+            break
+        if is_mark(item, Mark.NOT):
+            return True
+    first, second = items[before] if before is not None else None, items[place]
+    takes_back = isinstance(first, Act) and first.action is Action.REMOVE
+    says_none = isinstance(second, Act) and second.action is Action.NO_CREW
+    between = items[before + 1 : place] if before is not None else []
+    return (
+        takes_back
+        and says_none
+        and all(_is_filler(i) or is_mark(i, Mark.US) or isinstance(i, Squad) for i in between)
+    )
 
 
 def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
@@ -198,12 +229,35 @@ def _fits(items: Sequence[Item], place: int) -> bool:
     """ "Cover friday", not "cover the cost"; "42 is down", not "the radio is down"."""
     act = items[place]
     assert isinstance(act, Act)
-    if act.written.split()[-1] in _OBJECTS:
-        after = next((i for i in items[place + 1 :] if not (isinstance(i, Word) and i.is_filler)), None)
-        return not isinstance(after, Word)
+    after = items[place + 1 :]
+    if act.written.split()[-1] in _OBJECTS or (act.action is not Action.NO_CREW and not act.is_plain):
+        if _has_object(after):
+            return False
+    elif act.absorbs:
+        cover = next((i for i, item in enumerate(after) if _written(item).startswith("cover")), None)
+        if cover is not None and _has_object(after[cover + 1 :]):
+            return False
     if act.written in _SUBJECTLESS:
-        return _has_subject(items[:place])
+        return _has_subject(items[:place]) and not _has_object(after)
+    if act.action is Action.ADD and not act.is_plain and act.written.split()[0] in _AUXILIARIES:
+        before = next((i for i in reversed(items[:place]) if not _is_filler(i)), None)
+        return not isinstance(before, Word)
     return True
+
+
+def _has_object(after: Sequence[Item]) -> bool:
+    """Is the next thing that counts a strange word? Whoever it is done for may stand between."""
+    rest = (item for item in after if not _is_filler(item) and not isinstance(item, Squad))
+    thing = next((item for item in rest if not is_mark(item, Mark.US, Mark.THEY, Mark.ME)), None)
+    return isinstance(thing, Word)
+
+
+def _is_filler(item: Item) -> bool:
+    return isinstance(item, Word) and item.is_filler
+
+
+def _written(item: Item) -> str:
+    return getattr(item, "written", "")
 
 
 def _has_subject(before: Sequence[Item]) -> bool:

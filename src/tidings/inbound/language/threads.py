@@ -23,11 +23,12 @@ SLOTS = ("squad", "date", "start", "end")
 
 AUTHORITY = frozenset({"officer", "admin"})
 _CANCEL = re.compile(
-    r"^\W*(?:never ?mind|nvm|forget (?:it|that|about it)|cancel (?:that|this|it|my request|the request)|disregard|scratch that"
-    r"|ignore (?:that|me|my last)|drop it|no longer needed|not needed any ?more)\b"
+    r"^\W*(?:never ?mind|nvm|forget (?:it|that|about it)|cancel (?:that|this|it|my request|the request)"
+    r"|disregard|scratch that|ignore (?:that|me|my last)|drop it|no longer needed|not needed any ?more)\b"
 )
 _CORRECT = re.compile(
-    r"\b(?:actually|correction|i mean|i meant|make (?:that|it)|sorry|wrong|instead|not|rather|change (?:it|that)|should be)\b"
+    r"\b(?:actually|correction|i mean|i meant|make (?:that|it)|sorry|wrong|instead|not|rather"
+    r"|change (?:it|that)|should be)\b"
 )
 
 
@@ -67,8 +68,8 @@ def follow(thread: Thread, line: Utterance, setting: Setting, asked: str | None)
     before = list(thread.requests)
     may_change = line.squad in {None, thread.owner} or line.role in AUTHORITY
     if heard.requests:
-        for request in heard.requests:
-            thread.requests = _with(thread.requests, request, may_change, is_correction(line.text))
+        corrects = is_correction(line.text)
+        thread.requests = _with(before, heard.requests, may_change=may_change, corrects=corrects)
     elif thread.requests:
         thread.requests = _filled(
             thread, heard, asked or next(iter(thread.missing), None), may_change, line.text
@@ -81,21 +82,26 @@ def follow(thread: Thread, line: Utterance, setting: Setting, asked: str | None)
         )
 
 
-def _with(known: Sequence[Request], new: Request, may_change: bool, corrects: bool) -> list[Request]:
-    """A request that was said in full: it fills an open one, corrects one, or stands beside them."""
-    if new in known:
-        return list(known)
-    fitting = [request for request in known if _fits(request, new)]
-    if fitting:
-        return [_merge(request, new) if request in fitting else request for request in known]
-    if may_change:
-        wrong = [r for r in known if r.squad == new.squad and _clashes(r, new, corrects)]
-        if wrong:
-            corrected = _merge(new, wrong[0])
-            return [corrected if r is wrong[0] else r for r in known if r is wrong[0] or r not in wrong]
-    elif any(r.squad == new.squad for r in known):
-        return list(known)
-    return [*known, new]
+def _with(
+    known: Sequence[Request], told: Sequence[Request], *, may_change: bool, corrects: bool
+) -> list[Request]:
+    """Requests that were said in full: each fills an open one, corrects one, or stands beside them."""
+    kept: list[Request] = list(known)
+    added: list[Request] = []
+    for new in told:
+        fitting = [request for request in kept if request != new and _fits(request, new)]
+        wrong = [r for r in kept if r.squad == new.squad and r not in told and _clashes(r, new, corrects)]
+        if new in kept or (wrong and not may_change):
+            continue
+        if fitting:
+            kept = [request for request in kept if request not in fitting]
+            added += [_merge(request, new) for request in fitting]
+        elif wrong:
+            kept = [request for request in kept if request not in wrong]
+            added.append(_merge(new, wrong[0]))
+        else:
+            added.append(new)
+    return list(dict.fromkeys([*kept, *added]))
 
 
 def _fits(known: Request, new: Request) -> bool:
@@ -113,7 +119,13 @@ def _clashes(known: Request, new: Request, corrects: bool) -> bool:
 
 def _merge(first: Request, second: Request) -> Request:
     """The first, with its gaps filled by the second."""
-    return Request(*(a if a is not None else b for a, b in zip(first, second, strict=True)))
+    return Request(
+        first.action or second.action,
+        first.squad or second.squad,
+        first.date or second.date,
+        first.start or second.start,
+        first.end or second.end,
+    )
 
 
 def _filled(thread: Thread, heard: Heard, asked: str | None, may_change: bool, text: str) -> list[Request]:
@@ -163,7 +175,7 @@ def _clocked(request: Request, clocks: Sequence[Clock], asked: str | None, warni
     if at is None:
         warnings.append(f"{clock.written} could be in the morning or in the evening; please write HHMM")
         return request
-    return request._replace(**{asked: hhmm(at)})
+    return request._replace(start=hhmm(at)) if asked == "start" else request._replace(end=hhmm(at))
 
 
 def _on_days(request: Request) -> list[Request]:
@@ -181,7 +193,7 @@ def _on_days(request: Request) -> list[Request]:
 def _told(requests: Sequence[Request]) -> str:
     """Requests in short, for the reasoning."""
     return "; ".join(
-        f"{(r.action.value if r.action else 'something').replace('_', ' ')} {r.squad or 'squad?'} {r.date or 'date?'}"
+        f"{(r.action or 'something').replace('_', ' ')} {r.squad or 'squad?'} {r.date or 'date?'}"
         f" {r.start or '????'}-{r.end or '????'}"
         for r in requests
     )

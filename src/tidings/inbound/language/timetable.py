@@ -1,7 +1,7 @@
 """Hours on days: half-said times become windows of operational days, on the grid, or a warning.
 
-An operational day runs from 0600 to 0600. A window over 0600 is cut there. Nothing is guessed: what can be read
-in two ways, or lies off the grid, leaves its times open and says so.
+An operational day runs from 0600 to 0600. A window over 0600 is cut there. Nothing is guessed: what can be
+read in two ways, or lies off the grid, leaves its times open and says so.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from .pieces import Clock, Day, Form, Moment, Shift, Span
-from .shift_words import GRID, Hours, hhmm
+from .pieces import Clock, Day, Form, Moment, Span
+from .shift_words import GRID, Hours, Shift, hhmm
 from .statements import Pair
 
 _DAY = 24 * 60
@@ -229,13 +229,13 @@ def _placed(day: Day | None, timing: _Timing, now: Moment, warnings: list[str]) 
     if not windows or len(windows) > _LONGEST_DAYS:
         warnings.append(f"{day.written} {hhmm(start)} to {hhmm(end)} ends before it begins; which hours?")
         return [Window(day.date, None, None)]
-    if start < _BOUNDARY and not timing.by_night and not day.implied and len(windows) == 1 and 0 < start:
+    if start < _BOUNDARY and not timing.by_night and not day.implied and len(windows) == 1:
         morning = day.date + timedelta(days=1)
         warnings.append(
             f"{hhmm(start)} to {hhmm(end)} was read as the night of {day.date:%A}, early on {morning:%A}"
         )
     if over(windows[-1][0], windows[-1][2], now):
-        warnings.append(_gone(windows[-1][0]))
+        warnings.append(f"{hhmm(start)} to {hhmm(end)}: {_gone(windows[-1][0])}")
         return [Window(None, *_written(timing.hours))]
     return [Window(on, hhmm(first), hhmm(last)) for on, first, last in windows if not over(on, last, now)]
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from ...kernel.clock import Clock
 from ...store.port import Store
+from ..language.shift_words import DEFAULTS as SHIFTS
 from ..words import Mind
 from .ladder import Ladder
 from .line import Line
 from .mind import ModelMind
 from .prompt import load
-from .rendering import SHIFTS
 from .settings import ModelSettings
 
 

@@ -122,9 +122,13 @@ class Trouble(NamedTuple):
 
 def body(call: Call, shape: Shape) -> bytes:
     """The request."""
+    messages = list(call.messages)
+    if not shape.structured:
+        told = f"{messages[0]['content']}\n\n{in_schema(call.prompt)}"
+        messages[0] = {**messages[0], "content": told}
     wanted: dict[str, Any] = {
         "model": call.model,
-        "messages": list(call.messages),
+        "messages": messages,
         "temperature": call.prompt.temperature,
         shape.limit: call.prompt.max_tokens,
         "stream": False,
@@ -136,6 +140,11 @@ def body(call: Call, shape: Shape) -> bytes:
     if call.prompt.tools:
         wanted["tools"] = [{"type": "function", "function": TOOLS[tool]} for tool in call.prompt.tools]
     return orjson.dumps(wanted)
+
+
+def in_schema(prompt: Prompt) -> str:
+    """In which form the answer is wanted, in words."""
+    return f"Answer only with JSON that fits this schema: {orjson.dumps(prompt.schema).decode()}"
 
 
 def read(answer: Answer, shape: Shape, *, now: int, hide: str = "") -> Completion | Trouble:

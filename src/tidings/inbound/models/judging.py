@@ -18,6 +18,9 @@ from .exchange import Completion, Judged
 from .prompt import Prompt
 
 MOST_REQUESTS = 50
+MOST_WARNINGS = 5
+LONGEST_REASON = 500
+LONGEST_WARNING = 200
 
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", re.DOTALL)
 
@@ -25,7 +28,7 @@ _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", re.DOTALL)
 def judge(prompt: Prompt, scene: Scene, completion: Completion) -> Judged:
     """What an answer says, or why it cannot be used."""
     if is_refused(completion):
-        return Judged(problem=f"refused: {(completion.refusal or completion.finish)[:200]}")
+        return Judged(problem=f"refused: {said(completion.refusal or completion.finish)}")
     if completion.tools and prompt.tools:
         return Judged()
     if completion.finish == "length":
@@ -35,7 +38,13 @@ def judge(prompt: Prompt, scene: Scene, completion: Completion) -> Judged:
     except orjson.JSONDecodeError as error:
         return Judged(problem=f"the answer is not JSON: {error}")
     wrong = schema.problem(parsed, prompt.schema) or next(_strays(prompt.name, parsed, scene.squads), None)
-    return Judged(problem=wrong) if wrong else Judged(parsed)
+    return Judged(problem=said(wrong)) if wrong else Judged(parsed)
+
+
+def said(text: str, most: int = LONGEST_REASON) -> str:
+    """Words of a model's, fit to be kept and shown: one line, not too long, nothing that cannot be seen."""
+    words = " ".join(text.split())[:most]
+    return "".join(sign for sign in words if sign.isprintable())
 
 
 def is_refused(completion: Completion) -> bool:
@@ -81,12 +90,13 @@ def _is_time(text: str) -> bool:
 
 def intent(parsed: Mapping[str, Any], source: str) -> Intent:
     """A judged answer as an intent."""
-    return Intent(parsed["is_request"], tuple(parsed["days"]), parsed["confidence"], parsed["reason"], source)
+    days, reason = tuple(parsed["days"]), said(parsed["reason"])
+    return Intent(parsed["is_request"], days, parsed["confidence"], reason, source)
 
 
 def relation(parsed: Mapping[str, Any], source: str) -> Relation:
     """A judged answer as a relation."""
-    return Relation(parsed["related"], float(parsed["confidence"]), parsed["reason"], source)
+    return Relation(parsed["related"], float(parsed["confidence"]), said(parsed["reason"]), source)
 
 
 def extraction(parsed: Mapping[str, Any], source: str) -> Extraction:
@@ -101,5 +111,6 @@ def extraction(parsed: Mapping[str, Any], source: str) -> Extraction:
         )
         for one in parsed["requests"]
     )
-    warnings, missing = tuple(parsed["warnings"]), tuple(dict.fromkeys(parsed["missing"]))
-    return Extraction(requests, warnings, missing, parsed["reasoning"], source)
+    warnings = tuple(said(one, LONGEST_WARNING) for one in parsed["warnings"][:MOST_WARNINGS])
+    missing = tuple(dict.fromkeys(parsed["missing"]))
+    return Extraction(requests, warnings, missing, said(parsed["reasoning"]), source)

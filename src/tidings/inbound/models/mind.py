@@ -8,11 +8,12 @@ from typing import Any, Protocol
 
 import orjson
 
+from ..language.shift_words import DEFAULTS as SHIFTS
 from ..words import Day, Extraction, Intent, Relation, Scene
 from . import judging
-from .exchange import Call, Completion, ToolCall
+from .exchange import Call, Completion, ToolCall, in_schema
 from .prompt import Prompt
-from .rendering import SHIFTS, Messages, render, shown_day
+from .rendering import Messages, render, shown_day
 from .settings import MOST_ROUNDS, ModelSettings
 from .troubles import ModelRefused, Unusable
 
@@ -68,7 +69,9 @@ class ModelMind:
         for attempt in range(1, MOST_ROUNDS + 1):
             said = await self._teller.answer(Call(prompt, model, tuple(messages), attempt, judge))
             if judging.is_refused(said):
-                raise ModelRefused(f"{model} will not answer this: {(said.refusal or said.finish)[:200]}")
+                raise ModelRefused(
+                    f"{model} will not answer this: {judging.said(said.refusal or said.finish)}"
+                )
             if said.tools and prompt.tools:
                 messages += _served(said, {day.date: day for day in scene.days})
                 continue
@@ -78,14 +81,12 @@ class ModelMind:
             if is_corrected:
                 raise Unusable(f"{model} answered what cannot be used, twice: {problem}")
             is_corrected = True
-            messages += _correction(said, problem)
+            messages += _correction(prompt, said, problem)
         raise Unusable(f"{model} came to no answer within {MOST_ROUNDS} rounds")
 
 
-def _correction(said: Completion, problem: str) -> Messages:
-    told = (
-        f"That answer cannot be used: {problem}. Answer again: only JSON, and such that it fits the schema."
-    )
+def _correction(prompt: Prompt, said: Completion, problem: str) -> Messages:
+    told = f"That answer cannot be used: {problem}. {in_schema(prompt)}"
     return [{"role": "assistant", "content": said.content or ""}, {"role": "user", "content": told}]
 
 

@@ -14,19 +14,12 @@ import orjson
 
 from ...model.time import moment
 from ...wire.placeholders import fill_text
+from ..language.shift_words import DEFAULTS as SHIFTS
 from ..words import HALF_HOURS, Day, Request, Scene, Utterance
 from .prompt import Prompt
 
 LONGEST_TEXT = 4_000  # characters of one line of chat that a model gets to see
 LONGEST_THREAD = 60  # the newest lines
-SHIFTS: Mapping[str, tuple[str, str]] = {
-    "day": ("0600", "1800"),
-    "night": ("1800", "0600"),
-    "morning": ("0600", "1200"),
-    "afternoon": ("1200", "1800"),
-    "evening": ("1800", "0000"),
-    "all day": ("0600", "0600"),
-}
 
 Messages = list[dict[str, Any]]
 

@@ -32,8 +32,9 @@ REASONS: Mapping[str, Reason] = {
     "message_failed": Reason("see: tidings inbox list --state failed; then: tidings inbox retry ID"),
     "intent_unsure": Reason("look whether it was a request", opens_case=False),
     "unsaid": Reason("check the channel that replies go out on", opens_case=False),
-    "poller": Reason("check the source and the machine that polls it", opens_case=False),
-    "insert_failed": Reason("check the database and the source", opens_case=False),
+    "source_failing": Reason("check the source and the database: tidings inbox sources", opens_case=False),
+    "source_overrun": Reason("check the machine that polls: tidings inbox sources", opens_case=False),
+    "source_hole": Reason("look into the group for what is missing", opens_case=False),
     "review": Reason("look whether it was a request", is_told=False, has_deadline=False),
 }
 

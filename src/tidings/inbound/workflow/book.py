@@ -41,7 +41,15 @@ class Spoken(NamedTuple):
     at: int
     verdict: str | None = None  # a person's word: `related` or `new`
     is_last_try: bool = False
+    reply_to: str | None = None  # the platform's id of the message it quotes
     place: int | None = None  # in the inbox, where it still has to be ended
+
+
+class Quoted(NamedTuple):
+    """A message that another one quotes."""
+
+    text: str
+    workflow: str | None  # that it went into; of our own words only the text is known
 
 
 class Standing(NamedTuple):
@@ -52,6 +60,7 @@ class Standing(NamedTuple):
     is_kept: bool = False  # and is worked through again
     earlier: Sequence[Mapping[str, Any]] = ()  # the journal of the first time
     holder: str | None = None  # the person who holds the conversation
+    quoted: Quoted | None = None
     ahead: int = 0  # messages of its squad that are kept ahead of it
 
 
@@ -127,7 +136,12 @@ class StoreBook:
             earlier=orjson.loads(row["facts"]) if row["facts"] else (),
             holder=row["holder"],
             ahead=row["ahead"],
+            quoted=await self._quoted(spoken) if flows and spoken.reply_to else None,
         )
+
+    async def _quoted(self, spoken: Spoken) -> Quoted | None:
+        rows = await self._store.read("turn_quoted", source=spoken.source, platform_id=spoken.reply_to)
+        return Quoted(rows[0]["text"], rows[0]["workflow"]) if rows else None
 
     async def write(self, entry: Entry, standing: Standing) -> bool:
         """One transaction."""

@@ -1,4 +1,4 @@
-"""Conversations as people see them: every message with each step, decision, score, prompt, tokens and cost."""
+"""Conversations as people see them: each message with its steps, decision, scores, prompts and cost."""
 
 from __future__ import annotations
 

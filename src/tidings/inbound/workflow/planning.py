@@ -171,8 +171,10 @@ def give_up(sheet: Sheet, reason: str, issue: str, *, say: str) -> Plan:
 
 def is_withdrawal(text: str) -> bool:
     """The whole message says that it is not wanted any more; 'cancel our Saturday shift' is a request."""
+    from ..language.threads import is_cancelled  # a grammar, which only whoever works needs
+
     words = "".join(c if c.isalnum() or c.isspace() else " " for c in text.lower().replace("'", ""))
-    return " ".join(words.split()) in _WITHDRAWALS
+    return " ".join(words.split()) in _WITHDRAWALS or is_cancelled(text)
 
 
 _WITHDRAWALS = frozenset(
@@ -211,7 +213,7 @@ def _end(sheet: Sheet, causes: Sequence[Cause], replies: Sequence[str], calls: S
     topic = topic_of(made, flow.topic)
     flow = replace(flow, stage=stage, wants=made, topic=flow.topic if topic in sheet["taken"] else topic)
     flow = flow.said(
-        Utterance(scene.speaker.name, scene.speaker.squad, scene.now, scene.text),
+        Utterance(scene.speaker.name, scene.speaker.squad, scene.now, scene.text, role=scene.speaker.role),
         *(Utterance(US, None, scene.now, text, is_ours=True) for text in replies),
     )
     return Plan(flow, list(replies), (), list(calls), journal)
@@ -220,16 +222,7 @@ def _end(sheet: Sheet, causes: Sequence[Cause], replies: Sequence[str], calls: S
 def _understanding(sheet: Sheet) -> list[Happened]:
     """What was read and understood on the way, for the journal."""
     days = sheet.get("days") or {day.date: day for day in sheet["scene"].days}
-    lines = [
-        Happened(
-            "days",
-            {
-                "days": {
-                    d.date: {squad: sorted(slots) for squad, slots in d.crewed.items()} for d in days.values()
-                }
-            },
-        )
-    ]
+    lines = [Happened("days", {"days": {day.date: _day(day) for day in days.values()}})] if days else []
     if "extraction" in sheet:
         found = sheet["extraction"]
         said = {
@@ -241,7 +234,14 @@ def _understanding(sheet: Sheet) -> list[Happened]:
         }
         lines.append(Happened("understood", said))
     lines += [Happened("finding", finding._asdict()) for finding in sheet.get("findings", ())]
-    return lines if days else lines[1:]
+    return lines
+
+
+def _day(day: Day) -> dict[str, dict[str, list[int]]]:
+    return {
+        "crewed": {squad: sorted(slots) for squad, slots in day.crewed.items()},
+        "no_crew": {squad: sorted(slots) for squad, slots in day.no_crew.items()},
+    }
 
 
 def topic_of(asked: Sequence[Want], before: str) -> str:

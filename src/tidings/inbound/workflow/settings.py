@@ -22,8 +22,8 @@ class WorkflowSettings:
     """What holds for all conversations."""
 
     enabled: bool = False
-    zone: str = "UTC"
-    squads: tuple[str, ...] = ("34", "35", "42", "43", "54")
+    zone: str = ""  # the engine's
+    squads: tuple[str, ...] = ()  # the calendar's
     shifts: Mapping[str, tuple[str, str]] = field(
         default_factory=dict
     )  # words for hours, besides the usual ones
@@ -35,9 +35,9 @@ class WorkflowSettings:
     case_within: timedelta = timedelta(hours=1)
     admins: tuple[str, ...] = ()
     runner: str = "auto"
+    replies: Mapping[str, str] = field(default_factory=dict)  # channel by source; none: of the same name
     calendar: str = "shifts"  # by its name in [inbound.calendar]
     grid: int = 30
-    replies: Mapping[str, str] = field(default_factory=dict)  # channel by source; none: of the same name
 
     @property
     def house(self) -> House:
@@ -110,6 +110,12 @@ def _shifts(value: object) -> Mapping[str, tuple[str, str]]:
     return found
 
 
+def _replies(value: object) -> Mapping[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value.values()):
+        raise ValueError('write [inbound.replies] and below it crew = "phone": a source, and a channel')
+    return dict(value)
+
+
 def _whole(least: int, most: int) -> Callable[[object], int]:
     def read(value: object) -> int:
         if (
@@ -148,6 +154,7 @@ OPTIONS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "idle": (_length, "how long a workflow may wait, and a person hold a conversation"),
     "case_within": (_length, "how soon a case should be taken"),
     "admins": (_admins, "whom to call, as channel:address"),
+    "replies": (_replies, "the channel on which a source is answered; unset: the one of the same name"),
     "runner": (_choice, "who runs the graph: auto takes LangGraph where it is installed"),
 }
 """How each option is read, and what it is for."""

@@ -203,6 +203,13 @@ document.addEventListener("click", (event) => {
   if (said.for_seconds) setTimeout(refreshSoon, said.for_seconds * 1000 + 300); // it is over by then
 });
 at("heal").addEventListener("click", () => ask("DELETE", "/sandbox/faults"));
+at("say").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target;
+  await ask("POST", "/sandbox/said", Object.fromEntries(new FormData(form)));
+  form.elements.text.value = "";
+  form.elements.text.focus();
+});
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-tell]");

@@ -1,0 +1,95 @@
+"""`tidings inbox`: what came in, in which state, and why."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import output
+from .commands import Ask, command
+from .help import examples
+from .options import After, Limit, MessageId
+from .output import Column
+
+group = typer.Typer(help="The inbox: what people said, and what came of it.", no_args_is_help=True)
+
+
+@command(
+    group, "list", epilog=examples("tidings inbox list --state failed", "tidings inbox list --source crew")
+)
+async def list_(
+    ask: Ask,
+    *,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state", "-s", metavar="STATE",
+            help="received, pending, processing, done, failed, expired or skipped.",
+        ),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="NAME", help="Only of this source.")
+    ] = None,
+    conversation: Annotated[
+        str | None, typer.Option("--conversation", metavar="NAME", help="Only of this conversation.")
+    ] = None,
+    sender: Annotated[
+        str | None, typer.Option("--sender", metavar="ID", help="Only of this sender, by the platform's id.")
+    ] = None,
+    limit: Limit = 20,
+    after: After = None,
+) -> None:  # fmt: skip
+    """What came in, newest first."""
+    page = await ask.app.inbound.inbox.page(
+        state=state, source=source, conversation=conversation, sender=sender, limit=limit, after=after
+    )
+    now = ask.desk.clock.now()
+    columns = [
+        Column("state", lambda row: row["state"], output.state),
+        Column("said", lambda row: row["said_at"], lambda row: output.away(row["said_at"], now)),
+        Column("conversation", lambda row: row["conversation"]),
+        Column("who", lambda row: row["name"] or row["sender"]),
+        Column("text", lambda row: row["text"]),
+        Column("reason", lambda row: row["reason"], spare=True),
+        Column("id", lambda row: row["id"], keep=True),
+    ]
+    ask.listing(page.items, columns, more=page.next, nothing="nothing has come in yet")
+
+
+@command(group)
+async def show(ask: Ask, message: MessageId) -> None:
+    """One message with its history."""
+    row = await ask.app.inbound.inbox.show(message)
+
+    def in_words() -> None:
+        known = {name: value for name, value in row.items() if name not in ("history", "raw")}
+        output.facts([(name.replace("_", " "), value, None) for name, value in known.items()])
+        for step in row["history"]:
+            output.say(f"{step['at']}  {step['origin']} → {step['state']}  {step['detail'] or ''}")
+
+    ask.answer(row, in_words)
+
+
+@command(group, epilog=examples("tidings inbox retry 0198c2f0-…"))
+async def retry(ask: Ask, message: MessageId) -> None:
+    """Start one that failed afresh, with all its tries."""
+    row = await ask.app.inbound.inbox.retry(message)
+    ask.answer(row, lambda: output.say((row["id"], "bold"), " is tried again"))
+
+
+@command(group)
+async def sources(ask: Ask) -> None:
+    """How far each source was read, and what is wrong with it."""
+    now = ask.desk.clock.now()
+    columns = [
+        Column("name", lambda row: row["name"], keep=True),
+        Column("kind", lambda row: row["kind"]),
+        Column("how", lambda row: row["how"]),
+        Column("read", lambda row: row["read_at"], lambda row: output.away(row["read_at"], now)),
+        Column("cursor", lambda row: row["cursor"], spare=True),
+        Column("failures", lambda row: row["failures_in_a_row"], right=True),
+        Column("problem", lambda row: row["problem"]),
+    ]
+    nothing = "no sources are configured; see docs/how-to/inbound-sources.md"
+    ask.listing(await ask.app.inbound.inbox.sources(), columns, nothing=nothing)

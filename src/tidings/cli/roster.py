@@ -1,0 +1,113 @@
+"""`tidings roster`: who may speak, with squad and role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import output
+from .commands import Ask, command
+from .help import examples
+from .options import After, Limit
+from .output import Column
+
+if TYPE_CHECKING:
+    from ..inbound.desk import InboundDesk
+
+group = typer.Typer(help="The roster: who may speak, with squad and role.", no_args_is_help=True)
+
+Sender = Annotated[
+    str, typer.Argument(metavar="SENDER", help="The platform's id of the person.", show_default=False)
+]
+Source = Annotated[
+    str | None, typer.Option("--source", metavar="NAME", help="On this source; without it on every one.")
+]
+
+
+@command(group, "list")
+async def list_(
+    ask: Ask,
+    *,
+    squad: Annotated[str | None, typer.Option("--squad", metavar="NAME", help="Only of this squad.")] = None,
+    limit: Limit = 20,
+    after: After = None,
+) -> None:
+    """Who may speak, by name."""
+    page = await ask.app.inbound.roster.page(squad=squad, limit=limit, after=after)
+    columns = [
+        Column("sender", lambda row: row["sender"], keep=True),
+        Column("name", lambda row: row["name"]),
+        Column("squad", lambda row: row["squad"]),
+        Column("role", lambda row: row["role"]),
+        Column("source", lambda row: row["source"], lambda row: row["source"] or "all"),
+    ]
+    nothing = "nobody yet; see: tidings roster add --help"
+    ask.listing(page.items, columns, more=page.next, nothing=nothing)
+
+
+@command(group, epilog=examples('tidings roster add 1001 --name "Ada" --squad 42 --role officer'))
+async def add(
+    ask: Ask,
+    sender: Sender,
+    *,
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="What people call them.", show_default=False)
+    ],
+    squad: Annotated[
+        str, typer.Option("--squad", metavar="NAME", help="The squad they speak for.", show_default=False)
+    ],
+    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="member, officer or admin.")] = "member",
+    source: Source = None,
+) -> None:
+    """Put somebody on the roster, or change the entry."""
+    body = {"sender": sender, "name": name, "squad": squad, "role": role, "source": source}
+    row, what = await ask.app.inbound.roster.put(body)
+    ask.answer({**row, "what": what}, lambda: output.say((row["name"], "bold"), f" {what}"))
+
+
+@command(group)
+async def remove(ask: Ask, sender: Sender, *, source: Source = None) -> None:
+    """Take somebody off; what they said before stays."""
+    row = await ask.app.inbound.roster.remove(sender, source)
+    ask.answer(row, lambda: output.say((row["name"], "bold"), " is off the roster"))
+
+
+@command(group, "import", epilog=examples("tidings roster import people.csv --dry-run"))
+async def import_(
+    ask: Ask,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
+    *,
+    form: Annotated[
+        str | None, typer.Option("--form", metavar="FORM", help="csv or ndjson, if no name says so.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+) -> int:
+    """Many at once: columns sender, name, squad, role and source. The same file again changes nothing."""
+    counts = await _taken(ask.app.inbound, file, form, ask.app.settings.max_bulk, dry_run=dry_run)
+    words = ("created", "changed", "unchanged", "refused")
+    summary = {word: counts.get(word, 0) for word in words}
+
+    def in_words() -> None:
+        said = ", ".join(f"{n:,} {word}" for word, n in summary.items() if n) or "nothing"
+        output.say(said, "; nothing was written" if dry_run else "")
+
+    ask.answer(summary, in_words)
+    return 2 if summary["refused"] else 0
+
+
+async def _taken(
+    desk: InboundDesk, name: str, form: str | None, most: int, *, dry_run: bool
+) -> dict[str, int]:
+    from ..outbound.people import uploads
+    from . import files
+
+    counts: dict[str, int] = {}
+    with files.opened(name) as file:
+        pieces = files.pieces(file, lambda _: None)
+        rows = uploads.rows(pieces, files.form_of(name, form), largest=65_536, most_lines=most)
+        async for progress in desk.roster.take(rows, dry_run=dry_run):
+            files.tell(progress.bad, word="row", room=files.MOST_TOLD - counts.get("refused", 0))
+            for word, n in progress.counts.items():
+                counts[word] = counts.get(word, 0) + n
+    return counts

@@ -1,0 +1,116 @@
+"""Workflows put together: handlers and actors for whoever works, cases and conversations for the faces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...kernel.actor import Actor
+from ...kernel.clock import Clock
+from ...kernel.handler import Handler
+from ...store.port import Step, Store
+from ..calendar.base import ShiftCalendar
+from ..effects.ledger import FOLLOWUP_KIND
+from ..hearing import Hearer, Hearing, NoWorkflow
+from ..intake import KIND as HEARD
+from ..models.ladder import Ladder
+from ..notices import Notice, Tell, by_event
+from ..people.alarms import Alarmed
+from ..people.calling import Caller
+from ..people.cases import Cases
+from ..people.notifier import Notifier
+from ..people.telling import Call
+from ..pipeline import Pipeline
+from ..words import Mind
+from .book import StoreBook, Voice
+from .conversations import Conversations
+from .followup import FollowUp
+from .langgraph import runner
+from .rehearing import Rehearing
+from .replay import Compared, MemoryBook, ReadDay, Then, replay
+from .settings import WorkflowSettings
+from .timers import KIND as REHEARING
+from .timers import TimeKeeper
+
+
+@dataclass(frozen=True, slots=True)
+class Workflows:
+    """The parts, each with its own rules."""
+
+    store: Store
+    settings: WorkflowSettings
+    cases: Cases
+    conversations: Conversations
+    handlers: Mapping[str, Handler]
+    actors: Sequence[Actor]
+    rules: Mind
+    mind: Mind
+    recorded: Mind  # the model's answers of then, or the rules
+
+    async def close(self) -> None:
+        """Let go of the model's connections."""
+        if isinstance(self.mind, Ladder):
+            await self.mind.close()
+
+    async def replay(
+        self, conversation: str, *, by_rules: bool = False, tenant: str = "default"
+    ) -> list[Compared]:
+        """What would become of a past conversation today, by the recorded answers or by the rules alone."""
+        mind = self.rules if by_rules else self.recorded
+
+        def make(book: MemoryBook, clock: Then, read_day: ReadDay) -> Pipeline:
+            own = runner("plain", mind, read_day)
+            return Pipeline(book, clock, self.settings, own, rules=self.rules, mind=mind, read_day=read_day)
+
+        return await replay(self.store, conversation, make, self.settings, tenant=tenant)
+
+
+def build(
+    settings: WorkflowSettings,
+    store: Store,
+    clock: Clock,
+    calendar: ShiftCalendar,
+    voice: Voice,
+    *,
+    rules: Mind,
+    mind: Mind,
+    recorded: Mind | None = None,
+) -> Workflows:
+    """Put the parts together. Where workflows are off, messages are kept and done, and nobody is called."""
+    caller = _caller(settings, clock)
+    cases, conversations = Cases(store, clock, settings, voice), Conversations(store)
+    hearing: Hearing = NoWorkflow()
+    handlers: dict[str, Handler] = {
+        FOLLOWUP_KIND: FollowUp(store, clock, settings, voice, caller),
+    }
+    actors: list[Actor] = []
+    if settings.enabled:
+        book = StoreBook(store, clock, settings, voice, caller)
+        run = runner(settings.runner, mind, calendar.day)
+        hearing = pipeline = Pipeline(
+            book, clock, settings, run, rules=rules, mind=mind, read_day=calendar.day
+        )
+        handlers[REHEARING] = Alarmed(Rehearing(store, pipeline), caller, clock)
+        actors = [
+            TimeKeeper(store, clock, settings, caller),
+            Notifier(store, clock, voice, settings.admins),
+        ]
+    heard: Handler = Hearer(store, hearing)
+    handlers[HEARD] = Alarmed(heard, caller, clock) if settings.enabled else heard
+    return Workflows(store, settings, cases, conversations, handlers, actors, rules, mind, recorded or rules)
+
+
+def tell(settings: WorkflowSettings, clock: Clock) -> Tell:
+    """How sources tell of their troubles: as events, and to the admins where there are any."""
+    caller = _caller(settings, clock)
+
+    def told(notice: Notice) -> Sequence[Step]:
+        reason = notice.type.replace(".", "_")
+        call = Call(reason, f"source {notice.source}: {notice.problem}", f"{reason}:{notice.source}")
+        return [*by_event(notice), *caller.steps(call, notice.tenant, notice.source, None, clock.now())]
+
+    return told if settings.enabled else by_event
+
+
+def _caller(settings: WorkflowSettings, clock: Clock) -> Caller:
+    return Caller(clock.new_id, within=settings.case_within)

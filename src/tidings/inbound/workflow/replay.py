@@ -1,0 +1,202 @@
+"""Replay: a past conversation worked through again, offline, to see what would change (nothing is written).
+
+The days are those that were read then, the time is the time of then, and the commands of a plan count as
+done. Compared are what matters outside: the commands and the replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+
+from ...kernel.clock import SystemClock
+from ...model.errors import NotFound, TidingsError, told
+from ...model.outcome import Done
+from ...model.time import Instant, iso, micros
+from ...store.port import Row, Store
+from ..words import Command, Day
+from .book import Entry, Spoken, Standing
+from .flow import Flow, command
+from .rehearing import heard_of
+from .settings import WorkflowSettings
+from .stages import ENDS, Cause, Stage, moved
+from .wording import please_wait
+
+PAGE = 500
+_WAIT = please_wait(1).partition(":")[0]
+
+
+class Side(NamedTuple):
+    """What one message came to."""
+
+    decision: str
+    commands: Sequence[Command]
+    replies: Sequence[str]
+
+
+class Compared(NamedTuple):
+    """One message, then and now."""
+
+    message: str
+    at: str | None
+    name: str
+    text: str
+    then: Side
+    now: Side
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether something outside would be different."""
+        return (self.then.commands, self.then.replies) != (self.now.commands, self.now.replies)
+
+    def plainly(self) -> Row:
+        """For programs."""
+        sides = {
+            name: {
+                "decision": side.decision,
+                "commands": [each._asdict() for each in side.commands],
+                "replies": list(side.replies),
+            }
+            for name, side in (("then", self.then), ("now", self.now))
+        }
+        fields = {"message": self.message, "at": self.at, "name": self.name, "text": self.text}
+        return {**fields, **sides, "changed": self.is_changed}
+
+
+class Works(Protocol):
+    """A pipeline."""
+
+    async def work(self, spoken: Spoken) -> Any:
+        """Work through one message."""
+
+
+class MemoryBook:
+    """A book that forgets: what a replay needs to know, for as long as it runs."""
+
+    def __init__(self, idle: int) -> None:
+        self._idle = idle
+        self._flows: dict[str, tuple[Flow, int]] = {}
+        self.last: Entry | None = None
+
+    async def standing(self, spoken: Spoken) -> Standing:
+        """The workflows that are open at that time."""
+        self._flows = {
+            id_: (flow, at) for id_, (flow, at) in self._flows.items() if spoken.at < at + self._idle
+        }
+        return Standing([flow for flow, _ in self._flows.values()])
+
+    async def write(self, entry: Entry, standing: Standing) -> bool:
+        """Keep the state; the commands of a plan are done at once."""
+        self.last = entry
+        for flow in (*entry.added, *entry.changed):
+            stage = moved(flow.stage, Cause.ALL_DONE) if flow.stage is Stage.EXECUTING else flow.stage
+            self._flows.pop(flow.id, None)
+            if stage not in ENDS:
+                self._flows[flow.id] = (replace(flow, stage=stage, version=flow.version + 1), entry.spoken.at)
+        return True
+
+
+class Then(SystemClock):
+    """The time of a message that was said long ago."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = 0
+        self._made = 0
+
+    def now(self) -> Instant:
+        """When it was worked through."""
+        return Instant(self.at)
+
+    def new_id(self) -> str:
+        """Ids in their order."""
+        self._made += 1
+        return f"replay-{self._made:06d}"
+
+
+ReadDay = Callable[[str], Awaitable[Day]]
+MakePipeline = Callable[[MemoryBook, Then, ReadDay], Works]
+
+
+async def replay(
+    store: Store,
+    conversation: str,
+    make: MakePipeline,
+    settings: WorkflowSettings,
+    *,
+    tenant: str = "default",
+) -> list[Compared]:
+    """Every message of a conversation, in the order in which it was said."""
+    turns = await _turns(store, conversation, tenant)
+    book, clock = MemoryBook(micros(settings.idle)), Then()
+    days: dict[str, Day] = {}
+
+    async def read_day(date: str) -> Day:
+        return days.get(date, Day(date, {}))
+
+    pipeline = make(book, clock, read_day)
+    compared: list[Compared] = []
+    for turn in turns:
+        facts = orjson.loads(turn["facts"])
+        days.clear()
+        days.update(_days(facts))
+        clock.at, book.last = turn["at"], None
+        spoken = heard_of(turn)
+        try:
+            outcome = await pipeline.work(spoken)
+            why = "" if isinstance(outcome, Done) else str(outcome)
+        except TidingsError as error:  # a recorded mind that was never asked this
+            why = told(error)
+        name = spoken.speaker.name
+        now = _side(book.last) if book.last is not None else Side(f"no answer ({why})", [], [])
+        compared.append(Compared(spoken.message, iso(spoken.at), name, spoken.text, _then(turn, facts), now))
+    return compared
+
+
+async def _turns(store: Store, conversation: str, tenant: str) -> list[Row]:
+    turns: list[Row] = []
+    while True:
+        after = turns[-1]["n"] if turns else 0
+        page = await store.read(
+            "turn_page", tenant=tenant, conversation=conversation, after=after, limit=PAGE
+        )
+        turns += page
+        if len(page) < PAGE:
+            break
+    if not turns:
+        raise NotFound(
+            f"there is no conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
+        )
+    return turns
+
+
+def _then(turn: Row, facts: Sequence[Mapping[str, Any]]) -> Side:
+    """What it came to; that somebody had to wait is not a difference."""
+    said = [fact["text"] for fact in facts if fact["what"] == "said" and not fact["text"].startswith(_WAIT)]
+    return Side(turn["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said)
+
+
+def _side(entry: Entry) -> Side:
+    return Side(entry.decision.value, list(entry.commands), list(entry.replies))
+
+
+def _days(facts: Sequence[Mapping[str, Any]]) -> dict[str, Day]:
+    """The days as they were read then."""
+    found: dict[str, Day] = {}
+    for fact in facts:
+        if fact["what"] == "days":
+            for date, day in fact["days"].items():
+                found[date] = Day(date, _slots(day["crewed"]), no_crew=_slots(day["no_crew"]))
+    return found
+
+
+def _slots(squads: Mapping[str, Sequence[int]]) -> dict[str, frozenset[int]]:
+    return {squad: frozenset(slots) for squad, slots in squads.items()}
+
+
+def changed(compared: Sequence[Compared]) -> list[Compared]:
+    """Those that would be different."""
+    return [each for each in compared if each.is_changed]
