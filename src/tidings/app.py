@@ -17,11 +17,8 @@ from .inbound.desk import InboundDesk, open_inbound
 from .inbound.effects import handler as effects
 from .inbound.effects import ledger
 from .inbound.effects.aftermath import Aftermath
-from .inbound.language.rules import RulesMind
-from .inbound.models.build import build as build_mind
+from .inbound.language.shift_words import DEFAULTS as SHIFTS
 from .inbound.models.forgetting import CallPruner
-from .inbound.models.prompt import load as load_prompts
-from .inbound.models.recorded import RecordedMind
 from .inbound.workflow import building as workflows
 from .inbound.workflow.settings import WorkflowSettings
 from .kernel.actor import Actor
@@ -285,14 +282,21 @@ def _workflows(
                 remedy=f"write [channels.{unknown[0]}], or name another one under inbound.{option}",
                 field=f"inbound.{option}",
             )
-    rules = RulesMind(chosen.shifts or None)
-    recorded = None if model is None else RecordedMind.from_journal(
-        model, load_prompts(model.prompts), store, clock
-    )
-    mind = build_mind(model, rules, store, clock) if chosen.enabled else rules
-    return workflows.build(
-        chosen, store, clock, calendar, _Voice(accepting), rules=rules, mind=mind, recorded=recorded
-    )
+
+    def minds() -> workflows.Minds:
+        from .inbound.language.rules import RulesMind
+        from .inbound.models.build import build as build_mind
+        from .inbound.models.prompt import load
+        from .inbound.models.recorded import RecordedMind
+
+        rules = RulesMind(chosen.shifts or None)
+        if model is None:
+            return workflows.Minds(rules, rules, rules)
+        shifts = {**SHIFTS, **chosen.shifts}
+        recorded = RecordedMind.from_journal(model, load(model.prompts), store, clock, shifts=shifts)
+        return workflows.Minds(rules, build_mind(model, rules, store, clock, shifts=shifts), recorded)
+
+    return workflows.build(chosen, store, clock, calendar, _Voice(accepting), minds)
 
 
 def _freezer(

@@ -5,7 +5,7 @@ read(text, setting) -> Heard
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from ...model.time import moment
 from ..words import Action, Request
-from .pieces import Act, Clock, Day, Moment
+from .pieces import Act, Clock, Day, Form, Moment, Span
 from .scanner import Vocabulary, scan
 from .shift_words import Shift
 from .spelling import spell
@@ -52,7 +52,9 @@ class Heard:
     warnings: tuple[str, ...]
     fragment: tuple[Window, ...]
     fragment_squads: tuple[str, ...]
-    clocks: tuple[Clock, ...]
+    is_ours: bool
+    has_hours: bool  # some, understood or not
+    clocks: tuple[Clock, ...]  # single times, which only a question gives a meaning
     evidence: Evidence
     noise: int
     days: tuple[str, ...]
@@ -78,13 +80,18 @@ def read(text: str, setting: Setting) -> Heard:
     for statement in counted:
         requests.extend(_requests(statement, setting, warnings))
     loose = [s for part in parts for s in part.statements]
-    fragment = [w for s in loose for pair in s.pairs for w in plan(pair, setting.now).windows]
+    plans = [plan(pair, setting.now) for s in loose for pair in s.pairs]
+    if not counted:
+        warnings.extend(warning for planned in plans for warning in planned.warnings)
+    fragment = [window for planned in plans for window in planned.windows if any(window)]
     return Heard(
-        requests=_without_echo(requests),
+        requests=without_echo(requests),
         warnings=tuple(dict.fromkeys(warnings)),
         fragment=tuple(dict.fromkeys(fragment)),
         fragment_squads=tuple(dict.fromkeys(name for s in loose for name in s.squads)),
-        clocks=tuple(clock for part in parts for clock in part.lone),
+        is_ours=any(s.is_ours for s in loose),
+        has_hours=any(s.has_hours for s in loose),
+        clocks=(*(clock for part in parts for clock in part.lone), *_bare_ends(loose)),
         evidence=_evidence(parts, counted),
         noise=sum(s.noise for s in loose),
         days=_days(requests, loose),
@@ -95,6 +102,15 @@ def _days(requests: Sequence[Request], loose: Sequence[Statement]) -> tuple[str,
     """The days that are wanted; of a fragment, those that it names."""
     wanted = {request.date for request in requests if request.date}
     return tuple(sorted(wanted or {f"{day.date:%Y%m%d}" for s in loose for day in s.days}))
+
+
+def _bare_ends(statements: Sequence[Statement]) -> Iterator[Clock]:
+    """ "Till 7": which of the two, only a start that is known elsewhere can tell."""
+    for span in (
+        slot for s in statements for pair in s.pairs for slot in pair.slots if isinstance(slot, Span)
+    ):
+        if span.start is None and span.end is not None and span.end.form is Form.BARE:
+            yield span.end
 
 
 def _merged(parts: Sequence[Sentence]) -> list[Statement]:
@@ -197,7 +213,7 @@ def _requests(statement: Statement, setting: Setting, warnings: list[str]) -> li
     return requests
 
 
-def _without_echo(requests: Sequence[Request]) -> tuple[Request, ...]:
+def without_echo(requests: Sequence[Request]) -> tuple[Request, ...]:
     """Once each; and none that says less than another of the same kind."""
     unique = list(dict.fromkeys(requests))
     return tuple(r for r in unique if not any(_says_less(r, other) for other in unique))

@@ -37,7 +37,8 @@ def _loose(action: Action, *patterns: str, absorbs: bool = False) -> list[Phrase
 PHRASES: tuple[Phrase, ...] = (
     *_plain(
         Action.NO_CREW,
-        r"no (?:(?!longer |shortage |lack |problem |issue |need |other )[a-z]+ ){0,2}?(?:crews?|coverage|staffing|staff)"
+        r"no (?:(?!longer |shortage |lack |problem |issue |need |other )[a-z]+ ){0,2}?"
+        r"(?:crews?|coverage|staffing|staff)"
         r"(?! (?:chief|member|(?:is |are |was )?(?:needed|required|necessary)))",
         rf"no luck {_MORE}(?:crews?|coverage)",
         rf"not (?!only |just ){_MORE}{_HEADS}",

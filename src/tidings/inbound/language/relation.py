@@ -38,7 +38,7 @@ def relate(
     is_short = len(plain.split()) <= _SHORT
     if is_short and _YES_OR_NO.match(plain):
         return _yes(0.85, "it says yes or no")
-    tells = bool(heard.fragment or heard.fragment_squads)
+    tells = bool(heard.fragment or heard.fragment_squads or heard.has_hours)
     if tells and is_correction(text):
         return _yes(0.85, "it corrects what was said")
     if tells and _names_day(heard, open_requests):
@@ -82,7 +82,7 @@ def _answers(heard: Heard, asked: str) -> bool:
         case "date":
             return any(window.date for window in heard.fragment)
         case "start" | "end":
-            return any(window.start or window.end for window in heard.fragment) or bool(heard.clocks)
+            return heard.has_hours or bool(heard.clocks)
         case _:
             return False
 

@@ -70,4 +70,6 @@ class RulesMind:
 
 def _reasoning(thread: Thread) -> str:
     """Who said what, in the order in which it was said."""
-    return "; then ".join(thread.notes) if thread.notes else "nothing in it asks for a shift"
+    if thread.notes:
+        return "; then ".join(thread.notes)
+    return "it adds nothing to what is known" if thread.requests else "nothing in it asks for a shift"

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from ..words import Request, Utterance
-from .grammar import Heard, Setting, read
+from ..words import Action, Command, Request, Utterance
+from .grammar import Heard, Setting, read, without_echo
 from .pieces import Clock, Form
 from .shift_words import GRID, hhmm, minutes
 from .spelling import spell
@@ -71,12 +71,14 @@ def follow(thread: Thread, line: Utterance, setting: Setting, asked: str | None)
         corrects = is_correction(line.text)
         thread.requests = _with(before, heard.requests, may_change=may_change, corrects=corrects)
     elif thread.requests:
-        thread.requests = _filled(
-            thread, heard, asked or next(iter(thread.missing), None), may_change, line.text
-        )
+        asked = asked or next(iter(thread.missing), None)
+        corrects = may_change and is_correction(line.text)
+        thread.requests = _filled(thread, heard, setting, asked, corrects=corrects)
     thread.requests = [piece for request in thread.requests for piece in _on_days(request)]
-    thread.warnings.extend(heard.warnings)
-    if thread.requests != before:
+    is_news = thread.requests != before
+    settled = tuple(f"{clock.written} could be" for clock in heard.clocks) if is_news else ()
+    thread.warnings.extend(w for w in heard.warnings if not (settled and w.startswith(settled)))
+    if is_news:
         thread.notes.append(
             f"{line.speaker}{f' ({line.squad})' if line.squad else ''}: {_told(thread.requests)}"
         )
@@ -111,10 +113,23 @@ def _fits(known: Request, new: Request) -> bool:
 
 
 def _clashes(known: Request, new: Request, corrects: bool) -> bool:
-    """The opposite for the same day, or another value after a word of correction."""
-    if known.action != new.action:
-        return known.date is None or new.date is None or known.date == new.date
-    return corrects
+    """The opposite for the same hours, or another value after a word of correction."""
+    if corrects:
+        return known.action == new.action or None in (known.date, new.date) or known.date == new.date
+    if known.action == new.action or None in known or None in new or known.date != new.date:
+        return False
+    return bool(_command(known).slots & _command(new).slots)
+
+
+def _command(request: Request) -> Command:
+    """A request that has everything."""
+    return Command(
+        request.action or Action.NO_CREW,
+        request.squad or "",
+        request.date or "",
+        request.start or "",
+        request.end or "",
+    )
 
 
 def _merge(first: Request, second: Request) -> Request:
@@ -128,20 +143,26 @@ def _merge(first: Request, second: Request) -> Request:
     )
 
 
-def _filled(thread: Thread, heard: Heard, asked: str | None, may_change: bool, text: str) -> list[Request]:
+def _filled(
+    thread: Thread, heard: Heard, setting: Setting, asked: str | None, *, corrects: bool
+) -> list[Request]:
     """A fragment ("1800-0600", "saturday", "42", "7") goes where it was asked for, or where it fits."""
-    corrects = may_change and is_correction(text)
+    days = {request.date for request in thread.requests}
+    if corrects and len(days) > 1 and any(window.date for window in heard.fragment):
+        thread.warnings.append("several days are open, and one cannot tell which of them is meant")
+        return thread.requests
+    named = heard.fragment_squads or ((setting.squad,) if heard.is_ours and asked == "squad" else ())
     filled: list[Request] = []
     for request in thread.requests:
-        filled.extend(_answered(request, heard, asked, corrects, thread.warnings))
-    return list(dict.fromkeys(filled))
+        is_open = request.squad not in setting.squads
+        known = request._replace(squad=named[0]) if named and (is_open or corrects) else request
+        filled.extend(_answered(known, heard, asked, corrects, thread.warnings))
+    return list(without_echo(filled))
 
 
 def _answered(
     request: Request, heard: Heard, asked: str | None, corrects: bool, warnings: list[str]
 ) -> list[Request]:
-    if heard.fragment_squads and (request.squad is None or corrects):
-        request = request._replace(squad=heard.fragment_squads[0])
     if not heard.fragment:
         return [_clocked(request, heard.clocks, asked, warnings)]
     answers: list[Request] = []

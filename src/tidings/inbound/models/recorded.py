@@ -10,6 +10,7 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.errors import Invalid
 from ...store.port import Store
+from ..language.shift_words import DEFAULTS as SHIFTS
 from .exchange import Call, Completion, replayed
 from .journal import Journal
 from .mind import ModelMind
@@ -67,16 +68,29 @@ class RecordedMind(ModelMind):
     name = "recorded"
 
     @classmethod
-    def from_file(cls, settings: ModelSettings, prompts: Mapping[str, Prompt], path: Path) -> RecordedMind:
+    def from_file(
+        cls,
+        settings: ModelSettings,
+        prompts: Mapping[str, Prompt],
+        path: Path,
+        *,
+        shifts: Mapping[str, tuple[str, str]] = SHIFTS,
+    ) -> RecordedMind:
         """From a cassette."""
-        return cls(settings, prompts, Cassette.read(path))
+        return cls(settings, prompts, Cassette.read(path), shifts=shifts)
 
     @classmethod
     def from_journal(
-        cls, settings: ModelSettings, prompts: Mapping[str, Prompt], store: Store, clock: Clock
+        cls,
+        settings: ModelSettings,
+        prompts: Mapping[str, Prompt],
+        store: Store,
+        clock: Clock,
+        *,
+        shifts: Mapping[str, tuple[str, str]] = SHIFTS,
     ) -> RecordedMind:
         """From the calls in the database."""
-        return cls(settings, prompts, JournalPlayer(Journal(store, clock)))
+        return cls(settings, prompts, JournalPlayer(Journal(store, clock)), shifts=shifts)
 
 
 def _missing(call: Call) -> NotRecorded:

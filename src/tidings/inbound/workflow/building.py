@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...kernel.actor import Actor
 from ...kernel.clock import Clock
@@ -33,6 +34,14 @@ from .timers import KIND as REHEARING
 from .timers import TimeKeeper
 
 
+class Minds(NamedTuple):
+    """Who understands: the rules, whoever is asked after them, and the answers of then for a replay."""
+
+    rules: Mind
+    mind: Mind
+    recorded: Mind
+
+
 @dataclass(frozen=True, slots=True)
 class Workflows:
     """The parts, each with its own rules."""
@@ -43,9 +52,8 @@ class Workflows:
     conversations: Conversations
     handlers: Mapping[str, Handler]
     actors: Sequence[Actor]
-    rules: Mind
-    mind: Mind
-    recorded: Mind  # the model's answers of then, or the rules
+    minds: Callable[[], Minds]
+    mind: Mind | None  # the one at work; None where workflows are off
 
     async def close(self) -> None:
         """Let go of the model's connections."""
@@ -56,11 +64,12 @@ class Workflows:
         self, conversation: str, *, by_rules: bool = False, tenant: str = "default"
     ) -> list[Compared]:
         """What would become of a past conversation today, by the recorded answers or by the rules alone."""
-        mind = self.rules if by_rules else self.recorded
+        minds = self.minds()
+        mind = minds.rules if by_rules else minds.recorded
 
         def make(book: MemoryBook, clock: Then, read_day: ReadDay) -> Pipeline:
             own = runner("plain", mind, read_day)
-            return Pipeline(book, clock, self.settings, own, rules=self.rules, mind=mind, read_day=read_day)
+            return Pipeline(book, clock, self.settings, own, rules=minds.rules, mind=mind, read_day=read_day)
 
         return await replay(self.store, conversation, make, self.settings, tenant=tenant)
 
@@ -71,10 +80,7 @@ def build(
     clock: Clock,
     calendar: ShiftCalendar,
     voice: Voice,
-    *,
-    rules: Mind,
-    mind: Mind,
-    recorded: Mind | None = None,
+    minds: Callable[[], Minds],
 ) -> Workflows:
     """Put the parts together. Where workflows are off, messages are kept and done, and nobody is called."""
     caller = _caller(settings, clock)
@@ -84,8 +90,10 @@ def build(
         FOLLOWUP_KIND: FollowUp(store, clock, settings, voice, caller),
     }
     actors: list[Actor] = []
+    mind: Mind | None = None
     if settings.enabled:
         book = StoreBook(store, clock, settings, voice, caller)
+        rules, mind, _ = minds()
         run = runner(settings.runner, mind, calendar.day)
         hearing = pipeline = Pipeline(
             book, clock, settings, run, rules=rules, mind=mind, read_day=calendar.day
@@ -97,7 +105,7 @@ def build(
         ]
     heard: Handler = Hearer(store, hearing)
     handlers[HEARD] = Alarmed(heard, caller, clock) if settings.enabled else heard
-    return Workflows(store, settings, cases, conversations, handlers, actors, rules, mind, recorded or rules)
+    return Workflows(store, settings, cases, conversations, handlers, actors, minds, mind)
 
 
 def tell(settings: WorkflowSettings, clock: Clock) -> Tell:

@@ -1,0 +1,156 @@
+"""People: cases that are claimed, answered, handed back and closed; notices that are told once (D12)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidings.inbound.pipeline import Pipeline
+from tidings.inbound.workflow.langgraph import runner
+from tidings.inbound.workflow.replay import MemoryBook, ReadDay, Then, changed, replay
+from tidings.kernel.clock import ManualClock
+from tidings.model.errors import Invalid, NotFound, Refused
+from tidings.store.port import Store
+
+from .squad import SAT, SUN, PlainMind, Squad
+
+QUESTION = "From when to when (a crew for 34 on Sat 16 Jan)? For example 1800-0600, or 'night'."
+DONE = "Done:\n✓ a crew for 34, Sat 16 Jan 1800-0600"
+
+
+async def unclear(store: Store, clock: ManualClock) -> tuple[Squad, str]:
+    """A squad whose request a person was called for, and the case."""
+    squad = await Squad(store, clock).open()
+    await squad.talk(("ann", f"add {SAT}"), ("abe", "what?"), ("ann", "what?"))
+    return squad, (await squad.cases.page()).items[0]["id"]
+
+
+async def test_while_a_person_holds_a_conversation_the_bot_is_silent(
+    store: Store, clock: ManualClock
+) -> None:
+    """Claim, answer, hand back; requests said meanwhile are worked through afterwards, talk is not."""
+    squad, case = await unclear(store, clock)
+    shown = await squad.cases.claim(case, "Eve")
+    assert (shown["state"], shown["claimed_by"]) == ("claimed", "Eve")
+    before = len(squad.chat)
+
+    await squad.talk(("ben", f"add {SUN} 0600-1200"), ("abe", "hello"), ("abe", "1800-0600"))
+    assert squad.chat[before:] == []
+    assert (await squad.decisions())[-3:] == ["kept", "noise", "noise"]
+
+    await squad.cases.answer(case, "Do you mean the night?")
+    await squad.settle(seconds=1)
+    assert squad.chat[before:] == ["Do you mean the night?"]
+
+    await squad.cases.hand_back(case)
+    await squad.settle(seconds=1)
+    assert squad.chat[before + 1 :] == ["Done:\n✓ a crew for 42, Sun 17 Jan 0600-1200"]
+    assert (await squad.states())[0] == "waiting_for_input"
+    assert await squad.talk(("abe", "1800-0600")) == [DONE]
+    assert (await squad.cases.show(case))["state"] == "closed"
+
+
+async def test_a_case_moves_only_as_its_state_allows(store: Store, clock: ManualClock) -> None:
+    """Each refusal says what to do; nothing is changed by it."""
+    squad, case = await unclear(store, clock)
+    with pytest.raises(Refused, match="take it first: tidings cases claim"):
+        await squad.cases.answer(case, "hi")
+    with pytest.raises(Invalid, match="say who takes it"):
+        await squad.cases.claim(case, " ")
+    await squad.cases.claim(case, "Eve")
+    with pytest.raises(Refused, match="claimed by Eve"):
+        await squad.cases.claim(case, "Mal")
+    with pytest.raises(NotFound, match="tidings cases list"):
+        await squad.cases.show("nonsense")
+    await squad.cases.close(case, note="entered by hand")
+    with pytest.raises(Refused, match="closed"):
+        await squad.cases.hand_back(case)
+    assert (await squad.states(), (await squad.cases.page()).items) == (["cancelled"], [])
+
+
+async def test_two_people_at_once_get_one_case(store: Store, clock: ManualClock) -> None:
+    """The second one is told; a move names the state it expects."""
+    squad, case = await unclear(store, clock)
+    row = await squad.cases._find(case, "default")
+    await squad.cases.claim(case, "Eve")
+    with pytest.raises(Refused, match="somebody else has just changed it"):
+        await squad.cases._move(row, "claimed", "Mal", None, "claimed", {})
+    assert (await squad.cases.show(case))["claimed_by"] == "Eve"
+
+
+async def test_a_held_message_needs_a_word_on_what_it_is(store: Store, clock: ManualClock) -> None:
+    """Handed back as new it opens its own workflow; closed it is left alone (D7)."""
+    from .test_pipeline import Silent, Unsure
+
+    squad = await Squad(store, clock, rules=Unsure(), mind=Silent("model")).open()
+    await squad.talk(("ann", f"add {SAT}"), ("abe", f"add {SUN} 0600-1200"), ("ann", "hello"))
+    talk, other = (await squad.cases.page()).items
+    with pytest.raises(Invalid, match="related to the open request, or new"):
+        await squad.cases.hand_back(other["id"])
+    await squad.cases.hand_back(other["id"], verdict="new")
+    await squad.cases.close(talk["id"])
+    await squad.settle(seconds=1)
+
+    assert squad.chat[1:] == ["Done:\n✓ a crew for 34, Sun 17 Jan 0600-1200"]
+    assert await squad.decisions() == ["started", "started", "by_hand"]
+
+
+async def test_a_notice_is_told_once_until_somebody_has_seen_it(store: Store, clock: ManualClock) -> None:
+    """Deduplicated and acknowledged; a case that nobody takes is told again, once (D12)."""
+    squad, case = await unclear(store, clock)
+    await squad.talk(("abe", "what?"), ("abe", "what?"))
+    assert len(squad.pages) == 1 and case in squad.pages[0]
+    (notice,) = (await squad.cases.notices()).items
+    assert notice["times"] == 3
+
+    await squad.settle(seconds=3601)
+    await squad.settle(seconds=3601)
+    assert len(squad.pages) == 2 and "nobody has taken a case in time" in squad.pages[1]
+
+    await squad.cases.acknowledge(notice["id"], "Eve")
+    with pytest.raises(NotFound):
+        await squad.cases.acknowledge(notice["id"], "Eve")
+    await squad.talk(("abe", "what?"))
+    assert len(squad.pages) == 3
+
+
+async def test_a_person_who_forgets_a_conversation_does_not_silence_the_bot_for_ever(
+    store: Store, clock: ManualClock
+) -> None:
+    """Held for longer than the idle time: told, and the bot goes on (no trap)."""
+    squad, case = await unclear(store, clock)
+    await squad.cases.claim(case, "Eve")
+    await squad.talk(("ben", f"add {SUN} 1800-0600"))
+    await squad.settle(seconds=86_401)
+    await squad.settle(seconds=1)
+
+    assert (await squad.cases.show(case))["state"] == "open"
+    assert squad.chat[-1] == "Done:\n✓ a crew for 42, Sun 17 Jan 1800-0600"
+
+
+async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store, clock: ManualClock) -> None:
+    """A past conversation offline: the same mind changes nothing, another one is seen in commands."""
+    squad = await Squad(store, clock).open()
+    await squad.talk(
+        ("ann", f"add {SAT}"), ("ben", "hello"), ("abe", "1800-0600"), ("ben", f"add {SAT} 0600-1200"),
+        ("ann", f"add {SAT} 1800-2200"),
+    )  # fmt: skip
+    turns = await squad.turns()
+
+    class Other(PlainMind):
+        async def extract(self, scene):  # type: ignore[no-untyped-def]
+            found = await super().extract(scene)
+            return found._replace(
+                requests=[r._replace(end="2200" if r.end else None) for r in found.requests]
+            )
+
+    for mind, differing in ((PlainMind(), []), (Other(), ["1800-0600", f"add {SAT} 0600-1200"])):
+
+        def make(book: MemoryBook, then: Then, read_day: ReadDay, mind: PlainMind = mind) -> Pipeline:
+            return Pipeline(
+                book, then, squad.settings, runner("plain", mind, read_day),
+                rules=mind, mind=mind, read_day=read_day,
+            )  # fmt: skip
+
+        compared = await replay(store, "crew/g1", make, squad.settings)
+        assert [each.text for each in changed(compared)] == differing
+    assert await squad.turns() == turns
