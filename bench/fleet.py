@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -22,6 +23,7 @@ import uvloop
 from tidings.app import build
 from tidings.config import ChannelSettings, Settings
 from tidings.kernel import retry
+from tidings.model.time import SECOND
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -105,6 +107,12 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
                 process.wait(timeout=15)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def micros_of(said: str) -> int:
+    """An instant as the ledger writes it."""
+    moment = datetime.fromisoformat(said).astimezone(UTC)
+    return int(moment.timestamp()) * SECOND + moment.microsecond
 
 
 def settings_of(

@@ -19,7 +19,6 @@ import tempfile
 import time
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ from tidings.app import build
 from tidings.model.message import Draft
 from tidings.model.time import SECOND
 
-from .fleet import Channels, Sandbox, sandbox, settings_of, workers
+from .fleet import Channels, Sandbox, micros_of, sandbox, settings_of, workers
 from .noise import Noise
 from .servers import postgres
 
@@ -131,7 +130,7 @@ def arrivals(dsn: str, to: Sequence[str], *, count: int) -> list[tuple[str, int]
             _wait(phone, len(to))
         lines = phone.lines()
     assert len({line["id"] for line in lines}) == len(lines) == len(to), "lost or doubled"
-    return [(line["to"], _micros(line["time"])) for line in lines]
+    return [(line["to"], micros_of(line["time"])) for line in lines]
 
 
 async def _send(dsn: str, channels: Channels, to: Sequence[str]) -> None:
@@ -156,11 +155,6 @@ def _wait(phone: Sandbox, n: int) -> None:
         since = time.monotonic() if now > seen else since
         seen = now
         assert time.monotonic() - since < 30, f"only {seen} of {n} arrived"
-
-
-def _micros(said: str) -> int:
-    moment = datetime.fromisoformat(said).astimezone(UTC)
-    return int(moment.timestamp()) * SECOND + moment.microsecond
 
 
 if __name__ == "__main__":

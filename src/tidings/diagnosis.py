@@ -218,6 +218,8 @@ def standing(queue: Row, now: int) -> Standing:
     until = queue["parked_until"] or 0
     if queue["paused"]:
         return Standing("paused", queue["pause_reason"])
+    if queue["link"] not in (None, "connected"):
+        return Standing(queue["link"].replace("_", " "), queue["link_why"])
     if queue["opened_at"] is not None:
         if until > now:
             return Standing("breaker open", f"{queue['failures']} failures in a row", until)
@@ -236,6 +238,11 @@ def on_channels(queues: Iterable[Row], configured: Iterable[str], *, now: int) -
         if stands.word == "paused":
             remedy = f"mend the cause, then: tidings channels resume {name}"
             findings.append(Finding("channels", Grade.WRONG, f"{name} is paused: {stands.reason}", remedy))
+        elif stands.word == "logged out":
+            remedy = f"link it again: tidings channels qr {name}"
+            findings.append(
+                Finding("channels", Grade.WRONG, f"{name} is logged out: {stands.reason}", remedy)
+            )
         elif stands.word != "ready":
             remedy = "it tries again by itself; if it does not recover, look at the other side"
             what = f"{name}: {stands.word}{until} ({stands.reason})"

@@ -465,6 +465,9 @@ def test_processes_that_died_are_found_without_alarm() -> None:
         ({"parked_until": NOW}, "ready"),
         ({"opened_at": NOW - 5, "parked_until": NOW + 1}, "breaker open"),
         ({"opened_at": NOW - 5, "parked_until": NOW}, "half open"),
+        ({"link": "connected"}, "ready"),
+        ({"link": "logged_out", "parked_until": NOW + 1}, "logged out"),
+        ({"link": "reconnecting", "opened_at": NOW - 5, "parked_until": NOW + 1}, "reconnecting"),
     ],
 )
 def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> None:
@@ -475,6 +478,8 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
         "pause_reason": "tea",
         "parked_until": None,
         "park_reason": "429",
+        "link": None,
+        "link_why": "SCAN_QR_CODE",
     }
 
     assert standing({**queue, "failures": 5, "opened_at": None, **changes}, NOW).word == word
@@ -482,7 +487,7 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
 
 def test_only_what_could_go_out_counts_as_overdue() -> None:
     """A minute of patience; what a stopped channel keeps back is that channel's finding."""
-    queue = {"paused": False, "pause_reason": None, "parked_until": None, "opened_at": None}
+    queue = {"paused": False, "pause_reason": None, "parked_until": None, "opened_at": None, "link": None}
     queues = [{**queue, "name": "late"}, {**queue, "name": "just"}, {**queue, "name": "off", "paused": True}]
     since = NOW - 120 * SECOND
     waiting = {"late": Waiting(1000, since), "just": Waiting(3, NOW - 59 * SECOND), "off": Waiting(9, since)}

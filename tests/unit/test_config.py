@@ -86,6 +86,7 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "database": "postgresql://ada@db.example/tidings",
         "host": "::1",
         "port": "9000",
+        "public_url": "https://tidings.example.com",
         "api_keys": "k" * 32,
         "zone": "Europe/Berlin",
         "slots": "256",

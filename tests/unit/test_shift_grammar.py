@@ -161,7 +161,7 @@ def test_windows_are_joined_and_cut_at_six(text: str, meant: list[str]) -> None:
 def test_what_is_not_said_or_cannot_be_is_left_open(
     text: str, requests: list[str], warning: str | None
 ) -> None:
-    """Nothing is guessed: a gap is asked about, a strange value is said to be one. A bare day has no hours."""
+    """Nothing is guessed: a gap is asked about, a strange value is named. A bare day has no hours."""
     heard = hear(text)
 
     assert told(text) == requests

@@ -15,6 +15,7 @@ from .routes import (
     bulk,
     calendar,
     callbacks,
+    cases,
     channels,
     contacts,
     dead,
@@ -72,6 +73,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
         callbacks.routes(desk),
         heard.routes(app.inbound),
         inbox.routes(app.inbound),
+        cases.routes(app.workflows),
         roster.routes(app.inbound, largest=largest, most=settings.max_bulk),
     ):
         api.include_router(router)

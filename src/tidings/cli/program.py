@@ -10,14 +10,15 @@ from .. import __version__
 from . import (
     broadcasts,
     calendar,
+    cases,
     channels,
     config,
     contacts,
+    conversations,
     db,
     dead,
     doctor,
     import_,
-    inbox,
     lists,
     log,
     messages,
@@ -73,7 +74,8 @@ program.add_typer(dead.group, name="dead")
 program.add_typer(contacts.group, name="contacts")
 program.add_typer(lists.group, name="lists")
 program.add_typer(suppressions.group, name="suppressions")
-program.add_typer(inbox.group, name="inbox")
+program.add_typer(conversations.GROUP, name="inbox")
+program.add_typer(cases.group, name="cases")
 program.add_typer(roster.group, name="roster")
 program.add_typer(channels.group, name="channels")
 program.add_typer(nodes.group, name="nodes")

@@ -35,7 +35,7 @@ def add_pages(api: FastAPI, app: App) -> Pages:
     """Put the pages onto an API, behind its gate."""
     settings, live = app.settings, Live()
     frame = Frame(_environment(app), live, app.clock, zone=settings.zone, phone_port=_phone_port(app))
-    views.add_routes(api, app.desk, frame, app.shifts, app.inbound)
+    views.add_routes(api, app.desk, frame, app.shifts, app.inbound, app.workflows)
     api.mount("/static", _Files(directory=HERE / "static"), name="static")
     return Pages(live)
 

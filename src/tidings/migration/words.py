@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 Fields = Mapping[str, Any]
 
@@ -83,11 +83,21 @@ class Record(NamedTuple):
     fields: Fields
 
 
+class Spoiled(NamedTuple):
+    """A record that a source has but cannot give: it is set aside as rejected, and the rest goes on."""
+
+    type: str
+    id: str  # its id where that can be read, else its place, such as "line 7"
+    reason: str
+    field: str | None = None
+
+
 class Page(NamedTuple):
     """Records in a stable order, and where to go on; None: that was all."""
 
     records: Sequence[Record]
     cursor: str | None
+    spoiled: Sequence[Spoiled] = ()
 
 
 class Attribute(NamedTuple):
@@ -109,6 +119,14 @@ class Limits(NamedTuple):
     per_month: int | None = None
     concurrency: int = 8
     bulk: int = 1  # records of one write call
+
+
+class Quota(NamedTuple):
+    """What is left of an allowance that is counted by the other side."""
+
+    limit: int | None  # None: unlimited
+    remaining: int | None
+    reset: timedelta | None  # until it is full again
 
 
 class Written(NamedTuple):
@@ -135,6 +153,14 @@ class Source(Protocol):
 
     async def close(self) -> None:
         """Let go of connections."""
+
+
+@runtime_checkable
+class Budgeted(Protocol):
+    """What a source or target may fill besides, where calls are counted by the month."""
+
+    async def quota(self) -> Quota:
+        """What is left of this month; asking costs nothing of it."""
 
 
 class Target(Protocol):

@@ -6,12 +6,15 @@ from fastapi import FastAPI
 
 from ...inbound.calendar.desk import ShiftDesk
 from ...inbound.desk import InboundDesk
+from ...inbound.workflow.building import Workflows
 from ...outbound.desk import Desk
 from ..frame import Frame
-from . import beside, broadcasts, calendar, channels, dead, home, inbox, messages, roster, schedules
+from . import beside, broadcasts, calendar, cases, channels, dead, home, inbox, messages, roster, schedules
 
 
-def add_routes(api: FastAPI, desk: Desk, frame: Frame, shifts: ShiftDesk, inbound: InboundDesk) -> None:
+def add_routes(
+    api: FastAPI, desk: Desk, frame: Frame, shifts: ShiftDesk, inbound: InboundDesk, workflows: Workflows
+) -> None:
     """Every page and every form."""
     found = [
         home.ways(desk, frame),
@@ -20,6 +23,7 @@ def add_routes(api: FastAPI, desk: Desk, frame: Frame, shifts: ShiftDesk, inboun
         schedules.ways(desk, frame),
         calendar.ways(shifts, frame),
         inbox.ways(inbound, frame),
+        cases.ways(workflows, frame),
         roster.ways(inbound, frame),
         dead.ways(desk, frame),
         channels.ways(desk, frame),

@@ -29,12 +29,12 @@ class Ground(StrEnum):
 
 MEASURED: Mapping[Ground, int] = {
     Ground.COMPLETE: 99,
-    Ground.PARTIAL: 89,
-    Ground.LOOSE: 97,
+    Ground.PARTIAL: 70,
+    Ground.LOOSE: 87,
     Ground.OPEN: 40,
     Ground.UNPLACED: 35,
     Ground.TIMED: 35,
-    Ground.MENTIONED: 97,
+    Ground.MENTIONED: 98,
     Ground.NOTHING: 99,
 }
 VERDICTS: Mapping[Ground, bool | None] = {
@@ -60,7 +60,8 @@ def ground(heard: Heard) -> Ground:
         return Ground.NOTHING
     if seen.is_placed:
         return Ground.OPEN if seen.is_hedged else Ground.TIMED
-    return Ground.UNPLACED if seen.is_plain and seen.is_owned and not seen.is_hedged else Ground.MENTIONED
+    says_so = seen.is_plain and not seen.is_hedged and (seen.is_owned or heard.noise <= 1)
+    return Ground.UNPLACED if says_so else Ground.MENTIONED
 
 
 def _is_complete(requests: Sequence[Request]) -> bool:

@@ -67,6 +67,7 @@ class Mark(StrEnum):
     AND = "and"
     COMMA = ","
     THEN = "then"
+    PAUSE = ":"  # also a dash between words: a new thought, but no new sentence
     STOP = "."
     ASKED = "?"
     NOT = "not"

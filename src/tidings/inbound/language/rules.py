@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from ..words import Extraction, Intent, Relation, Scene, Utterance
 from . import relation
@@ -13,6 +14,7 @@ from .spelling import LONGEST
 from .threads import Thread, follow
 
 NAME = relation.NAME
+_REMEMBERED = 256  # lines: the same one is read for intent, relation and extraction
 
 
 class RulesMind:
@@ -23,6 +25,7 @@ class RulesMind:
     def __init__(self, shifts: Mapping[str, tuple[str, str]] | None = None) -> None:
         """`shifts`: words with their hours, such as {"night": ("1900", "0700")}; the rest is as in D10."""
         self._shifts = shift_words(shifts)
+        self._heard = lru_cache(maxsize=_REMEMBERED)(self._understood)
 
     async def intent(self, scene: Scene) -> Intent:
         """Is this a request? None: perhaps."""
@@ -41,7 +44,7 @@ class RulesMind:
         current = Utterance(
             scene.speaker.name, scene.speaker.squad, scene.now, scene.text, role=scene.speaker.role
         )
-        follow(thread, current, self._setting(scene, current), scene.asked)
+        follow(thread, current, self._read(scene), scene.squads, scene.asked)
         unknown = any(r.squad is not None and r.squad not in scene.squads for r in thread.requests)
         missing = [*(["squad"] if unknown and "squad" not in thread.missing else []), *thread.missing]
         if len(scene.text) > LONGEST:
@@ -56,16 +59,16 @@ class RulesMind:
         owner = lines[0].squad if lines else scene.speaker.squad
         thread = Thread(owner, list(scene.open_requests))
         for line in lines if not scene.open_requests else ():
-            follow(thread, line, self._setting(scene, line), None)
+            heard = self._heard(line.text, line.at, line.squad, scene.zone, tuple(scene.squads))
+            follow(thread, line, heard, scene.squads, None)
         return thread
 
     def _read(self, scene: Scene) -> Heard:
-        line = Utterance(scene.speaker.name, scene.speaker.squad, scene.now, scene.text)
-        return read(scene.text, self._setting(scene, line))
+        return self._heard(scene.text, scene.now, scene.speaker.squad, scene.zone, tuple(scene.squads))
 
-    def _setting(self, scene: Scene, line: Utterance) -> Setting:
-        squad = line.squad if line.squad in scene.squads else None
-        return Setting(moment_of(line.at, scene.zone), squad, tuple(scene.squads), self._shifts)
+    def _understood(self, text: str, at: int, squad: str | None, zone: str, squads: tuple[str, ...]) -> Heard:
+        own = squad if squad in squads else None
+        return read(text, Setting(moment_of(at, zone), own, squads, self._shifts))
 
 
 def _reasoning(thread: Thread) -> str:

@@ -45,6 +45,7 @@ _CLOCKS = (
     r"(?P<bare>\d{1,2}:[0-5]\d|\d{1,2})(?: ?hrs?)?\b(?![\d:/]|st\b|nd\b|rd\b|th\b|%)"
     r"(?: in the (?:morning|afternoon|evening)\b| at night\b)?",
 )
+_PAUSES = dict.fromkeys(":()", Mark.PAUSE)
 _PART_OF_DAY = re.compile(r"(morning|afternoon|evening|night)$")
 _COUNTED = re.compile(
     r" (?:people|members?|crews?|calls?|emts?|drivers?|minutes?|mins?|days?|weeks?|times|of)\b"
@@ -180,7 +181,9 @@ class _Scanner:
 
     def _sign(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
         sign = written.strip(" ")
-        mark = {"?": Mark.ASKED, ",": Mark.COMMA, "-": Mark.DASH, "/": Mark.DASH}.get(sign[:1], Mark.STOP)
+        mark = {"?": Mark.ASKED, ",": Mark.COMMA, "-": Mark.DASH, "/": Mark.DASH, **_PAUSES}.get(
+            sign[:1], Mark.STOP
+        )
         return [Marked(Mark.ASKED if "?" in sign else mark, sign)]
 
     def _word(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
@@ -222,5 +225,6 @@ def _pattern(squads: tuple[str, ...], shifts: tuple[str, ...]) -> re.Pattern[str
     ]
     joined = "|".join(parts)
     return re.compile(
-        rf"(?<![\w'])(?:{joined})|(?P<sign>[.!?;\n]+|,|[-/](?=[ \w]))|(?P<word>[^\W\d_]+(?:'[a-z]+)?|\d+)"
+        rf"(?<![\w'])(?:{joined})|(?P<sign>[.!?;\n]+|,|[-/](?=[ \w])|[:()])"
+        r"|(?P<word>[^\W\d_]+(?:'[a-z]+)?|\d+)"
     )

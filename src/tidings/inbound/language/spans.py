@@ -15,7 +15,8 @@ from .shift_words import Shift
 Item = Piece | Span
 
 _RANGES = frozenset({Mark.TO, Mark.DASH, Mark.UNTIL})
-_SPENT = frozenset({Mark.TO, Mark.DASH, Mark.UNTIL, Mark.FROM, Mark.AT, Mark.BETWEEN, Mark.NEXT_WEEK})
+_PAUSE = Marked(Mark.PAUSE, "-")
+_SPENT = frozenset({Mark.TO, Mark.UNTIL, Mark.FROM, Mark.AT, Mark.BETWEEN, Mark.NEXT_WEEK})
 
 
 class Joined(NamedTuple):
@@ -33,6 +34,7 @@ def join(pieces: Sequence[Piece], now: Moment) -> Joined:
     lone: list[Clock] = []
     warnings: list[str] = []
     items = _dates(_clocks(pieces, lone), warnings)
+    items = [_PAUSE if is_mark(item, Mark.DASH) else item for item in items]
     items = [item for item in items if not (isinstance(item, Marked) and item.mark in _SPENT)]
     return Joined(_replaced(_denied(items)), lone, warnings)
 

@@ -35,6 +35,7 @@ _OBJECTS = frozenset(
 )
 _AUXILIARIES = frozenset({"can", "will", "able", "happy"})
 _SUBJECTLESS = frozenset({"down", "out", "out of service", "available", "in service"})
+_REASONS = frozenset({"so", "because", "since", "as", "therefore"})
 _SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
 
 
@@ -145,7 +146,7 @@ def _crew_as_act(items: Sequence[Item]) -> list[Item]:
     changed = list(items)
     for i, item in enumerate(items):
         before = items[i - 1] if i else None
-        opens = before is None or is_mark(before, *_SEPARATORS) or isinstance(before, Squad)
+        opens = before is None or is_mark(before, *_SEPARATORS, Mark.PAUSE) or isinstance(before, Squad)
         if is_mark(item, Mark.CREW) and getattr(item, "written", "") == "crew" and opens:
             changed[i] = Act(Action.ADD, True, "crew")
     return changed
@@ -198,7 +199,7 @@ def _acts(items: list[Item]) -> list[int]:
 def _is_denied(items: Sequence[Item], place: int, before: int | None) -> bool:
     """ "Do not add us", "cancel the no crew": two that turn each other round are left to a person."""
     for item in reversed(items[:place]):
-        if is_mark(item, *_SEPARATORS):
+        if is_mark(item, *_SEPARATORS, Mark.PAUSE) or (isinstance(item, Word) and item.text in _REASONS):
             break
         if is_mark(item, Mark.NOT):
             return True
@@ -269,7 +270,7 @@ def _has_subject(before: Sequence[Item]) -> bool:
             return not item.is_place
         if is_mark(item, Mark.ME):
             return False
-        if is_mark(item, Mark.US, Mark.THEY, Mark.COMMA, Mark.THEN, Mark.AND, Mark.CREW):
+        if is_mark(item, Mark.US, Mark.THEY, Mark.COMMA, Mark.PAUSE, Mark.THEN, Mark.AND, Mark.CREW):
             return True
     return True
 

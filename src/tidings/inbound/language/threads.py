@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from ..words import Action, Command, Request, Utterance
-from .grammar import Heard, Setting, read, without_echo
+from .grammar import Heard, without_echo
 from .pieces import Clock, Form
 from .shift_words import GRID, hhmm, minutes
 from .spelling import spell
@@ -57,14 +57,13 @@ def is_correction(text: str) -> bool:
     return bool(_CORRECT.search(spell(text)))
 
 
-def follow(thread: Thread, line: Utterance, setting: Setting, asked: str | None) -> None:
-    """One more line of the conversation."""
+def follow(thread: Thread, line: Utterance, heard: Heard, squads: Sequence[str], asked: str | None) -> None:
+    """One more line of the conversation, and what was heard in it."""
     thread.warnings = []
     if is_cancelled(line.text):
         thread.requests = []
         thread.notes.append(f"{line.speaker} took it back")
         return
-    heard = read(line.text, setting)
     before = list(thread.requests)
     may_change = line.squad in {None, thread.owner} or line.role in AUTHORITY
     if heard.requests:
@@ -73,7 +72,7 @@ def follow(thread: Thread, line: Utterance, setting: Setting, asked: str | None)
     elif thread.requests:
         asked = asked or next(iter(thread.missing), None)
         corrects = may_change and is_correction(line.text)
-        thread.requests = _filled(thread, heard, setting, asked, corrects=corrects)
+        thread.requests = _filled(thread, line, heard, squads, asked, corrects=corrects)
     thread.requests = [piece for request in thread.requests for piece in _on_days(request)]
     is_news = thread.requests != before
     settled = tuple(f"{clock.written} could be" for clock in heard.clocks) if is_news else ()
@@ -144,17 +143,17 @@ def _merge(first: Request, second: Request) -> Request:
 
 
 def _filled(
-    thread: Thread, heard: Heard, setting: Setting, asked: str | None, *, corrects: bool
+    thread: Thread, line: Utterance, heard: Heard, squads: Sequence[str], asked: str | None, *, corrects: bool
 ) -> list[Request]:
     """A fragment ("1800-0600", "saturday", "42", "7") goes where it was asked for, or where it fits."""
     days = {request.date for request in thread.requests}
     if corrects and len(days) > 1 and any(window.date for window in heard.fragment):
         thread.warnings.append("several days are open, and one cannot tell which of them is meant")
         return thread.requests
-    named = heard.fragment_squads or ((setting.squad,) if heard.is_ours and asked == "squad" else ())
+    named = heard.fragment_squads or ((line.squad,) if heard.is_ours and asked == "squad" else ())
     filled: list[Request] = []
     for request in thread.requests:
-        is_open = request.squad not in setting.squads
+        is_open = request.squad not in squads
         known = request._replace(squad=named[0]) if named and (is_open or corrects) else request
         filled.extend(_answered(known, heard, asked, corrects, thread.warnings))
     return list(without_echo(filled))

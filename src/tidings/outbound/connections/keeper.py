@@ -8,6 +8,7 @@ lease is over. While a session is not connected no claim touches its channel, so
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 
 import orjson
@@ -115,8 +116,9 @@ class Keeper:
             await self._store.hint()
         channel = self._channels[name]
         if after.nudge and isinstance(channel, Reconnects):
-            async with asyncio.timeout(PATIENCE):
-                await channel.reconnect()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    await channel.reconnect()
 
 
 _FIELDS = ("why", "tries", "told", "lost_at", "retry_at", "look_at", "is_back")

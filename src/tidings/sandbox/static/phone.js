@@ -143,13 +143,15 @@ function timed(fault) {
 function words(fault) {
   const what = {
     500: "500", 429: `429, wait ${fault.seconds} s`, 404: "404", error: `error ${fault.code}`, slow: `slow by ${fault.seconds} s`,
-    lost: "answers lost", cut: "line cut",
+    lost: "answers lost", cut: "line cut", drip: `dripping for ${fault.seconds} s`, html: "HTML instead of an answer",
+    huge: "error page of 10 MB", banned: "account banned", logged_out: "logged out",
   }[fault.kind];
   const rate = fault.rate < 1 ? ` for ${Math.round(fault.rate * 1000) / 10} %` : "";
+  const above = fault.per_second ? ` above ${fault.per_second}/s` : "";
   const whom = fault.recipient ? ` for ${fault.recipient}` : "";
   const times = fault.times === null ? "" : fault.times === 1 ? ", once" : `, ${fault.times} times`;
   const left = fault.ends === null ? "" : `, ${Math.max(0, Math.ceil((fault.ends - performance.now()) / 1000))} s left`;
-  return what + rate + whom + times + left;
+  return what + above + rate + whom + times + left;
 }
 
 function showFaults() {

@@ -1,0 +1,91 @@
+"""Cases: what a person is called for, and what one may do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...inbound.people.cases import STATES
+from ...inbound.workflow.building import Workflows
+from ...model.errors import NotFound, TidingsError
+from ..forms import read_form
+from ..frame import Frame, Way, no_such
+
+PAGE = 50
+
+
+def ways(workflows: Workflows, frame: Frame) -> list[Way]:
+    """Their routes."""
+    cases, conversations = workflows.cases, workflows.conversations
+
+    async def page(request: Request) -> Response:
+        """Those that are not closed, newest first; and what admins were told."""
+        chosen: dict[str, Any] = {
+            name: value
+            for name in ("state", "reason", "after")
+            if (value := request.query_params.get(name, "").strip())
+        }
+        found = await cases.page(limit=PAGE, **chosen)
+        more = urlencode(chosen | {"after": found.next}) if found.next else None
+        told = await cases.notices(limit=10)
+        return frame.page(
+            "cases.html", items=found.items, chosen=chosen, more=more, states=STATES, notices=told.items
+        )
+
+    async def show(request: Request) -> Response:
+        """One case with the last lines of its conversation."""
+        case = await cases.show(request.path_params["id"])
+        return frame.page("case.html", case=case, problem=request.query_params.get("problem"))
+
+    async def act(request: Request) -> Response:
+        """What a person does about one case."""
+        id_, action = request.path_params["id"], request.path_params["action"]
+        form = await read_form(request)
+        try:
+            match action:
+                case "claim":
+                    await cases.claim(id_, form.get("by", ""))
+                case "answer":
+                    await cases.answer(id_, form.get("text", ""))
+                case "handback":
+                    await cases.hand_back(id_, verdict=form.get("verdict"))
+                case "close":
+                    await cases.close(id_, note=form.get("note", ""))
+                case _:
+                    raise no_such(action)
+        except NotFound:
+            raise
+        except TidingsError as error:
+            return RedirectResponse(f"/cases/{id_}?{urlencode({'problem': str(error)})}", 303)
+        return RedirectResponse(f"/cases/{id_}", 303)
+
+    async def acknowledge(request: Request) -> Response:
+        """Somebody has seen a notice."""
+        form = await read_form(request)
+        await cases.acknowledge(request.path_params["id"], form.get("by") or "the dashboard")
+        return RedirectResponse("/cases", 303)
+
+    async def list_conversations(request: Request) -> Response:
+        """Conversations, the one with the newest message first."""
+        found = await conversations.page(limit=PAGE, after=request.query_params.get("after") or None)
+        more = urlencode({"after": found.next}) if found.next else None
+        return frame.page("conversations.html", items=found.items, more=more)
+
+    async def conversation(request: Request) -> Response:
+        """One conversation with every step."""
+        name = request.path_params["name"]
+        found = await conversations.show(name, after=request.query_params.get("after") or None)
+        more = urlencode({"after": found["next"]}) if found["next"] else None
+        return frame.page("conversation.html", talk=found, more=more)
+
+    return [
+        Way("GET", "/cases", page),
+        Way("GET", "/cases/{id}", show),
+        Way("POST", "/cases/{id}/{action}", act),
+        Way("POST", "/notices/{id}/acknowledge", acknowledge),
+        Way("GET", "/conversations", list_conversations),
+        Way("GET", "/conversations/{name:path}", conversation),
+    ]

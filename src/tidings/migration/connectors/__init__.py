@@ -1,0 +1,1 @@
+"""Systems that records come from and go to, one file each; `registry` makes them from a job's tables."""

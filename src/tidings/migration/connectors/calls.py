@@ -1,0 +1,193 @@
+"""One call to a system's HTTP API: its answer, or the trouble that it means.
+
+The address comes from whoever runs the job and not from a record, so it is called as it is. A path is never
+made of a record's value without quoting. Secrets are taken out of everything that can be shown.
+
+    not connected            TEMPORARY, not sent
+    no answer in time        TIMEOUT   } `sent` for a write
+    cut, reset               TEMPORARY } `sent` for a write
+    5xx                      SERVER    } `sent` for a write
+    2xx that cannot be read  AMBIGUOUS, `sent`, for a write; TEMPORARY for a read
+    everything else          by its status, certainly not done
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import orjson
+from pyreqwest.http import Url
+
+from ...wire.http import SHOWN, Answer, HttpClient, MaybeSent, NotSent
+from ...wire.retry_after import retry_after
+from ..words import Failure, Trouble
+
+MAX_ANSWER = 64 << 20
+
+_JSON = {"content-type": "application/json", "accept": "application/json"}
+_BY_STATUS: Mapping[int, Failure] = {
+    401: Failure.CREDENTIALS,
+    402: Failure.PERMISSION,
+    403: Failure.PERMISSION,
+    404: Failure.NOT_FOUND,
+    407: Failure.PERMISSION,
+    408: Failure.TEMPORARY,
+    410: Failure.NOT_FOUND,
+    409: Failure.PERMANENT,
+    420: Failure.RATE_LIMIT,
+    425: Failure.TEMPORARY,
+    429: Failure.RATE_LIMIT,
+} | dict.fromkeys((400, 405, 406, 411, 413, 414, 415, 422), Failure.VALIDATION)
+
+
+class Reply(NamedTuple):
+    """A success: its body, read, and its headers."""
+
+    status: int
+    body: Any
+    headers: Answer
+
+
+class Refusal(NamedTuple):
+    """An answer that says no, for whoever knows more about it than its status."""
+
+    status: int
+    body: Any  # None where it is no JSON
+    shown: str
+    wait: timedelta | None
+    answer: Answer
+    writes: bool
+
+    def trouble(
+        self,
+        failure: Failure | None = None,
+        *,
+        said: object = None,
+        field: object = None,
+        code: object = None,
+        wait: timedelta | None = None,
+    ) -> Trouble:
+        """What it means by its status, unless the caller knows better."""
+        words = said if isinstance(said, str) and said else self.shown
+        return Trouble(
+            failure or by_status(self.status),
+            f"HTTP {self.status}: {words}" if words else f"HTTP {self.status}",
+            wait=wait or self.wait,
+            sent=self.writes and self.status >= 500,
+            field=field if isinstance(field, str) else None,
+            code=code if isinstance(code, str) else str(self.status),
+        )
+
+
+Explain = Callable[[Refusal], Trouble]
+
+
+def by_status(status: int) -> Failure:
+    """What a refusal means when nothing more is known about it. A redirect is never followed."""
+    if status >= 500:
+        return Failure.SERVER
+    if status < 400:
+        return Failure.PERMANENT
+    return _BY_STATUS.get(status, Failure.UNKNOWN)
+
+
+class Calls:
+    """The API of one system. `hide` are the secrets that an answer might repeat."""
+
+    def __init__(
+        self,
+        base: str,
+        *,
+        headers: Mapping[str, str],
+        deadline: timedelta,
+        hide: Sequence[str],
+        now: Callable[[], int],
+        explain: Explain = Refusal.trouble,
+    ) -> None:
+        self._base, self._headers, self._deadline = base, headers, deadline
+        self._hide = tuple(spelled for secret in hide for spelled in {secret, quote(secret, safe="")})
+        self._now, self._explain = now, explain
+        self._http = HttpClient(connect_within=deadline / 3)
+
+    async def read(self, path: str, body: object = None) -> Reply:
+        """Ask for something; a body makes it a POST that changes nothing."""
+        method = "GET" if body is None else "POST"
+        return await self._ask(method, path, body, writes=False)
+
+    async def write(
+        self, method: str, path: str, body: object, *, headers: Mapping[str, str] = {}
+    ) -> Reply:
+        """Change something."""
+        return await self._ask(method, path, body, writes=True, headers=headers)
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._http.close()
+
+    async def _ask(
+        self, method: str, path: str, body: object, *, writes: bool, headers: Mapping[str, str] = {}
+    ) -> Reply:
+        try:
+            answer = await self._http.request(
+                method,
+                Url(self._base + path),
+                headers={**_JSON, **self._headers, **headers},
+                body=_encoded(body),
+                deadline=self._deadline,
+                pinned=None,
+                max_answer=MAX_ANSWER,
+            )
+        except NotSent as error:
+            raise Trouble(Failure.TEMPORARY, f"not sent: {self.shown(str(error))}") from error
+        except MaybeSent as error:
+            late = isinstance(error.__cause__, TimeoutError)
+            reason = f"no answer after the request left: {self.shown(str(error))}"
+            raise Trouble(
+                Failure.TIMEOUT if late else Failure.TEMPORARY, reason, sent=writes
+            ) from error
+        return self._judged(answer, writes=writes)
+
+    def _judged(self, answer: Answer, *, writes: bool) -> Reply:
+        raw = answer.body_prefix.strip()
+        try:
+            body = orjson.loads(raw) if raw else None
+            is_json = bool(raw) or answer.status == 204
+        except orjson.JSONDecodeError:
+            body, is_json = None, False
+        if 200 <= answer.status < 300:
+            if is_json:
+                return Reply(answer.status, body, answer)
+            failure = Failure.AMBIGUOUS if writes else Failure.TEMPORARY
+            raise Trouble(failure, "the answer broke off or is no JSON", sent=writes, code=str(answer.status))
+        wait = retry_after(answer.header("retry-after"), now=self._now())
+        shown = self.shown(raw[: 8 * SHOWN].decode(errors="replace"))
+        raise self._explain(Refusal(answer.status, self._clean(body), shown, wait, answer, writes))
+
+    def shown(self, said: str) -> str:
+        """What the other side said, fit for a page: short, one line, escaped, without secrets."""
+        for secret in self._hide:
+            said = said.replace(secret, "[hidden]")
+        said = said.strip()[:SHOWN]
+        return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in said)
+
+    def _clean(self, body: Any) -> Any:
+        """An error's body whose texts can all be shown."""
+        if isinstance(body, str):
+            return self.shown(body)
+        if isinstance(body, dict):
+            return {str(name): self._clean(value) for name, value in list(body.items())[:50]}
+        if isinstance(body, list):
+            return [self._clean(value) for value in body[:50]]
+        return body
+
+
+def _encoded(body: object) -> bytes | None:
+    if body is None or isinstance(body, bytes):
+        return body
+    try:
+        return orjson.dumps(body)
+    except TypeError as error:
+        raise Trouble(Failure.VALIDATION, f"the record cannot be written as JSON: {error}") from error

@@ -1,0 +1,151 @@
+"""CSV files with a head: one record per row, as source and as target. Every value is a text."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from ..words import Failure, Fields, Trouble
+from .files import FileSource, FileTarget, Flaw, Row, lines
+from .ndjson import check_texts
+from .options import Connector, count, one_of, text
+
+MAX_RECORD = 1 << 20
+
+_BOM = codecs.BOM_UTF8
+_NOT_CLOSED = "unexpected end of data"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`path` is a file, or a folder with one file per record type."""
+
+    path: str
+    id: str = "id"
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    max_record: int = MAX_RECORD
+
+
+class CsvForm:
+    """Rows under a head. A quoted value may go on over line ends."""
+
+    suffix = ".csv"
+
+    def __init__(self, settings: Settings) -> None:
+        self.id, self._most = settings.id, settings.max_record
+        self._delimiter, self._encoding = settings.delimiter, settings.encoding
+
+    def head(self, file: BinaryIO) -> Sequence[str] | None:
+        """The columns; each must be there once, and one of them must name the records."""
+        if file.read(3) != _BOM:
+            file.seek(0)
+        row = next(self.rows(file, 1), None)
+        if row is None:
+            raise Trouble(Failure.VALIDATION, "the file is empty: its first line must name the columns")
+        try:
+            names = [name.strip() for name in self._cells(row.raw)]
+        except Flaw as flaw:
+            raise Trouble(Failure.VALIDATION, f"the first line cannot be read: {flaw.reason}") from None
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise Trouble(Failure.VALIDATION, f"the column {twice!r} is there twice; rename one", field=twice)
+        if self.id not in names:
+            known = ", ".join(names[:20])[:200]
+            reason = f"there is no column {self.id!r}, which names a record; there are: {known}"
+            raise Trouble(Failure.VALIDATION, reason, field=self.id)
+        file.seek(row.end)
+        return names
+
+    def rows(self, file: BinaryIO, line: int) -> Iterator[Row]:
+        """The rows."""
+        return (row._replace(line=row.line + line - 1) for row in lines(file, self._most, self._is_open))
+
+    def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
+        """One row; it must have as many values as there are columns."""
+        cells, names = self._cells(raw), head or ()
+        if len(cells) != len(names):
+            raise Flaw(f"it has {len(cells)} values for {len(names)} columns")
+        found = dict(zip(names, cells, strict=True))
+        if b"\x00" in raw:
+            check_texts(found, self.id)
+        return found
+
+    def first(self, fields: Fields) -> bytes:
+        """The head: the columns of the first record."""
+        return self._spelled(list(fields))
+
+    def spell(self, fields: Fields, head: Sequence[str] | None) -> bytes:
+        """One row."""
+        columns = head or ()
+        unknown = next((name for name in fields if name not in columns), None)
+        if unknown is not None:
+            raise Trouble(Failure.VALIDATION, f"the file has no column {unknown!r}", field=unknown)
+        return self._spelled([_cell(fields.get(name)) for name in columns])
+
+    def _spelled(self, cells: Sequence[str]) -> bytes:
+        made = io.StringIO(newline="")
+        csv.writer(made, delimiter=self._delimiter, lineterminator="\r\n").writerow(cells)
+        try:
+            return made.getvalue().encode(self._encoding)
+        except UnicodeEncodeError as error:
+            sign = error.object[error.start]
+            raise Trouble(Failure.VALIDATION, f"{sign!r} cannot be written in {self._encoding}") from None
+
+    def _cells(self, raw: bytes) -> list[str]:
+        try:
+            return self._read(raw)
+        except UnicodeDecodeError:
+            raise Flaw(f"it is not {self._encoding}") from None
+        except csv.Error as error:
+            not_closed = str(error) == _NOT_CLOSED
+            raise Flaw("a quote is opened and never closed" if not_closed else str(error)) from None
+
+    def _is_open(self, raw: bytes) -> bool:
+        """Whether the row ends within quotes. Only a line with a quote in it can open or close them."""
+        if b'"' not in raw:
+            return False
+        try:
+            self._read(raw)
+        except (csv.Error, UnicodeDecodeError) as error:
+            return str(error) == _NOT_CLOSED
+        return False
+
+    def _read(self, raw: bytes) -> list[str]:
+        if csv.field_size_limit() < self._most:
+            csv.field_size_limit(self._most)
+        decoded = io.StringIO(raw.decode(self._encoding), newline="")
+        return next(csv.reader(decoded, delimiter=self._delimiter, strict=True), [])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _sign(value: object) -> str:
+    if not isinstance(value, str) or len(value) != 1 or value in '"\r\n':
+        raise ValueError('it must be one character, such as ";" or a tab')
+    return value
+
+
+CONNECTOR = Connector(
+    settings=Settings,
+    options={
+        "path": text,
+        "id": text,
+        "delimiter": _sign,
+        "encoding": one_of("utf-8", "latin-1", "cp1252", "ascii"),
+        "max_record": count(1_024, 64 << 20),
+    },
+    source=lambda settings, _: FileSource("csv", Path(settings.path), CsvForm(settings)),
+    target=lambda settings, _: FileTarget("csv", Path(settings.path), CsvForm(settings)),
+)

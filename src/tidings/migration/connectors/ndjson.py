@@ -1,0 +1,127 @@
+"""NDJSON files: one JSON object per line, as source and as target."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from ..words import Failure, Fields, Trouble
+from .files import FileSource, FileTarget, Flaw, Row, lines
+from .options import Connector, count, text
+
+MAX_RECORD = 1 << 20
+
+_SUSPICIOUS = re.compile(rb"\x00|\\u0000|\\u[dD][89a-fA-F]")
+_LARGEST = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`path` is a file, or a folder with one file per record type."""
+
+    path: str
+    id: str = "id"
+    max_record: int = MAX_RECORD
+
+
+class NdjsonForm:
+    """One object a line; nothing stands before the first."""
+
+    suffix = ".ndjson"
+
+    def __init__(self, settings: Settings) -> None:
+        self.id, self._most = settings.id, settings.max_record
+
+    def head(self, file: BinaryIO) -> Sequence[str] | None:
+        """None: only the records show their fields."""
+        if file.read(3) != b"\xef\xbb\xbf":
+            file.seek(0)
+        return None
+
+    def rows(self, file: BinaryIO, line: int) -> Iterator[Row]:
+        """The lines."""
+        return (row._replace(line=row.line + line - 1) for row in lines(file, self._most))
+
+    def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
+        """One line; a name that is there twice is refused, since one of the values would be lost."""
+        try:
+            found = json.loads(
+                raw, object_pairs_hook=_once, parse_int=_whole_number, parse_constant=_no_number
+            )
+        except UnicodeDecodeError:
+            raise Flaw("it is not UTF-8") from None
+        except RecursionError:
+            raise Flaw("it is nested too deeply") from None
+        except json.JSONDecodeError as error:
+            raise Flaw(f"it is not JSON: {error.msg} at character {error.pos + 1}") from None
+        if not isinstance(found, dict):
+            raise Flaw("it is not a JSON object")
+        if _SUSPICIOUS.search(raw):
+            check_texts(found, self.id)
+        return found
+
+    def first(self, fields: Fields) -> bytes:
+        """Nothing."""
+        return b""
+
+    def spell(self, fields: Fields, head: Sequence[str] | None) -> bytes:
+        """One line."""
+        try:
+            return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+        except TypeError as error:
+            raise Trouble(Failure.VALIDATION, f"the record cannot be written as JSON: {error}") from error
+
+
+def check_texts(fields: Fields, id_: str) -> None:
+    """Raise Flaw for a text that no database takes, naming its field."""
+    named = fields.get(id_)
+    for name, value in fields.items():
+        problem = _problem(name) or _problem(value)
+        if problem:
+            own = str(named) if isinstance(named, str | int) and not _problem(named) else None
+            raise Flaw(f"{name!r} {problem}", name, own)
+
+
+def _problem(value: Any) -> str | None:
+    if isinstance(value, str):
+        if "\x00" in value:
+            return "has a null byte"
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return "has half a character (a lone surrogate)"
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return next((found for name, one in inner if (found := _problem(name) or _problem(one))), None)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Flaw(f"{twice!r} is there twice", twice)
+    return found
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > 20 or not -_LARGEST <= (found := int(digits)) < _LARGEST:
+        raise Flaw(f"the number {digits[:20]}… is over 64 bits; write it as a text")
+    return found
+
+
+def _no_number(word: str) -> float:
+    raise Flaw(f"{word} is no JSON number")
+
+
+CONNECTOR = Connector(
+    settings=Settings,
+    options={"path": text, "id": text, "max_record": count(1_024, 64 << 20)},
+    source=lambda settings, _: FileSource("ndjson", Path(settings.path), NdjsonForm(settings)),
+    target=lambda settings, _: FileTarget("ndjson", Path(settings.path), NdjsonForm(settings)),
+)

@@ -1,0 +1,30 @@
+"""Hooks: a Python function of the user's own, the last step of a map."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ...model.errors import Invalid
+from ..words import Record
+
+Hook = Callable[[Record, dict[str, Any]], dict[str, Any] | None]
+"""Gets the record and the mapped fields, gives back the fields to write; None leaves the record out."""
+
+SHAPE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+def load(name: str, place: str) -> Hook:
+    """The function that `module:function` names."""
+    module, _, function = name.partition(":")
+    remedy = "install the module where the workers run, or add its folder to PYTHONPATH"
+    try:
+        found = getattr(importlib.import_module(module), function, None)
+    except Exception as error:  # the user's module runs here: whatever it raises is told in one sentence
+        problem = f"{place}: {module} cannot be imported ({type(error).__name__}: {error})"
+        raise Invalid(problem[:300], field=place, remedy=remedy) from None
+    if not callable(found):
+        raise Invalid(f"{place}: {module} has no function {function}", field=place, remedy="check its name")
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,245 @@
+"""The mapper: one record through the rules of its type. Pure, but for the user's own hook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...model.errors import Invalid
+from ..section import nearest
+from ..words import Failure, Fields, Record, Standing, Trouble
+from . import hooks
+from .converting import Unusable, as_text, convert, is_missing
+from .expressions import Failed
+from .hashing import digest
+from .paths import begins, walk
+from .result import Lookup, Lost, Mapped, Refused, Relation, shown
+from .rules import FieldRule, Kind, OnError, OnMissing, TypeMap, Unresolved
+
+LONGEST_KEY = 500
+
+
+class _Stop(Exception):
+    """This record goes no further."""
+
+    def __init__(
+        self,
+        rule: str,
+        reason: str,
+        *,
+        failure: Failure | None = Failure.VALIDATION,
+        standing: Standing = Standing.REJECTED,
+    ) -> None:
+        super().__init__(reason)
+        self.rule, self.reason, self.failure, self.standing = rule, reason, failure, standing
+        self.field: str | None = None
+        self.value = ""
+
+    def at(self, rule: FieldRule, value: Any) -> _Stop:
+        """The same, with the field and the value that it is about."""
+        self.field, self.value = rule.name, shown(value, secret=rule.secret)
+        return self
+
+
+def _skip(rule: str, reason: str) -> _Stop:
+    return _Stop(rule, reason, failure=None, standing=Standing.SKIPPED)
+
+
+class _Found:
+    """What one record has given so far."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self.relations: list[Relation] = []
+        self.lost: list[Lost] = []
+
+
+class Mapper:
+    """Maps records of a job. A record's type is the job's own name of it."""
+
+    def __init__(self, types: Iterable[TypeMap]) -> None:
+        self.types = {one.name: one for one in types}
+        self._hooks = {
+            one.name: hooks.load(one.hook, f"types.{one.name}.hook")
+            for one in self.types.values()
+            if one.hook is not None
+        }
+
+    def map(self, record: Record, lookup: Lookup) -> Mapped | Refused:
+        """What the target shall have; or which rule refused which field, and why."""
+        try:
+            return self._mapped(self._type(record.type), record, lookup)
+        except _Stop as stop:
+            return Refused(
+                record.type, record.id, stop.field, stop.value, stop.rule, stop.reason, stop.failure, stop.standing
+            )
+
+    def references(self, record: Record) -> list[tuple[str, str]]:
+        """The type and id of each record that `lookup` will be asked for, so that they can be read at once."""
+        asked: list[tuple[str, str]] = []
+        for rule in self._type(record.type).fields:
+            if rule.reference is None:
+                continue
+            try:
+                value = _read(record, rule)
+                ids = [] if is_missing(value) else convert(_translated(value, rule), rule)
+            except (_Stop, Unusable):
+                continue  # map says it
+            asked += [(rule.reference, one) for one in (ids if rule.many else [ids]) if one]
+        return asked
+
+    def normalised(self, type_: str, fields: Fields) -> dict[str, Any]:
+        """The target's own fields in our forms, those of the map only; what has no such form stays as it is."""
+        found: dict[str, Any] = {}
+        for rule in self._type(type_).fields:
+            value = fields.get(rule.name)
+            try:
+                found[rule.name] = None if is_missing(value) else convert(value, _plainly(rule))
+            except Unusable:
+                found[rule.name] = value
+        return found
+
+    def _type(self, name: str) -> TypeMap:
+        found = self.types.get(name)
+        if found is None:
+            raise Invalid(f"the job has no type {name!r}", field="types", remedy=nearest(name, self.types))
+        return found
+
+    def _mapped(self, type_: TypeMap, record: Record, lookup: Lookup) -> Mapped:
+        if type_.skip is not None:
+            try:
+                left_out = type_.skip.search(record.fields)
+            except Failed as error:
+                raise _Stop("skip", f"the expression failed: {error}") from None
+            if left_out:
+                raise _skip("skip", f"left out by {type_.skip.text}")
+        found = _Found()
+        key = _key(type_, record)
+        for rule in type_.fields:
+            _take(rule, record, lookup, found)
+        fields = self._hooked(type_, record, found.fields)
+        try:
+            content = digest(fields)
+        except (ValueError, RecursionError) as error:
+            raise _Stop("hook", f"what the hook gave back {error}", failure=Failure.PROGRAM) from None
+        return Mapped(key, fields, content, tuple(found.relations), tuple(found.lost))
+
+    def _hooked(self, type_: TypeMap, record: Record, fields: dict[str, Any]) -> dict[str, Any]:
+        hook = self._hooks.get(type_.name)
+        if hook is None:
+            return fields
+        try:
+            given = hook(record, dict(fields))
+        except Trouble as trouble:
+            stop = _Stop(f"hook {type_.hook}", trouble.reason, failure=trouble.failure)
+            stop.field, stop.value = trouble.field, shown(fields.get(trouble.field or ""))
+            raise stop from None
+        except Exception as error:  # around a handler of the user's own: whatever it raises is its error
+            reason = f"{type(error).__name__}: {error}"[:300]
+            raise _Stop(f"hook {type_.hook}", reason, failure=Failure.PROGRAM) from error
+        if given is None:
+            raise _skip(f"hook {type_.hook}", "left out by the hook")
+        if not isinstance(given, dict):
+            reason = f"the hook gave back {type(given).__name__}, not the fields"
+            raise _Stop(f"hook {type_.hook}", reason, failure=Failure.PROGRAM)
+        return given
+
+
+def _key(type_: TypeMap, record: Record) -> str:
+    value = walk(record, type_.key)
+    rule = FieldRule(type_.key, Kind.REFERENCE, path=type_.key)
+    try:
+        key = "" if is_missing(value) else convert(value, rule)
+    except Unusable as error:
+        raise _Stop("key", f"it {error}").at(rule, value) from None
+    if not key or len(key) > LONGEST_KEY:
+        reason = "the record has no key" if not key else f"a key has at most {LONGEST_KEY} characters"
+        raise _Stop("key", reason).at(rule, value)
+    return str(key)
+
+
+def _take(rule: FieldRule, record: Record, lookup: Lookup, found: _Found) -> None:
+    """One field into `found`, or a _Stop."""
+    value = None
+    try:
+        value = _read(record, rule)
+        if is_missing(value):
+            _absent(rule, record, found)
+            return
+        made = convert(_translated(value, rule), rule)
+        found.fields[rule.name] = _resolved(rule, made, lookup, found) if rule.reference else made
+    except Unusable as error:
+        _unusable(rule, value, _Stop(rule.kind, f"it {error}"), found)
+    except _Stop as stop:
+        _unusable(rule, value, stop, found)
+
+
+def _unusable(rule: FieldRule, value: Any, stop: _Stop, found: _Found) -> None:
+    """What the rule says about a value that cannot be used; what was decided or has to wait goes on as it is."""
+    stop.at(rule, value)
+    if stop.failure is not Failure.VALIDATION or rule.on_error is OnError.REFUSE or stop.rule == "required":
+        raise stop
+    if rule.on_error is OnError.SKIP:
+        raise _skip(stop.rule, stop.reason).at(rule, value)
+    found.lost.append(Lost(rule.name, stop.value, stop.rule, stop.reason))
+    if rule.on_error is OnError.DEFAULT:
+        found.fields[rule.name] = rule.default
+
+
+def _read(record: Record, rule: FieldRule) -> Any:
+    if rule.expression is not None:
+        try:
+            return rule.expression.search(record.fields)
+        except Failed as error:
+            raise _Stop("expression", f"{rule.expression.text} failed: {error}") from None
+    return rule.constant if rule.path is None else walk(record, rule.path)
+
+
+def _absent(rule: FieldRule, record: Record, found: _Found) -> None:
+    if rule.default is not None:
+        found.fields[rule.name] = rule.default
+    elif rule.on_missing is OnMissing.CLEAR:
+        found.fields[rule.name] = None
+    elif rule.on_missing is OnMissing.SKIP:
+        raise _skip("on_missing", "there is nothing in the source")
+    elif rule.on_missing is OnMissing.REFUSE:
+        reason = "it is required, and the source has nothing"
+        if rule.path is not None and not begins(rule.path, record.fields):
+            reason = f"it is required, and the record has no field {rule.path!r}"
+            reason += f" ({nearest(rule.path, list(record.fields)[:50])})" if record.fields else ""
+        raise _Stop("required", reason)
+
+
+def _translated(value: Any, rule: FieldRule) -> Any:
+    """The target's word for the source's option."""
+    if rule.values is None:
+        return value
+    if isinstance(value, list | tuple) and rule.many:
+        return [_translated(one, rule) for one in value]
+    word = as_text(value)
+    for option in (word, word.strip(), "*"):
+        if option in rule.values:
+            return rule.values[option]
+    raise _Stop("values", 'the table of values does not have it: add it, or "*" for all others')
+
+
+def _resolved(rule: FieldRule, made: Any, lookup: Lookup, found: _Found) -> Any:
+    """The target's ids for the source's."""
+    ids: Sequence[str] = made if rule.many else [made]
+    links = [Relation(rule.name, str(rule.reference), one, lookup(str(rule.reference), one)) for one in ids]
+    found.relations += links
+    missing = next((link for link in links if link.target_id is None), None)
+    if missing is not None and rule.unresolved is not Unresolved.LEAVE:
+        reason = f"{missing.type} {missing.source_id} is not in the target"
+        if rule.unresolved is Unresolved.REFUSE:
+            raise _Stop("reference", reason)
+        raise _Stop("reference", f"{reason} yet", failure=Failure.DEPENDENCY, standing=Standing.WAITING)
+    known = [link.target_id for link in links if link.target_id is not None]
+    if rule.many:
+        return known
+    return known[0] if known else None
+
+
+def _plainly(rule: FieldRule) -> FieldRule:
+    """The rule for what is in our form already."""
+    return FieldRule(rule.name, rule.kind, many=rule.many, max_length=1 << 40)

@@ -1,0 +1,31 @@
+"""Paths: where a value stands in a record. `a.b.0` goes down; a whole name with dots or blanks is tried first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..words import Record
+from .rules import OWN_ID
+
+
+def walk(record: Record, path: str) -> Any:
+    """The value at a path; None where there is none."""
+    if path == OWN_ID:
+        return record.id
+    if path in record.fields:
+        return record.fields[path]
+    value: Any = record.fields
+    for step in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list | tuple) and step.isdecimal() and len(step) < 10:
+            value = value[int(step)] if int(step) < len(value) else None
+        else:
+            return None
+    return value
+
+
+def begins(path: str, fields: Mapping[str, Any] | frozenset[str]) -> bool:
+    """Whether the source has the field that a path starts with."""
+    return path == OWN_ID or path in fields or path.split(".")[0] in fields
