@@ -3,7 +3,7 @@
     python -m bench.isolation                    its own PostgreSQL, two processes, one JSON line at the end
     python -m bench.isolation --messages 1000 --database postgresql://...   a small one, on an empty database
 
-One channel is down (500), one lets 30 a second through and answers the rest with 429 and Retry-After, one loses
+One channel is down (500), one lets 30 a second through and answers the rest with 429 and a wait, one loses
 5 % of its answers, one is well. The healthy one has a rate of its own, which this machine can keep, and is
 compared with itself alone. Then everything is mended and must arrive. The judge is the ledger of the sandbox:
 nothing may be missing from it, and whatever is in it twice must stand in the engine's history as in doubt.
@@ -167,6 +167,7 @@ async def _judge(app: App, phone: Sandbox, ids: Mapping[str, str], *, is_left: b
     lost = [id_ for id_ in ids if not copies[id_] and id_ not in waiting]
     sql = "select distinct m.id from history h join messages m on m.task = h.task where h.detail like $1"
     flagged = {id_ for (id_,) in await _ask(app, sql, IN_DOUBT)}
+    missed = await _ask(app, "select count(*) from history where detail = 'it missed its turn'")
     twice = [id_ for id_, count in copies.items() if count > 1]
     return {
         "lost": len(lost),
@@ -174,6 +175,7 @@ async def _judge(app: App, phone: Sandbox, ids: Mapping[str, str], *, is_left: b
         "duplicates": sum(copies[id_] - 1 for id_ in twice),
         "unflagged": sum(id_ not in flagged for id_ in twice),
         "in_doubt": len(flagged),
+        "missed_turns": missed[0][0],
     }
 
 

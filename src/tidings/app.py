@@ -174,7 +174,18 @@ def build(
     shifts = ShiftDesk(store, clock, calendar, squads=shift_settings.squads, zone=settings.zone)
     desk.callbacks.listener = inbound.listening
     return App(
-        settings, clock, store, channels, lanes, accepting, worker, actors, desk, calendar, shifts, inbound,
+        settings,
+        clock,
+        store,
+        channels,
+        lanes,
+        accepting,
+        worker,
+        actors,
+        desk,
+        calendar,
+        shifts,
+        inbound,
         working,
     )
 

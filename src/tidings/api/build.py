@@ -67,9 +67,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
         metrics.routes(desk, metrics_ or Metrics()),
         rollout.routes(desk, settings.zone, largest=largest, most=settings.max_bulk),
         session.routes(keys),
-        calendar.routes(
-            app.shifts, keys, feed_token=None if calendar_ is None else calendar_.feed_token
-        ),
+        calendar.routes(app.shifts, keys, feed_token=None if calendar_ is None else calendar_.feed_token),
         callbacks.routes(desk),
         heard.routes(app.inbound),
         inbox.routes(app.inbound),

@@ -12,13 +12,12 @@ from collections import Counter
 from ..model.outcome import Defer, Outcome
 from ..model.task import NodeId, Task, TaskId
 from ..model.time import SECOND
-from ..store.pacing import SPREAD
 from ..store.port import Store
 from .clock import Clock
 from .lanes import Lane
 
 LEAD = 0.05  # seconds before its instant at which a start is written down
-LATEST = SPREAD / SECOND  # seconds after its instant at which an attempt may still begin
+LATEST = 0.1  # seconds after its instant at which an attempt may still begin: a tenth of what a limit counts
 _REMEMBERED = 1000
 
 

@@ -32,7 +32,7 @@ async def _look(desk: Desk, metrics: Metrics) -> None:
     oldest = await desk.store.read("oldest_due")
     live = sum(row["state"] == "live" for row in await desk.store.read("node_list"))
     metrics.gauge("scheduled_messages_due", "Messages that could start now.", {(): sum(due.values())})
-    by_channel = {(channel,): float(n) for channel, n in due.items()}
+    by_channel: dict[tuple[str, ...], float] = {(channel,): n for channel, n in due.items()}
     metrics.gauge("queue_depth", "The same by channel.", by_channel, "channel")
     metrics.gauge(
         "messages_by_state",

@@ -117,9 +117,7 @@ class Calls:
         method = "GET" if body is None else "POST"
         return await self._ask(method, path, body, writes=False)
 
-    async def write(
-        self, method: str, path: str, body: object, *, headers: Mapping[str, str] = {}
-    ) -> Reply:
+    async def write(self, method: str, path: str, body: object, *, headers: Mapping[str, str] = {}) -> Reply:
         """Change something."""
         return await self._ask(method, path, body, writes=True, headers=headers)
 
@@ -145,9 +143,7 @@ class Calls:
         except MaybeSent as error:
             late = isinstance(error.__cause__, TimeoutError)
             reason = f"no answer after the request left: {self.shown(str(error))}"
-            raise Trouble(
-                Failure.TIMEOUT if late else Failure.TEMPORARY, reason, sent=writes
-            ) from error
+            raise Trouble(Failure.TIMEOUT if late else Failure.TEMPORARY, reason, sent=writes) from error
         return self._judged(answer, writes=writes)
 
     def _judged(self, answer: Answer, *, writes: bool) -> Reply:

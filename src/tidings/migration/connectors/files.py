@@ -34,6 +34,7 @@ class Row(NamedTuple):
     end: int
     line: int
     raw: bytes
+    lines: int = 1
     flaw: str | None = None
 
 
@@ -69,7 +70,8 @@ class Flaw(Exception):
 
 def place_of(path: Path, type_: str, suffix: str) -> Path:
     """A folder has one file per record type; a file serves whatever type is asked for."""
-    return path / f"{type_}{suffix}" if path.is_dir() and "/" not in type_ else path
+    is_folder = path.is_dir() or not (path.suffix or path.exists())
+    return path / f"{type_.replace('/', '_')}{suffix}" if is_folder else path
 
 
 class FileSource:
@@ -82,7 +84,9 @@ class FileSource:
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         """The columns, where the file has a head."""
-        return await asyncio.to_thread(_attributes, place_of(self._path, type_, self._form.suffix), self._form)
+        return await asyncio.to_thread(
+            _attributes, place_of(self._path, type_, self._form.suffix), self._form
+        )
 
     async def count(self, type_: str) -> int | None:
         """Nobody knows before reading."""
@@ -113,8 +117,7 @@ class FileSource:
             for row in self._form.rows(file, line):
                 self._take(type_, row, head, records, spoiled)
                 if len(records) + len(spoiled) == PAGE_ROWS or row.end - begun >= PAGE_BYTES:
-                    lines = row.raw.count(b"\n") if row.flaw is None else 1
-                    return Page(records, f"{mark}:{row.end}:{row.line + lines}", spoiled)
+                    return Page(records, f"{mark}:{row.end}:{row.line + row.lines}", spoiled)
             return Page(records, None, spoiled)
 
     def _take(
@@ -190,13 +193,18 @@ class FileTarget:
 
     def _book(self, type_: str) -> _Book:
         path = place_of(self._path, type_, self._form.suffix)
-        return self._books.setdefault(path, _Book(path, self._form))
+        book = self._books.setdefault(path, _Book(path, type_, self._form))
+        if book.type != type_:
+            reason = f"{path.name} has {book.type} in it already; name a folder as the path"
+            raise Trouble(Failure.VALIDATION, reason, field="path")
+        return book
 
 
 class _Book:
     """One file that is written: where each key stands, as far as the file has been seen."""
 
-    def __init__(self, path: Path, form: Form) -> None:
+    def __init__(self, path: Path, type_: str, form: Form) -> None:
+        self.type = type_
         self._path, self._form = path, form
         self._places: dict[str, tuple[int, int]] = {}
         self._seen = 0
@@ -260,34 +268,60 @@ class _Book:
     def _locked(self) -> Iterator[BinaryIO]:
         """The file, ours alone, with everything seen that others have written meanwhile."""
         try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
         except OSError as error:
-            raise Trouble(Failure.PERMISSION, f"{self._path.name} cannot be written: {error.strerror}") from error
+            raise Trouble(
+                Failure.PERMISSION, f"{self._path.name} cannot be written: {error.strerror}"
+            ) from error
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self._catch_up(file)
             yield file
 
     def _catch_up(self, file: BinaryIO) -> None:
-        size = _whole(file)
+        size = file.seek(0, os.SEEK_END)
         if size < self._seen:  # somebody has begun it anew
             self._seen, self._places, self._head = 0, {}, None
         if size == self._seen:
             return
+        size = self._mended(file, size)
         file.seek(0)
-        self._head = self._form.head(file)
+        if size:
+            self._head = self._form.head(file)
         file.seek(max(self._seen, file.tell()))
         for row in self._form.rows(file, 1):
-            try:
-                key = _id(self._form.parse(row.raw, self._head), self._form.id)
-            except Flaw:
-                continue  # not written by us, and nobody's key
-            before = self._places.get(key)
-            self._places[key] = (row.start, row.end)
-            if before is not None:
-                _blank(file, *before)
-                file.seek(row.end)
+            self._note(file, row)
         self._seen = size
+
+    def _note(self, file: BinaryIO, row: Row) -> None:
+        try:
+            key = _id(self._form.parse(row.raw, self._head), self._form.id)
+        except Flaw as flaw:
+            reason = f"{self._path.name} has a record that cannot be read: {flaw.reason}; mend it first"
+            raise Trouble(Failure.PERMANENT, reason) from None
+        before = self._places.get(key)
+        self._places[key] = (row.start, row.end)
+        if before is not None:
+            _blank(file, *before)
+            file.seek(row.end)
+
+    def _mended(self, file: BinaryIO, size: int) -> int:
+        """A last line without its end: a whole record gets one, one that broke off is cut away."""
+        end = _last_line_end(file, size)
+        if end == size:
+            return size
+        file.seek(0)
+        try:
+            if end:
+                self._form.parse(_bytes(file, end, size), self._form.head(file))
+        except Flaw:
+            file.truncate(end)
+            return end
+        file.seek(size)
+        file.write(b"\n")
+        file.flush()
+        return size + 1
 
 
 def _attributes(path: Path, form: Form) -> list[Attribute] | None:
@@ -341,48 +375,43 @@ def _blank(file: BinaryIO, start: int, end: int) -> None:
     file.flush()
 
 
-def _whole(file: BinaryIO) -> int:
-    """The file's size, once a last line that broke off is cut away."""
-    size = file.seek(0, os.SEEK_END)
+def _last_line_end(file: BinaryIO, size: int) -> int:
     end = size
     while end:
         start = max(0, end - _CHUNK)
         found = _bytes(file, start, end).rfind(b"\n")
         if found >= 0:
-            end = start + found + 1
-            break
+            return start + found + 1
         end = start
-    if end < size:
-        file.truncate(end)
-    return end
+    return 0
 
 
-def lines(file: BinaryIO, most: int, is_open: Callable[[bytes], bool] = lambda _: False) -> Iterator[Row]:
+def lines(file: BinaryIO, most: int, is_open: Callable[[bytes], bool] | None = None) -> Iterator[Row]:
     """Records that end with a line, or go on over it while `is_open` says so; none of them over `most` bytes.
 
-    What is over is passed by in pieces: its quotes are counted, since they tell whether a line end ends it.
+    Only a line with a quote in it can end what is open. What is over the limit is passed by in pieces.
     """
     number, start = 1, file.tell()
-    while raw := file.readline(most + 1):
-        while len(raw) <= most and raw.endswith(b"\n") and is_open(raw):
-            more = file.readline(most + 1 - len(raw))
-            if not more:
-                break
+    while first := file.readline(most + 1):
+        raw = bytearray(first)
+        opened = is_open is not None and is_open(first)
+        while opened and len(raw) <= most and (more := file.readline(most + 1 - len(raw))):
             raw += more
-        flaw = None
-        count = raw.count(b"\n")
-        if len(raw) > most:
-            count += _pass_by(file, raw)
-            flaw = f"it is over {most} bytes"
+            opened = is_open is not None and (b'"' not in more or is_open(bytes(raw)))
+        is_over = len(raw) > most
+        count = raw.count(b"\n") + (_pass_by(file, raw, is_open is not None) if is_over else 0)
         end = file.tell()
-        if flaw or raw.strip(b"\r\n"):
-            yield Row(start, end, number, b"" if flaw else raw, flaw)
+        if is_over:
+            yield Row(start, end, number, b"", max(count, 1), f"it is over {most} bytes")
+        elif raw.strip(b"\r\n"):
+            yield Row(start, end, number, bytes(raw), max(count, 1))
         number, start = number + max(count, 1), end
 
 
-def _pass_by(file: BinaryIO, begun: bytes) -> int:
-    quotes, passed, last = begun.count(b'"'), 0, begun
-    while not (last.endswith(b"\n") and quotes % 2 == 0):
+def _pass_by(file: BinaryIO, begun: bytearray, is_quoted: bool) -> int:
+    """To the end of a record: the first line end, or where quotes count, the first outside of them."""
+    quotes, passed, last = begun.count(b'"'), 0, bytes(begun[-1:])
+    while not (last.endswith(b"\n") and not (is_quoted and quotes % 2)):
         last = file.readline(_CHUNK)
         if not last:
             break

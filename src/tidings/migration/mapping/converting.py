@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -27,6 +27,9 @@ _EMAIL = re.compile(
 _PHONE_MARKS = re.compile(r"\(0\)|[\s().\-/\u00a0\u2010-\u2013]")
 _PHONE = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 _CONTROL = re.compile(r"[\x00\ud800-\udfff]")
+
+
+_ANY_NUMBER = FieldRule("number", Kind.NUMBER)
 
 
 class Unusable(Exception):
@@ -55,12 +58,13 @@ def as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float | Decimal):
-        return canonical(_finite(value))
+        return canonical(_number(value, _ANY_NUMBER))
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, datetime | date):
         return value.isoformat()
-    kind = {dict: "an object", list: "a list", bytes: "bytes"}.get(type(value), type(value).__name__)
+    names: Mapping[type, str] = {dict: "an object", list: "a list", bytes: "bytes"}
+    kind = names.get(type(value), type(value).__name__)
     raise Unusable(f"is {kind}, not a text")
 
 
@@ -79,19 +83,15 @@ def _word(value: Any, rule: FieldRule) -> str:
     return _text(value, rule).strip()
 
 
-def _finite(value: float | Decimal) -> float | Decimal:
-    if not math.isfinite(value):
-        raise Unusable("is not a finite number")
-    return value
-
-
 def _number(value: Any, rule: FieldRule) -> int | float:
     if isinstance(value, bool):
         raise Unusable("is true or false, not a number")
     if isinstance(value, int):
         return value
     if isinstance(value, float):
-        return _finite(value)  # type: ignore[return-value]
+        if not math.isfinite(value):
+            raise Unusable("is not a finite number")
+        return value
     text = str(value) if isinstance(value, Decimal) else _word(value, rule)
     if not _NUMBER.fullmatch(text):
         raise Unusable("is not a number such as 1234.5 (no thousands marks, a point before decimals)")
@@ -103,7 +103,7 @@ def _number(value: Any, rule: FieldRule) -> int | float:
         return int(exact)
     near = float(exact)
     if not math.isfinite(near) or Decimal(repr(near)) != exact:
-        raise Unusable("has more digits than a number can hold: use type = \"text\"")
+        raise Unusable('has more digits than a number can hold: use type = "text"')
     return near
 
 
@@ -127,7 +127,7 @@ def _date(value: Any, rule: FieldRule) -> str:
     if there.tzinfo is not None and rule.zone is not None:
         return there.astimezone(rule.zone).date().isoformat()
     if rule.zone is None and there.time() != there.min.time():
-        raise Unusable("has a time of day: use type = \"time\", or say with zone where its day is meant")
+        raise Unusable('has a time of day: use type = "time", or say with zone where its day is meant')
     return there.date().isoformat()
 
 
@@ -156,7 +156,7 @@ def _datetime(value: Any, rule: FieldRule) -> datetime:
             raise Unusable("is not between the years 1 and 9999")
         return moment(int(seconds * 1_000_000))
     if not isinstance(value, str):
-        raise Unusable("is not a time as a text: for a number say format = \"epoch\" or \"epoch_ms\"")
+        raise Unusable('is not a time as a text: for a number say format = "epoch" or "epoch_ms"')
     return _parsed(_word(value, rule), rule.format)
 
 
@@ -221,9 +221,19 @@ def _json(value: Any, rule: FieldRule) -> Any:
         raise Unusable(str(error) or "is too deep") from None
     if len(text) > rule.max_length:
         raise Unusable(f"has {len(text):,} characters, at most {rule.max_length:,} are allowed (max_length)")
-    if "\\u0000" in text or re.search(r"\\ud[89a-f]", text) and _CONTROL.search(str(value)):
+    if any(_CONTROL.search(one) for one in _texts(value)):
         raise Unusable("has a null byte or half a character in it")
     return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from value
+        yield from (text for entry in value.values() for text in _texts(entry))
+    elif isinstance(value, list | tuple):
+        yield from (text for entry in value for text in _texts(entry))
 
 
 _CONVERTERS: Mapping[Kind, Callable[[Any, FieldRule], Any]] = {
@@ -239,4 +249,3 @@ _CONVERTERS: Mapping[Kind, Callable[[Any, FieldRule], Any]] = {
     Kind.REFERENCE: _reference,
     Kind.JSON: _json,
 }
-

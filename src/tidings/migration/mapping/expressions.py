@@ -65,7 +65,14 @@ class Expression:
         """Its value for a record; None where there is none."""
         try:
             return self.parsed.search(fields, options=_OPTIONS)
-        except (JMESPathError, ValueError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
+        except (
+            JMESPathError,
+            ValueError,
+            TypeError,
+            ArithmeticError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise Failed(" ".join(str(error).split())[:200] or type(error).__name__) from None
 
 

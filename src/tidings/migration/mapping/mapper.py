@@ -71,25 +71,34 @@ class Mapper:
             return self._mapped(self._type(record.type), record, lookup)
         except _Stop as stop:
             return Refused(
-                record.type, record.id, stop.field, stop.value, stop.rule, stop.reason, stop.failure, stop.standing
+                record.type,
+                record.id,
+                stop.field,
+                stop.value,
+                stop.rule,
+                stop.reason,
+                stop.failure,
+                stop.standing,
             )
 
     def references(self, record: Record) -> list[tuple[str, str]]:
-        """The type and id of each record that `lookup` will be asked for, so that they can be read at once."""
+        """The type and id of each record that `lookup` will be asked for, to be read at once."""
         asked: list[tuple[str, str]] = []
         for rule in self._type(record.type).fields:
             if rule.reference is None:
                 continue
             try:
                 value = _read(record, rule)
-                ids = [] if is_missing(value) else convert(_translated(value, rule), rule)
+                made = None if is_missing(value) else convert(_translated(value, rule), rule)
             except (_Stop, Unusable):
                 continue  # map says it
-            asked += [(rule.reference, one) for one in (ids if rule.many else [ids]) if one]
+            asked += [
+                (rule.reference, str(one)) for one in (made if isinstance(made, list) else [made]) if one
+            ]
         return asked
 
     def normalised(self, type_: str, fields: Fields) -> dict[str, Any]:
-        """The target's own fields in our forms, those of the map only; what has no such form stays as it is."""
+        """The target's fields in our forms, those of the map only; what has no such form stays as it is."""
         found: dict[str, Any] = {}
         for rule in self._type(type_).fields:
             value = fields.get(rule.name)
@@ -167,7 +176,13 @@ def _take(rule: FieldRule, record: Record, lookup: Lookup, found: _Found) -> Non
             _absent(rule, record, found)
             return
         made = convert(_translated(value, rule), rule)
-        found.fields[rule.name] = _resolved(rule, made, lookup, found) if rule.reference else made
+        if is_missing(made):
+            _absent(rule, record, found)
+            return
+        if rule.reference is not None:
+            made = _resolved(rule, made, lookup, found)
+        if made is not None:
+            found.fields[rule.name] = made
     except Unusable as error:
         _unusable(rule, value, _Stop(rule.kind, f"it {error}"), found)
     except _Stop as stop:
@@ -175,7 +190,7 @@ def _take(rule: FieldRule, record: Record, lookup: Lookup, found: _Found) -> Non
 
 
 def _unusable(rule: FieldRule, value: Any, stop: _Stop, found: _Found) -> None:
-    """What the rule says about a value that cannot be used; what was decided or has to wait goes on as it is."""
+    """What the rule says about a value that cannot be used; what has to wait still waits."""
     stop.at(rule, value)
     if stop.failure is not Failure.VALIDATION or rule.on_error is OnError.REFUSE or stop.rule == "required":
         raise stop
@@ -224,7 +239,7 @@ def _translated(value: Any, rule: FieldRule) -> Any:
 
 
 def _resolved(rule: FieldRule, made: Any, lookup: Lookup, found: _Found) -> Any:
-    """The target's ids for the source's."""
+    """The target's ids for the source's; None where the link is written later."""
     ids: Sequence[str] = made if rule.many else [made]
     links = [Relation(rule.name, str(rule.reference), one, lookup(str(rule.reference), one)) for one in ids]
     found.relations += links

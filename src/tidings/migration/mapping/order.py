@@ -26,9 +26,8 @@ def cycle(types: Sequence[TypeMap]) -> list[str]:
     """The names of types that wait for each other, the first one again at the end; none if there are none."""
     needs = {one.name: sorted(one.waits_for) for one in types}
     done: set[str] = set()
-    for start in needs:
-        path: list[str] = []
-        stack = [(start, iter(needs[start]))] if start not in done else []
+    for start, first in needs.items():
+        stack = [(start, iter(first))] if start not in done else []
         while stack:
             name, rest = stack[-1]
             path = [entry for entry, _ in stack]
@@ -45,5 +44,5 @@ def cycle(types: Sequence[TypeMap]) -> list[str]:
 
 def _cyclic(names: Sequence[str]) -> Invalid:
     problem = f"record types wait for each other: {' → '.join(names)}"
-    remedy = f'open the circle: unresolved = "{Unresolved.LEAVE}" on one of the references writes it in a second pass'
+    remedy = f'set unresolved = "{Unresolved.LEAVE}" on one of the references: it is written in a second pass'
     return Invalid(problem, field=f"types.{names[0]}" if names else "types", remedy=remedy)

@@ -1,4 +1,4 @@
-"""Paths: where a value stands in a record. `a.b.0` goes down; a whole name with dots or blanks is tried first."""
+"""Paths: where a value stands in a record. `a.b.0` goes down; a field of that whole name comes first."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ def walk(record: Record, path: str) -> Any:
 
 def begins(path: str, fields: Mapping[str, Any] | frozenset[str]) -> bool:
     """Whether the source has the field that a path starts with."""
-    return path == OWN_ID or path in fields or path.split(".")[0] in fields
+    return path == OWN_ID or path in fields or path.partition(".")[0] in fields

@@ -74,7 +74,7 @@ def shown(value: Any, *, secret: bool = False) -> str:
     if isinstance(value, str):
         text, size = json.dumps(value[:LONGEST_SHOWN], ensure_ascii=False), len(value)
         printable = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
-        return printable if size <= LONGEST_SHOWN else f"{printable[:-1]}…\" ({size:,} characters)"
+        return printable if size <= LONGEST_SHOWN else f'{printable[:-1]}…" ({size:,} characters)'
     if isinstance(value, bytes | bytearray):
         return f"{len(value):,} bytes"
     if value is None:

@@ -1,4 +1,4 @@
-"""Forgetting: recipients of ended broadcasts who were never sent anything. The broadcast and its tally stay."""
+"""Forgetting: recipients of ended broadcasts who were never sent anything. The tally stays."""
 
 from __future__ import annotations
 

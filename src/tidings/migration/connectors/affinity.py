@@ -1,0 +1,286 @@
+"""Affinity as a source: organizations, persons, opportunities, lists, list entries and notes.
+
+Version 1 and 2 of its API share keys and quotas; version 2 also gives the values of custom fields. Calls are
+counted by the minute and by the month: the first is a short wait, the second ends the work until the month
+is over (QUOTA). Mail, meetings and scores are derived by Affinity and are not records.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from ..words import Attribute, Failure, Limits, Page, Quota, Record, Trouble
+from .calls import Calls, Refusal
+from .options import Connector, base_url, count, header, length, one_of, rate, words
+
+URL = "https://api.affinity.co"
+PER_SECOND = 15.0  # 900 a minute
+ENTRIES: Final = "list_entries"
+TYPES: Mapping[str, str] = {
+    "organizations": "companies",
+    "persons": "persons",
+    "opportunities": "opportunities",
+    "lists": "lists",
+    ENTRIES: "list-entries",
+    "notes": "notes",
+}
+"""Our names, which are those of version 1, and the names of version 2."""
+
+_ALSO = {"companies": "organizations"}
+_MONTH = 31 * 86_400
+
+_BUILT_IN: Mapping[str, Sequence[Attribute]] = {
+    "persons": [
+        Attribute("first_name", "text"),
+        Attribute("last_name", "text"),
+        Attribute("primary_email", "email"),
+        Attribute("emails", "email", many=True),
+        Attribute("organization_ids", "reference", many=True),
+        Attribute("type", "number"),
+    ],
+    "organizations": [
+        Attribute("name", "text", required=True),
+        Attribute("domain", "text"),
+        Attribute("domains", "text", many=True),
+        Attribute("global", "boolean"),
+        Attribute("person_ids", "reference", many=True),
+    ],
+    "notes": [
+        Attribute("content", "text", required=True),
+        Attribute("person_ids", "reference", many=True),
+        Attribute("organization_ids", "reference", many=True),
+        Attribute("opportunity_ids", "reference", many=True),
+        Attribute("parent_id", "reference"),
+        Attribute("creator_id", "reference"),
+        Attribute("type", "number"),
+        Attribute("created_at", "time"),
+        Attribute("updated_at", "time"),
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`field_types` are the custom fields that version 2 gives with each record."""
+
+    key: str
+    url: str = URL
+    version: str = "1"
+    field_types: Sequence[str] = ("global",)
+    page_size: int | None = None
+    reads_per_second: float = PER_SECOND
+    per_month: int | None = None
+    deadline: timedelta = timedelta(seconds=60)
+
+
+def explain(refusal: Refusal) -> Trouble:
+    """What Affinity means by a refusal. A month that is used up looks like a short wait, but for a header."""
+    said, field, code = _said(refusal.body)
+    if refusal.status == 429:
+        if refusal.answer.header("x-ratelimit-limit-org-remaining") == "0":
+            reset = _seconds(refusal.answer.header("x-ratelimit-limit-org-reset"))
+            reason = "the calls of this month are used up"
+            return refusal.trouble(Failure.QUOTA, said=reason, code=code, wait=reset)
+        wait = _seconds(refusal.answer.header("x-ratelimit-limit-user-reset"))
+        return refusal.trouble(said=said, code=code, wait=refusal.wait or wait)
+    return refusal.trouble(said=said, field=field, code=code)
+
+
+def _said(body: Any) -> tuple[str, object, object]:
+    """Words, field and code of an error, in any of the shapes in which they come."""
+    found = body
+    if isinstance(found, dict):
+        found = found.get("errors") or found.get("message")
+    if isinstance(found, list):
+        found = found[0] if found else None
+    if isinstance(found, dict):
+        return str(found.get("message") or ""), found.get("param"), found.get("code")
+    return (found if isinstance(found, str) else ""), None, None
+
+
+def _seconds(value: str | None) -> timedelta | None:
+    if value is None or not value.isascii() or not value.isdigit():
+        return None
+    return timedelta(seconds=min(int(value[:12]), _MONTH))
+
+
+class AffinitySource:
+    """Reads by pages, in Affinity's own order."""
+
+    kind = "affinity"
+
+    def __init__(self, settings: Settings, now: Callable[[], int]) -> None:
+        self._settings = settings
+        self.limits = Limits(
+            reads_per_second=settings.reads_per_second, per_month=settings.per_month, concurrency=4
+        )
+        is_first = settings.version == "1"
+        basic = b64encode(f":{settings.key}".encode()).decode()
+        self._calls = Calls(
+            settings.url,
+            headers={"authorization": f"Basic {basic}" if is_first else f"Bearer {settings.key}"},
+            deadline=settings.deadline,
+            hide=[settings.key, basic],
+            now=now,
+            explain=explain,
+        )
+
+    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
+        """The built-in fields; with version 2 the custom ones too."""
+        name, _ = _named(type_)
+        if self._settings.version == "1" or name not in ("persons", "organizations"):
+            return _BUILT_IN.get(name)
+        found: list[Attribute] = list(_BUILT_IN[name])
+        path: str | None = f"/v2/{TYPES[name]}/fields?limit=100"
+        while path is not None:
+            body = (await self._calls.read(path)).body
+            found += [_attribute(one) for one in _rows(body, "data")]
+            path = self._next(body)
+        return found
+
+    async def count(self, type_: str) -> int | None:
+        """Affinity does not say."""
+        return None
+
+    async def quota(self) -> Quota:
+        """What is left of the month, by a call that is not counted."""
+        prefix = "" if self._settings.version == "1" else "/v2"
+        body = (await self._calls.read(f"{prefix}/rate-limit")).body
+        found = body.get("rate", body) if isinstance(body, dict) else {}
+        month = found.get("org_monthly") or found.get("orgMonthly") or {}
+        limit, left, reset = (_whole(month.get(name)) for name in ("limit", "remaining", "reset"))
+        return Quota(limit, left, None if reset is None else timedelta(seconds=min(reset, _MONTH)))
+
+    async def page(self, type_: str, cursor: str | None) -> Page:
+        """The next records."""
+        name, list_ = _named(type_)
+        if name == ENTRIES:
+            return await self._entries(type_, list_, cursor)
+        if self._settings.version == "1":
+            return await self._first(type_, name, f"/{name}", cursor)
+        return await self._second(type_, cursor or self._start(name))
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._calls.close()
+
+    async def _first(self, type_: str, name: str, path: str, cursor: str | None) -> Page:
+        """A page of version 1. Lists come all at once."""
+        query: dict[str, object] = {"page_size": self._settings.page_size or 500}
+        if cursor:
+            query["page_token"] = cursor
+        body = (await self._calls.read(path if name == "lists" else f"{path}?{urlencode(query)}")).body
+        if isinstance(body, list):
+            return Page([_record(type_, one) for one in body], None)
+        token = body.get("next_page_token") if isinstance(body, dict) else None
+        return Page([_record(type_, one) for one in _rows(body, name)], token or None)
+
+    async def _second(self, type_: str, path: str) -> Page:
+        """A page of version 2; its cursor is the way to the next page."""
+        body = (await self._calls.read(path)).body
+        return Page([_record(type_, one) for one in _rows(body, "data")], self._next(body))
+
+    async def _entries(self, type_: str, list_: str | None, cursor: str | None) -> Page:
+        """Entries list after list, in the order of the lists' ids. The cursor is "<list> <cursor of it>"."""
+        current, _, inner = (cursor or "").partition(" ")
+        if not current:
+            current = list_ or await self._list_after(0) or ""
+            if not current:
+                return Page([], None)
+        if self._settings.version == "1":
+            found = await self._first(type_, ENTRIES, f"/lists/{quote(current, safe='')}/list-entries", inner)
+        else:
+            start = self._start(f"lists/{quote(current, safe='')}/list-entries")
+            found = await self._second(type_, inner or start)
+        if found.cursor is not None:
+            return Page(found.records, f"{current} {found.cursor}")
+        after = None if list_ else await self._list_after(int(current))
+        return Page(found.records, None if after is None else f"{after} ")
+
+    async def _list_after(self, id_: int) -> str | None:
+        cursor, ids = None, []
+        while True:
+            found = await self.page("lists", cursor)
+            ids += [int(one.id) for one in found.records if int(one.id) > id_]
+            cursor = found.cursor
+            if cursor is None:
+                return str(min(ids)) if ids else None
+
+    def _start(self, name: str) -> str:
+        query: list[tuple[str, object]] = [("limit", min(self._settings.page_size or 100, 100))]
+        if name in ("persons", "organizations") or name.startswith("lists/"):
+            query += [("fieldTypes", one) for one in self._settings.field_types]
+        return f"/v2/{TYPES.get(name, name)}?{urlencode(query)}"
+
+    def _next(self, body: Any) -> str | None:
+        """The way to the next page. The key goes nowhere but to the address that was configured."""
+        paging = body.get("pagination") if isinstance(body, dict) else None
+        url = paging.get("nextUrl") if isinstance(paging, dict) else None
+        if url is None:
+            return None
+        if not isinstance(url, str) or not url.startswith(f"{self._settings.url}/v2/"):
+            raise Trouble(Failure.PERMANENT, "the next page is said to be at another address")
+        parts = urlsplit(url)
+        if not parse_qs(parts.query):
+            raise Trouble(Failure.PERMANENT, "the next page has no cursor")
+        return url.removeprefix(self._settings.url)
+
+
+def _named(type_: str) -> tuple[str, str | None]:
+    """A type, and the list where it is one list's entries: "list_entries" or "list_entries/450"."""
+    name, _, list_ = type_.partition("/")
+    name = _ALSO.get(name, name)
+    if name not in TYPES or (list_ and (name != ENTRIES or not list_.isdigit())):
+        raise Trouble(
+            Failure.VALIDATION, f"Affinity has no {type_!r}; it has {', '.join(TYPES)}", field="type"
+        )
+    return name, list_ or None
+
+
+def _rows(body: Any, name: str) -> Sequence[Any]:
+    """The records of an answer; null stands for none."""
+    if not isinstance(body, dict) or name not in body:
+        raise Trouble(Failure.TEMPORARY, f"the answer has no {name!r}")
+    found = body[name]
+    return found if isinstance(found, list) else []
+
+
+def _record(type_: str, one: Any) -> Record:
+    if not isinstance(one, dict) or one.get("id") is None:
+        raise Trouble(Failure.TEMPORARY, "the answer has a record without an id")
+    return Record(type_, str(one["id"]), one)
+
+
+def _attribute(one: Any) -> Attribute:
+    kinds = {"number": "number", "datetime": "time", "dropdown": "select", "ranked-dropdown": "select"}
+    kinds |= {"person": "reference", "company": "reference", "location": "json"}
+    kind = str(one.get("valueType") or one.get("type") or "text")
+    return Attribute(
+        str(one.get("id")), kinds.get(kind.removesuffix("-multi"), "text"), many=kind.endswith("-multi")
+    )
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
+CONNECTOR = Connector(
+    settings=Settings,
+    options={
+        "key": header,
+        "url": base_url,
+        "version": one_of("1", "2"),
+        "field_types": words,
+        "page_size": count(1, 500),
+        "reads_per_second": rate,
+        "per_month": count(1, 1_000_000_000),
+        "deadline": length,
+    },
+    source=AffinitySource,
+    secrets=frozenset({"key"}),
+)

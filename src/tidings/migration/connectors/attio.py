@@ -1,0 +1,304 @@
+"""Attio as a target: records of any object, list entries and notes.
+
+    people, companies, ...   asserted by a unique attribute: sending one again changes nothing
+    lists/<list>             entries, asserted by their parent record
+    notes                    Attio cannot find or change one by a key: created once, and in doubt compared
+
+Attio keeps a note's time, so a note with `created_at` is looked for before it is written. One without is
+created as it is asked for: two notes of the same words may both be meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from ..words import Attribute, Failure, Fields, Limits, Strategy, Trouble, Written
+from .attio_values import attribute_of, explain, first_text, instant_of, plain, same_note
+from .calls import Calls
+from .options import Connector, base_url, header, length, rate, texts
+
+URL = "https://api.attio.com"
+NOTES: Final = "notes"
+LISTS: Final = "lists/"
+KEYS: Mapping[str, str] = {"people": "email_addresses", "companies": "domains"}
+NOTE_FIELDS: Sequence[Attribute] = (
+    Attribute("parent_object", "text", required=True),
+    Attribute("parent_record_id", "reference", required=True),
+    Attribute("title", "text", required=True),
+    Attribute("format", "select", options=("plaintext", "markdown")),
+    Attribute("content", "text", required=True),
+    Attribute("created_at", "time"),
+)
+ENTRY_FIELDS: Sequence[Attribute] = (
+    Attribute("parent_object", "text", required=True),
+    Attribute("parent_record_id", "reference", required=True),
+)
+
+_RECORDS = 500  # of a page
+_NOTES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`keys` names for each object the unique attribute by which its records are found again."""
+
+    key: str
+    url: str = URL
+    keys: Mapping[str, str] = field(default_factory=dict)
+    reads_per_second: float = 100.0
+    writes_per_second: float = 25.0
+    deadline: timedelta = timedelta(seconds=30)
+
+
+class AttioTarget:
+    """Writes one record at a time: Attio has no bulk call."""
+
+    kind = "attio"
+
+    def __init__(self, settings: Settings, now: Callable[[], int]) -> None:
+        self._keys = {**KEYS, **settings.keys}
+        self.limits = Limits(settings.reads_per_second, settings.writes_per_second, concurrency=8)
+        self._known: dict[str, Mapping[str, Attribute]] = {}
+        self._calls = Calls(
+            f"{settings.url}/v2",
+            headers={"authorization": f"Bearer {settings.key}"},
+            deadline=settings.deadline,
+            hide=[settings.key],
+            now=now,
+            explain=explain,
+        )
+
+    def strategy(self, type_: str) -> Strategy:
+        """Notes have no key; everything else is asserted."""
+        return Strategy.RECONCILE if type_ == NOTES else Strategy.UPSERT
+
+    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
+        """The attributes of an object or list, with the options of its selects."""
+        if type_ == NOTES:
+            return NOTE_FIELDS
+        found = list((await self._attributes(type_)).values())
+        return [*ENTRY_FIELDS, *found] if type_.startswith(LISTS) else found
+
+    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[Written]:
+        """What is there under this key; notes of the same parent and content; the parent's entries."""
+        if type_ == NOTES:
+            return [_note(one) for one in await self._notes_of(fields) if same_note(one, fields)]
+        if type_.startswith(LISTS):
+            return await self._entries_of(type_, fields)
+        attribute = self._key(type_)
+        wanted = first_text(fields.get(attribute)) or key
+        body = {"filter": {attribute: wanted}, "limit": _RECORDS, "offset": 0}
+        found = _data((await self._calls.read(f"{_object(type_)}/query", body)).body)
+        attributes = await self._attributes(type_)
+        return [_written(one, attributes) for one in found]
+
+    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> Written:
+        """Assert one, or create a note."""
+        if type_ == NOTES:
+            return await self._write_note(fields, known)
+        if type_.startswith(LISTS):
+            return await self._write_entry(type_, fields, known)
+        attribute = self._key(type_)
+        values = fields if attribute in fields else {**fields, attribute: key}
+        path = (
+            f"{_object(type_)}/{quote(known, safe='')}"
+            if known
+            else f"{_object(type_)}?{urlencode({'matching_attribute': attribute})}"
+        )
+        reply = await self._calls.write("PUT", path, {"data": {"values": values}})
+        return Written(_made(reply.body, "record_id"))
+
+    async def write_many(
+        self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
+    ) -> Sequence[Written | Trouble]:
+        """One after the other."""
+        results: list[Written | Trouble] = []
+        for key, fields, known in records:
+            try:
+                results.append(await self.write(type_, key, fields, known))
+            except Trouble as trouble:
+                results.append(trouble)
+        return results
+
+    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
+        """Everything, page by page, oldest first; a note's key is made of its content."""
+        if type_ == NOTES:
+            async for one in self._all_notes({}):
+                yield note_key(one), _note(one)
+            return
+        attributes, is_list = await self._attributes(type_), type_.startswith(LISTS)
+        path, offset = (f"{_list(type_)}/entries" if is_list else _object(type_)), 0
+        while True:
+            sorts = [{"attribute": "created_at", "direction": "asc"}]
+            body = {"limit": _RECORDS, "offset": offset, "sorts": sorts}
+            found = _data((await self._calls.read(f"{path}/query", body)).body)
+            for one in found:
+                written = _entry(one, attributes) if is_list else _written(one, attributes)
+                yield _key_of(written, None if is_list else self._key(type_)), written
+            offset += len(found)
+            if len(found) < _RECORDS:
+                return
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._calls.close()
+
+    async def _write_note(self, fields: Fields, known: str | None) -> Written:
+        if known is not None:
+            raise Trouble(Failure.PERMANENT, "Attio cannot change a note; delete it there and run again")
+        if fields.get("created_at") is not None:
+            there = await self.find(NOTES, "", fields)
+            if there:
+                return there[0]
+        reply = await self._calls.write("POST", "/notes", {"data": {"format": "plaintext", **fields}})
+        return Written(_made(reply.body, "note_id"))
+
+    async def _write_entry(self, type_: str, fields: Fields, known: str | None) -> Written:
+        values = {name: value for name, value in fields.items() if name not in _PARENT}
+        path, data = f"{_list(type_)}/entries", {**_parent(fields), "entry_values": values}
+        if known:
+            path, data = f"{path}/{quote(known, safe='')}", {"entry_values": values}
+        reply = await self._calls.write("PUT", path, {"data": data})
+        return Written(_made(reply.body, "entry_id"))
+
+    async def _notes_of(self, fields: Fields) -> Sequence[Mapping[str, Any]]:
+        return [one async for one in self._all_notes(_parent(fields))]
+
+    async def _all_notes(self, parent: Mapping[str, str]) -> AsyncIterator[Mapping[str, Any]]:
+        offset = 0
+        while True:
+            query = urlencode({**parent, "limit": _NOTES, "offset": offset})
+            found = _data((await self._calls.read(f"/notes?{query}")).body)
+            for one in found:
+                yield one
+            offset += len(found)
+            if len(found) < _NOTES:
+                return
+
+    async def _entries_of(self, type_: str, fields: Fields) -> Sequence[Written]:
+        parent = _parent(fields)
+        record = quote(parent["parent_record_id"], safe="")
+        found = _data((await self._calls.read(f"{_object(parent['parent_object'])}/{record}/entries")).body)
+        list_ = type_.removeprefix(LISTS)
+        return [
+            Written(str(one.get("entry_id")))
+            for one in found
+            if list_ in (one.get("list_api_slug"), one.get("list_id"))
+        ]
+
+    async def _attributes(self, type_: str) -> Mapping[str, Attribute]:
+        """Asked for once: a schema does not change under a job."""
+        if type_ not in self._known:
+            base = _list(type_) if type_.startswith(LISTS) else f"/objects/{quote(type_, safe='')}"
+            found = _data((await self._calls.read(f"{base}/attributes?limit=500")).body)
+            made = {}
+            for one in found:
+                options = await self._options(base, one)
+                made[str(one.get("api_slug"))] = attribute_of(one, options)
+            self._known[type_] = made
+        return self._known[type_]
+
+    async def _options(self, base: str, attribute: Mapping[str, Any]) -> Sequence[str]:
+        kind = {"select": "options", "status": "statuses"}.get(str(attribute.get("type")))
+        if kind is None:
+            return ()
+        slug = quote(str(attribute.get("api_slug")), safe="")
+        found = _data((await self._calls.read(f"{base}/attributes/{slug}/{kind}")).body)
+        return tuple(str(one.get("title")) for one in found if not one.get("is_archived"))
+
+    def _key(self, type_: str) -> str:
+        found = self._keys.get(type_)
+        if found is None:
+            reason = f"Attio's {type_!r} needs a unique attribute; name it in `keys` of the target"
+            raise Trouble(Failure.VALIDATION, reason, field="keys")
+        return found
+
+
+_PARENT = ("parent_object", "parent_record_id")
+
+
+def note_key(one: Mapping[str, Any]) -> str:
+    """A note's key, made of what makes it the same: parent, title, text and time."""
+    text = one.get("content_plaintext", one.get("content"))
+    parts = [str(one.get(name) or "") for name in (*_PARENT, "title")]
+    parts += [" ".join(str(text or "").split()), str(instant_of(one.get("created_at")))]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _object(type_: str) -> str:
+    return f"/objects/{quote(type_, safe='')}/records"
+
+
+def _list(type_: str) -> str:
+    return f"/lists/{quote(type_.removeprefix(LISTS), safe='')}"
+
+
+def _parent(fields: Fields) -> dict[str, str]:
+    for name in _PARENT:
+        if not isinstance(fields.get(name), str) or not fields[name]:
+            raise Trouble(Failure.VALIDATION, f"{name} is missing: the record it belongs to", field=name)
+    return {name: fields[name] for name in _PARENT}
+
+
+def _data(body: Any) -> list[Mapping[str, Any]]:
+    found = body.get("data") if isinstance(body, dict) else None
+    if not isinstance(found, list):
+        raise Trouble(Failure.TEMPORARY, "the answer has no list of data")
+    return [one for one in found if isinstance(one, dict)]
+
+
+def _made(body: Any, name: str) -> str:
+    """The id of what was written. Without it nobody can say what was."""
+    found = body.get("data") if isinstance(body, dict) else None
+    try:
+        return _id(found if isinstance(found, dict) else {}, name)
+    except Trouble as trouble:
+        raise Trouble(Failure.AMBIGUOUS, trouble.reason, sent=True) from None
+
+
+def _id(one: Mapping[str, Any], name: str) -> str:
+    found = one.get("id")
+    named = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(named, str):
+        raise Trouble(Failure.TEMPORARY, f"the answer has no {name}")
+    return named
+
+
+def _written(one: Mapping[str, Any], attributes: Mapping[str, Attribute]) -> Written:
+    return Written(_id(one, "record_id"), plain(one.get("values"), attributes))
+
+
+def _entry(one: Mapping[str, Any], attributes: Mapping[str, Attribute]) -> Written:
+    parent = {name: one.get(name) for name in _PARENT}
+    return Written(_id(one, "entry_id"), {**parent, **plain(one.get("entry_values"), attributes)})
+
+
+def _note(one: Mapping[str, Any]) -> Written:
+    fields = {name: one.get(name) for name in (*_PARENT, "title", "created_at")}
+    return Written(_id(one, "note_id"), {**fields, "content": one.get("content_plaintext")})
+
+
+def _key_of(written: Written, attribute: str | None) -> str:
+    """The key under which a record was asserted; without one, its id."""
+    fields = written.fields or {}
+    return first_text(fields.get(attribute or "parent_record_id")) or written.id
+
+
+CONNECTOR = Connector(
+    settings=Settings,
+    options={
+        "key": header,
+        "url": base_url,
+        "keys": texts,
+        "reads_per_second": rate,
+        "writes_per_second": rate,
+        "deadline": length,
+    },
+    target=AttioTarget,
+    secrets=frozenset({"key"}),
+)

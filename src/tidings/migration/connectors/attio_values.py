@@ -1,0 +1,147 @@
+"""Attio's ways of saying things, pure: values as read and as written, notes compared, refusals explained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ..words import Attribute, Failure, Fields, Trouble
+from .calls import Refusal
+
+# Attio's word for a type of attribute -> ours
+TYPES: Mapping[str, str] = {
+    "text": "text",
+    "personal-name": "text",
+    "number": "number",
+    "rating": "number",
+    "currency": "number",
+    "checkbox": "boolean",
+    "date": "date",
+    "timestamp": "time",
+    "email-address": "email",
+    "phone-number": "phone",
+    "domain": "text",
+    "select": "select",
+    "status": "select",
+    "record-reference": "reference",
+    "actor-reference": "reference",
+    "location": "json",
+    "interaction": "json",
+}
+
+# Where the value itself stands in what is read.
+_VALUE: Mapping[str, str] = {
+    "email-address": "email_address",
+    "phone-number": "original_phone_number",
+    "domain": "domain",
+    "currency": "currency_value",
+}
+_KEPT: Mapping[str, Sequence[str]] = {
+    "personal-name": ("first_name", "last_name", "full_name"),
+    "record-reference": ("target_object", "target_record_id"),
+    "actor-reference": ("referenced_actor_type", "referenced_actor_id"),
+    "location": ("line_1", "line_2", "line_3", "line_4", "locality", "region", "postcode", "country_code"),
+}
+_NAMED = re.compile(r'attribute[^"]{0,60}"([\w-]{1,100})"')
+_NOW_AND_THEN = frozenset({"concurrent_write_conflict", "merge_in_progress"})
+
+
+def attribute_of(one: Mapping[str, Any], options: Sequence[str] = ()) -> Attribute:
+    """An attribute as Attio describes it."""
+    return Attribute(
+        str(one.get("api_slug")),
+        TYPES.get(str(one.get("type")), "json"),
+        required=one.get("is_required") is True,
+        unique=one.get("is_unique") is True,
+        many=one.get("is_multiselect") is True,
+        options=options,
+    )
+
+
+def plain(values: Any, attributes: Mapping[str, Attribute]) -> Fields:
+    """Values as they are read, in the form in which they are written: without history, one or a list."""
+    found: dict[str, Any] = {}
+    for name, held in values.items() if isinstance(values, dict) else ():
+        active = [_plain(one) for one in held if isinstance(one, dict) and not one.get("active_until")]
+        known = attributes.get(name)
+        if known is not None and known.many:
+            found[name] = active
+        elif active:
+            found[name] = active[0]
+    return found
+
+
+def _plain(one: Mapping[str, Any]) -> Any:
+    kind = str(one.get("attribute_type"))
+    if kind in _KEPT:
+        return {name: one[name] for name in _KEPT[kind] if one.get(name) is not None}
+    if kind in ("select", "status"):
+        chosen = one.get("option" if kind == "select" else "status")
+        return chosen.get("title") if isinstance(chosen, dict) else chosen
+    return one.get(_VALUE.get(kind, "value"))
+
+
+def first_text(value: Any) -> str | None:
+    """The text by which a record is found: of one value, or the first of several."""
+    if isinstance(value, list | tuple):
+        value = value[0] if value else None
+    if isinstance(value, Mapping):
+        value = next((value[name] for name in ("domain", "email_address", "value") if name in value), None)
+    return None if value is None or isinstance(value, Mapping | bool) else str(value)
+
+
+def same_note(held: Mapping[str, Any], wanted: Fields) -> bool:
+    """Whether a note in Attio is the one that would be written: title, text and, where given, its time."""
+    markdown = wanted.get("format") == "markdown"
+    text = held.get("content_markdown" if markdown else "content_plaintext")
+    if _squeezed(text) != _squeezed(wanted.get("content")):
+        return False
+    if _squeezed(held.get("title")) != _squeezed(wanted.get("title")):
+        return False
+    if wanted.get("created_at") is None:
+        return True
+    return instant_of(held.get("created_at")) == instant_of(wanted["created_at"])
+
+
+def instant_of(value: object) -> datetime | None:
+    """A time, however many digits its seconds have; Attio keeps thousandths for certain."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    if found is None:
+        return None
+    found = found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
+    return found.replace(microsecond=found.microsecond // 1000 * 1000)
+
+
+def _squeezed(value: object) -> str:
+    return " ".join(str(value or "").split())
+
+
+def explain(refusal: Refusal) -> Trouble:
+    """What Attio means by a refusal."""
+    body = refusal.body if isinstance(refusal.body, dict) else {}
+    code, said = body.get("code"), body.get("message")
+    failure: Failure | None = None
+    if code in _NOW_AND_THEN:
+        failure = Failure.TEMPORARY
+    elif code == "quota_exceeded":
+        failure = Failure.QUOTA
+    elif refusal.status == 409:
+        failure = Failure.VALIDATION
+    return refusal.trouble(failure, said=said, field=_field(body), code=code)
+
+
+def _field(body: Mapping[str, Any]) -> str | None:
+    """The attribute that a refusal is about: by its path, or by name in the text."""
+    errors = body.get("validation_errors")
+    path = (
+        errors[0].get("path") if isinstance(errors, list) and errors and isinstance(errors[0], dict) else None
+    )
+    steps = [one for one in path if isinstance(one, str)] if isinstance(path, list) else []
+    named = next((one for one in reversed(steps) if one not in ("data", "values", "entry_values")), None)
+    found = _NAMED.search(str(body.get("message") or ""))
+    return named or (found[1] if found else None)

@@ -1,0 +1,196 @@
+"""Lint: what a map would lose or get wrong, seen before the first record is moved. Pure.
+
+An error would stop every record or the job; a warning loses something that may matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from ..section import nearest
+from ..words import Attribute, Record
+from .order import cycle
+from .paths import begins
+from .rules import FieldRule, Kind, OnMissing, TypeMap
+
+Schema = Mapping[str, Sequence[Attribute] | None]
+"""Attributes by the job's name of the type; None: the system cannot say."""
+
+_ALL = frozenset(map(str, Kind))
+_WIDENS: Mapping[str, frozenset[str]] = {
+    "text": _ALL - {"json"},
+    "json": _ALL,
+    "number": frozenset({"number", "boolean"}),
+    "time": frozenset({"time", "date"}),
+    "select": frozenset({"select", "boolean"}),
+    "reference": frozenset({"reference", "text", "number"}),
+}  # what fits into each type without a loss; others take only their own
+
+
+class Level(StrEnum):
+    """How bad a finding is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Finding(NamedTuple):
+    """One thing that lint has to say."""
+
+    level: Level
+    code: str
+    type: str
+    field: str | None
+    text: str
+    remedy: str
+
+    def __str__(self) -> str:
+        where = f"{self.type}.{self.field}" if self.field else self.type
+        return f"{self.level}: {where}: {self.text}. {self.remedy} [{self.code}]"
+
+
+def lint(types: Sequence[TypeMap], source: Schema, target: Schema) -> list[Finding]:
+    """All findings, errors first."""
+    found = list(_cycles(types))
+    for one in types:
+        there, here = source.get(one.name), target.get(one.name)
+        if there is not None:
+            found += _of_source(one, {attribute.name: attribute for attribute in there})
+        if here is not None:
+            found += _of_target(one, {attribute.name: attribute for attribute in here})
+        if there is not None and here is not None:
+            found += _between(one, there, here)
+    return sorted(found, key=lambda finding: finding.level is not Level.ERROR)
+
+
+def observed(records: Iterable[Record]) -> list[Attribute]:
+    """The attributes that a sample of records shows, for sources that cannot name them."""
+    seen: dict[str, set[str]] = {}
+    many: set[str] = set()
+    for record in records:
+        for name, value in record.fields.items():
+            kinds = seen.setdefault(name, set())
+            many |= {name} if isinstance(value, list) else set()
+            kinds |= {_kind(one) for one in (value if isinstance(value, list) else [value])} - {""}
+    return [
+        Attribute(name, kinds.copy().pop() if len(kinds) == 1 else "text", many=name in many)
+        for name, kinds in seen.items()
+    ]
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, dict):
+        return "json"
+    return "text" if isinstance(value, str) else ""
+
+
+def _cycles(types: Sequence[TypeMap]) -> Iterator[Finding]:
+    names = cycle(types)
+    if names:
+        text = f"record types wait for each other: {' → '.join(names)}"
+        remedy = 'Set unresolved = "leave" on one of the references'
+        yield Finding(Level.ERROR, "cyclic_relation", names[0], None, text, remedy)
+
+
+def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[Finding]:
+    read = {name for rule in one.fields for name in rule.reads} | {one.key}
+    read |= one.skip.reads if one.skip is not None else set()
+    for rule in one.fields:
+        if rule.path is not None and not begins(rule.path, there):
+            text = f"the source has no field {rule.path!r}"
+            yield Finding(
+                Level.ERROR, "missing_column", one.name, rule.name, text, _capital(nearest(rule.path, there))
+            )
+    for name, attribute in there.items():
+        if name in one.ignore or any(path == name or path.partition(".")[0] == name for path in read):
+            continue
+        if attribute.type in ("date", "time"):
+            text = f"the source's {name!r} is not mapped: the target will show the day of the move"
+            yield Finding(
+                Level.WARNING, "lost_timestamp", one.name, name, text, "Map it, or list it under ignore"
+            )
+        else:
+            text = f"the source's {name!r} is not mapped"
+            yield Finding(
+                Level.WARNING, "unmapped_field", one.name, name, text, "Map it, or list it under ignore"
+            )
+
+
+def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[Finding]:
+    for rule in one.fields:
+        attribute = here.get(rule.name)
+        if attribute is None:
+            text = f"the target has no attribute {rule.name!r}"
+            remedy = _capital(nearest(rule.name, here))
+            yield Finding(Level.ERROR, "unknown_attribute", one.name, rule.name, text, remedy)
+        elif attribute.type == "select" and attribute.options:
+            yield from _options(one, rule, attribute)
+    written = {rule.name: rule for rule in one.fields}
+    for name, attribute in here.items():
+        rule_of = written.get(name)
+        if not attribute.required or (rule_of is None and one.hook is not None):
+            continue
+        if rule_of is None:
+            text = "the target requires it, and the map does not write it"
+            yield Finding(Level.ERROR, "required_attribute", one.name, name, text, "Map it")
+        elif not (
+            rule_of.on_missing is OnMissing.REFUSE or rule_of.default is not None or rule_of.is_constant
+        ):
+            text = "the target requires it, and the source may have nothing"
+            remedy = "Set required = true or a default"
+            yield Finding(Level.WARNING, "required_attribute", one.name, name, text, remedy)
+
+
+def _options(one: TypeMap, rule: FieldRule, attribute: Attribute) -> Iterator[Finding]:
+    """Each option that the map can write is one of the target's."""
+    written = list(rule.values.values()) if rule.values is not None else list(rule.options)
+    written += [value for value in (rule.constant, rule.default) if value is not None]
+    flat = [one for value in written for one in (value if isinstance(value, list) else [value])]
+    for value in dict.fromkeys(map(str, flat)):
+        if value not in attribute.options:
+            text = f"the target has no option {value!r}"
+            remedy = _capital(nearest(value, attribute.options))
+            yield Finding(Level.ERROR, "unknown_option", one.name, rule.name, text, remedy)
+
+
+def _between(one: TypeMap, there: Sequence[Attribute], here: Sequence[Attribute]) -> Iterator[Finding]:
+    """What one side can hold and the other cannot."""
+    sources = {attribute.name: attribute for attribute in there}
+    targets = {attribute.name: attribute for attribute in here}
+    for rule in one.fields:
+        origin, goal = sources.get(rule.path or ""), targets.get(rule.name)
+        if goal is None or origin is None:
+            continue
+        yield from _unmapped_options(one, rule, origin, goal)
+        if rule.values is None and origin.type not in {goal.type} | _WIDENS.get(goal.type, frozenset()):
+            text = f"a {origin.type} becomes a {goal.type}: values that do not fit are refused"
+            if (origin.type, goal.type) == ("time", "date"):
+                text = "a time becomes a date: the time of day is lost"
+            yield Finding(
+                Level.WARNING, "type_narrowing", one.name, rule.name, text, "Check that this is meant"
+            )
+        if origin.many and not (goal.many and rule.many):
+            text = "a list becomes one value"
+            remedy = "Set many = true" if goal.many else "Choose one by its path, such as emails.0"
+            yield Finding(Level.WARNING, "type_narrowing", one.name, rule.name, text, remedy)
+
+
+def _unmapped_options(one: TypeMap, rule: FieldRule, origin: Attribute, goal: Attribute) -> Iterator[Finding]:
+    if origin.type != "select" or (rule.values is not None and "*" in rule.values):
+        return
+    known = set(rule.values) if rule.values is not None else set(goal.options) or set(origin.options)
+    for option in origin.options:
+        if option not in known:
+            text = f"the source's option {option!r} is not mapped: records that have it will be refused"
+            remedy = 'Add it to values, or "*" for all others'
+            yield Finding(Level.ERROR, "unmapped_option", one.name, rule.name, text, remedy)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,31 @@
+"""The rules in the whole pipeline: people talk as they do, and the calendar is right afterwards."""
+
+from __future__ import annotations
+
+from tidings.inbound.language.rules import RulesMind
+from tidings.kernel.clock import ManualClock
+from tidings.store.port import Store
+
+from .squad import FRI, SAT, SUN, Squad
+
+
+async def test_a_chat_by_several_speakers_ends_in_the_right_calendar(
+    store: Store, clock: ManualClock
+) -> None:
+    """D6, D7, D10: requests, noise, a question answered by another member, two squads."""
+    squad = await Squad(store, clock, rules=RulesMind()).open()
+
+    await squad.talk(
+        ("ann", "we have a crew tonight"),
+        ("ben", "thanks for covering last night!"),
+        ("ann", "we can cover saturday"),
+        ("ben", "42 has a crew sunday 6p-6a"),
+        ("abe", "till 9? who ate my sandwich"),
+        ("abe", "night"),
+        ("bea", "scratch our sunday 0000-0600"),
+        ("ann", "don't remove us tonight"),
+    )
+
+    assert await squad.day(FRI, "34") == "." * 24 + "c" * 24
+    assert await squad.day(SAT, "34") == "." * 24 + "c" * 24
+    assert await squad.day(SUN, "42") == "." * 24 + "c" * 12 + "." * 12
