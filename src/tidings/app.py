@@ -90,6 +90,7 @@ class App:
         for lane in self.lanes.values():
             if lane.queue not in known:
                 await self.store.write(lane.join())
+        await self.inbound.open()
 
     async def close(self) -> None:
         """Stop working, then let go of everything."""

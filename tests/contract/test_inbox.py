@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.contract.conversing import ADA, BEN, CREW, Conversing, said
 
 from tidings.inbound.filing import Known, file, spoken_for
 from tidings.inbound.hearing import NO_WORKFLOW, Heard, NoWorkflow, ended
@@ -22,6 +21,7 @@ from tidings.model.task import Category
 from tidings.model.time import HOUR, SECOND
 from tidings.store.port import Outrun, Store
 
+from .conversing import ADA, BEN, CREW, Conversing, said
 from .test_sources import refuse_poison
 
 
@@ -227,7 +227,7 @@ async def test_what_nobody_must_handle_is_skipped_with_the_reason(
 
 async def test_our_own_sends_are_known_by_their_id(world: Conversing, clock: ManualClock) -> None:
     """An account's message comes back in the list under the key that we gave it (D2)."""
-    from tests.contract.world import World
+    from .world import World
 
     outbound = World(world.store, clock)
     id_ = await outbound.send()

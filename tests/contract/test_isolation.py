@@ -25,5 +25,5 @@ def test_trouble_on_three_channels_leaves_the_fourth_alone(postgres_url: str) ->
     seen = json.loads(ended.stdout.splitlines()[-1])
     assert (seen["lost"], seen["unflagged"]) == (0, 0), seen
     assert seen["waiting"] == 40, "what is down waits, and is not lost"
-    assert seen["in_doubt"] >= seen["duplicates"] > 0 or seen["in_doubt"] == 0, seen
+    assert seen["duplicates"] > 0, "answers were lost, and each cost a copy"
     assert seen["ratio"] >= 0.4, seen

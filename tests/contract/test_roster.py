@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.contract.conversing import CREW
 
 from tidings.inbound.roster import Person, Roster, read_person
 from tidings.inbound.words import Speaker
 from tidings.model.errors import Invalid, NotFound
 from tidings.outbound.people import uploads
 from tidings.store.port import Store
+
+from .conversing import CREW
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.contract.channels.conftest import serving
-from tests.contract.conversing import ADA, Chat, Conversing, said
 
 from tidings.inbound.leases import LEASE, Standing, standing
+from tidings.inbound.listening import Listening
 from tidings.inbound.sources import telegram, waha, webhook, whatsapp_cloud
 from tidings.inbound.sources.groupme import GroupMe
 from tidings.inbound.sources.port import Call, NotGenuine, SourceDown
@@ -26,6 +25,9 @@ from tidings.store.port import Step, Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 from tidings.wire.signature import headers, parse_secret
+
+from .channels.conftest import serving
+from .conversing import ADA, Chat, Conversing, said
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -183,6 +185,7 @@ async def test_a_failed_insert_holds_the_cursor_and_is_told_after_three(world: C
         assert len(world.notices) == (n >= 3), "told once, with the third"
         world.clock.advance(10)
     settings = SourceSettings("other", "groupme", group="9", token="t" * 16)
+    await world.store.write([Step("source_join", {"name": "other", "kind": "groupme"})])
     await world.poller(other, settings).step()
 
     await allow_poison(world.store)
@@ -427,6 +430,20 @@ def test_waha_call_backs_are_read() -> None:
     assert ours.own
     assert event("session.status", status="WORKING") == []
     assert event("message") == []
+
+
+async def test_what_a_channel_hears_goes_to_the_source_that_names_it(world: Conversing) -> None:
+    """The call-backs of a channel were verified already; twice the same is one row (D1)."""
+    source = SourceSettings("wa", "whatsapp_cloud", channel="main")
+    listening = Listening(world.clock, world.intake, {"wa": source, "crew": CREW})
+    message = {"from": ADA, "id": "wamid.1", "timestamp": str(world.second() // SECOND), "type": "text",
+               "text": {"body": "hi"}}  # fmt: skip
+    payload = {"entry": [{"changes": [{"value": {"messages": [message]}}]}]}
+
+    for channel in ("main", "main", "another"):
+        await listening.heard(channel, "whatsapp_cloud", payload)
+
+    assert [(row["source"], row["text"]) for row in await world.all()] == [("wa", "hi")]
 
 
 # -- settings

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..kernel.clock import Clock
 from ..observability.events import Emit, silence
-from ..store.port import Store
+from ..store.port import Step, Store
 from .inbox import Inbox
 from .intake import Intake
 from .listening import Listening
@@ -28,6 +28,18 @@ class InboundDesk:
     intake: Intake
     listening: Listening
     pollers: Sequence[Poller]
+    store: Store
+
+    async def open(self) -> None:
+        """Make the sources known to the store: what is said from now on counts."""
+        if not self.sources:
+            return
+        known = {row["name"] for row in await self.store.read("source_list", limit=1000)}
+        new = [source for name, source in self.sources.items() if name not in known]
+        if new:
+            await self.store.write(
+                [Step("source_join", {"name": source.name, "kind": source.kind}) for source in new]
+            )
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -57,6 +69,7 @@ def open_inbound(
         Inbox(store, clock, sources),
         roster,
         intake,
-        Listening(store, clock, intake, sources),
+        Listening(clock, intake, sources),
         pollers,
+        store,
     )

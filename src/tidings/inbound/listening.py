@@ -7,7 +7,6 @@ from typing import Any
 
 from ..kernel.clock import Clock
 from ..model.errors import NotFound
-from ..store.port import Step, Store
 from .intake import Intake, Taken
 from .sources.port import Call
 from .sources.registry import READERS, called
@@ -17,14 +16,10 @@ from .sources.settings import SourceSettings
 class Listening:
     """Takes in what platforms call with."""
 
-    def __init__(
-        self, store: Store, clock: Clock, intake: Intake, sources: Mapping[str, SourceSettings]
-    ) -> None:
-        self._store = store
+    def __init__(self, clock: Clock, intake: Intake, sources: Mapping[str, SourceSettings]) -> None:
         self._intake = intake
         self._sources = sources
         self._called = {name: called(source, now=clock.wall) for name, source in sources.items()}
-        self._joined: set[str] = set()
 
     async def heard(self, channel: str, kind: str, payload: Mapping[str, Any]) -> None:
         """A call-back of a channel that was verified already; one that no source listens to says nothing."""
@@ -32,7 +27,6 @@ class Listening:
             if source.channel == channel and source.kind in READERS:
                 said = READERS[source.kind](source, payload)
                 if said:
-                    await self._join(source)
                     await self._intake.called(source, said)
 
     async def call(self, name: str, call: Call) -> Taken:
@@ -45,11 +39,4 @@ class Listening:
                 remedy="give it secrets under [inbound.sources]; one with a channel uses /callbacks/CHANNEL",
             )
         said = own.called(call)
-        source = self._sources[name]
-        await self._join(source)
-        return await self._intake.called(source, said)
-
-    async def _join(self, source: SourceSettings) -> None:
-        if source.name not in self._joined:
-            await self._store.write([Step("source_join", {"name": source.name, "kind": source.kind})])
-            self._joined.add(source.name)
+        return await self._intake.called(self._sources[name], said)

@@ -12,7 +12,7 @@ from ..kernel.clock import Clock
 from ..model.errors import Temporary, told
 from ..model.time import SECOND
 from ..observability.events import Emit, SourceTakenOver, SourceTrouble, silence
-from ..store.port import Outrun, Step, Store
+from ..store.port import Outrun, Store
 from .intake import TELL_AFTER, Intake, NotTaken, failing
 from .leases import Lease, Leases, Standing
 from .notices import HOLE, OVERRUN, Notice, Tell, by_event
@@ -46,7 +46,6 @@ class Poller:
         self._tell = tell
         self._emit = emit
         self._leases = Leases(store, me=me or clock.new_id())
-        self._is_known = False
         self._next = float("-inf")
         self._looked_back = clock.monotonic()
 
@@ -55,10 +54,6 @@ class Poller:
         wait = self._next - self._clock.monotonic()
         if wait > 0:
             return wait  # a hint is about our own work, not about theirs
-        if not self._is_known:
-            joined = {"name": self._settings.name, "kind": self._settings.kind}
-            await self._store.write([Step("source_join", joined)])
-            self._is_known = True
         lease = await self._leases.take(self._settings.name)
         if not isinstance(lease, Lease):
             return self._rest(min(lease / SECOND, self._poll))

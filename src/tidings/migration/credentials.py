@@ -19,19 +19,21 @@ _WORDS = frozenset(
 )
 _REFERENCE = re.compile(r"(?:env:[A-Za-z_][A-Za-z0-9_]*|file:.+)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{%[^%]*%\}")
-_KEY_OF_RECORDS = frozenset({"key", "keys", "unique_key", "primary_key", "foreign_key", "sort_key", "key_field"})
+_OF_RECORDS = frozenset({"key", "keys"})  # of a connector that names its secrets: how records are told apart
 
 
-def refuse_clear(options: Mapping[str, Any], place: str, secrets: Collection[str] = ()) -> None:
-    """Refuse a secret that stands in the job itself; `secrets` are the options known to be one."""
+def refuse_clear(options: Mapping[str, Any], place: str, secrets: Collection[str] | None = None) -> None:
+    """Refuse a secret that stands in the job itself; `secrets` are the options that the connector names."""
     for name, value in options.items():
-        _refuse(value, f"{place}.{name}", secret=name in secrets or _sounds_secret(name, secrets))
+        is_key = secrets is not None and name in _OF_RECORDS
+        secret = name in (secrets or ()) or (_sounds_secret(name) and not is_key)
+        _refuse(value, f"{place}.{name}", secret=secret)
 
 
 def _refuse(value: object, place: str, *, secret: bool) -> None:
     if isinstance(value, Mapping):
         for name, entry in value.items():
-            _refuse(entry, f"{place}.{name}", secret=secret or _sounds_secret(str(name), ()))
+            _refuse(entry, f"{place}.{name}", secret=secret or _sounds_secret(str(name)))
     elif isinstance(value, list | tuple):
         for entry in value:
             _refuse(entry, place, secret=secret)
@@ -76,10 +78,7 @@ def _from_file(path: Path, place: str) -> str:
     return found
 
 
-def _sounds_secret(name: str, secrets: Collection[str]) -> bool:
-    """By its words; a bare `key` of a connector with secrets of its own is the key of a record."""
-    if name.lower() in _KEY_OF_RECORDS and (secrets or name.lower() not in ("key", "keys")):
-        return False
+def _sounds_secret(name: str) -> bool:
     return bool(_WORDS & set(re.split(r"[_\-\s]", name.lower())))
 
 
@@ -104,6 +103,4 @@ def _has_secret(text: str) -> bool:
             return True
     except ValueError:
         return True  # it tried to be a URL, and nobody can say what is in it
-    return any(
-        _sounds_secret(name, ()) and not _is_harmless(value) for name, value in parse_qsl(parts.query)
-    )
+    return any(_sounds_secret(name) and not _is_harmless(value) for name, value in parse_qsl(parts.query))

@@ -8,7 +8,7 @@ and what was sent stand in one order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,13 +18,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import CallerError, Invalid, NotFound
+from tidings.model.time import SECOND
 
+from .callbacks import Callbacks
 from .wire import JSON, error_answer, read_body
 
 MOST = 20_000
 MAX_NAME = 256
 MAX_TEXT = 20_000
-SAYS = ("groupme", "telegram")
+SAYS = ("groupme", "telegram", "whatsapp_cloud", "waha")  # the last two call back with what was said
 _TEXTS = ("channel", "chat", "sender", "name", "text")
 _FLAGS = ("system", "bot")
 
@@ -97,6 +99,8 @@ def _earlier(chats: Chats, channel: str, name: str, given: object) -> int | None
 class Sayer(Protocol):
     """What a route needs of the world."""
 
+    callbacks: Callbacks
+
     def say(self, given: object) -> Line:
         """Say it."""
 
@@ -107,14 +111,56 @@ def routes(world: Sayer) -> Sequence[BaseRoute]:
     async def said(request: Request) -> Response:
         """Say something as a person."""
         try:
-            line = world.say(orjson.loads(await read_body(request.receive)))
+            given = orjson.loads(await read_body(request.receive))
+            line = world.say(given)
         except orjson.JSONDecodeError:
             return error_answer(Invalid("The body is not JSON", remedy='{"channel": "groupme", ...}'))
         except CallerError as error:
             return error_answer(error)
+        if line.channel in _TOLD:
+            account = str(given.get("account") or "default")
+            world.callbacks.push(line.channel, account, _TOLD[line.channel](line))
         return JSON(shown(line), status_code=201)
 
     return [Route("/sandbox/said", said, methods=["POST"])]
+
+
+def _meta(line: Line) -> dict[str, object]:
+    """As WhatsApp Cloud calls back."""
+    message = {
+        "from": line.sender,
+        "id": f"wamid.said.{line.n}",
+        "timestamp": str(line.at // SECOND),
+        "type": "text",
+        "text": {"body": line.text},
+    }
+    value = {
+        "messaging_product": "whatsapp",
+        "contacts": [{"profile": {"name": line.name or line.sender}, "wa_id": line.sender}],
+        "messages": [message],
+    }
+    return {
+        "object": "whatsapp_business_account",
+        "entry": [{"id": "sandbox", "changes": [{"field": "messages", "value": value}]}],
+    }
+
+
+def _waha(line: Line) -> dict[str, object]:
+    """What WAHA's event has as its payload; in a group the participant speaks."""
+    in_group = {"participant": line.sender} if line.chat.endswith("@g.us") else {}
+    return {
+        "id": f"false_{line.chat}_SAID{line.n}",
+        "timestamp": line.at // SECOND,
+        "from": line.chat,
+        "fromMe": False,
+        "body": line.text,
+        "hasMedia": False,
+        "_data": {"notifyName": line.name or line.sender},
+        **in_group,
+    }
+
+
+_TOLD: Mapping[str, Callable[[Line], dict[str, object]]] = {"whatsapp_cloud": _meta, "waha": _waha}
 
 
 def shown(line: Line) -> Mapping[str, Any]:

@@ -138,7 +138,9 @@ class Workspace:
         """Find by a unique attribute; change what is there, or create."""
         slot = shelf.slots.get(matching)
         if slot is None or not slot.unique:
-            raise Wrong(400, "filter_error", f'The attribute "{matching}" cannot be matched by: it is not unique.')
+            raise Wrong(
+                400, "filter_error", f'The attribute "{matching}" cannot be matched by: it is not unique.'
+            )
         values = self._checked(shelf, given)
         if not values.get(matching):
             raise Wrong(
@@ -325,7 +327,11 @@ class Workspace:
                     raise Wrong(400, "value_not_found", said, (slot.slug,))
                 return value
             case "personal-name" if isinstance(value, dict):
-                return {part: str(value[part]) for part in ("first_name", "last_name", "full_name") if value.get(part)}
+                return {
+                    part: str(value[part])
+                    for part in ("first_name", "last_name", "full_name")
+                    if value.get(part)
+                }
         inner = value if not isinstance(value, dict) else next(iter(value.values()), None)
         made = _scalar(slot.type, inner)
         if made is None:

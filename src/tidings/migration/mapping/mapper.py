@@ -81,6 +81,13 @@ class Mapper:
                 stop.standing,
             )
 
+    def key(self, record: Record) -> str | None:
+        """What the target knows the record by, also where it cannot be mapped; None: it has no key."""
+        try:
+            return _key(self._type(record.type), record)
+        except _Stop:
+            return None
+
     def references(self, record: Record) -> list[tuple[str, str]]:
         """The type and id of each record that `lookup` will be asked for, to be read at once."""
         asked: list[tuple[str, str]] = []

@@ -14,6 +14,8 @@ from starlette.routing import BaseRoute
 from tidings.sandbox.world import World
 
 from . import (
+    affinity,
+    attio,
     discord,
     gateway,
     groupme,
@@ -41,4 +43,6 @@ PROVIDERS: tuple[Provider, ...] = (
     gateway.routes,
     shift_calendar.routes,
     openai.routes,
+    affinity.routes,
+    attio.routes,
 )

@@ -1,0 +1,41 @@
+"""Comparing one record on both sides, field by field, in the forms of the map. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .mapping.converting import is_missing
+from .mapping.hashing import canonical
+from .mapping.mapper import Mapper
+from .mapping.result import shown
+from .report import Change
+from .words import Fields
+
+
+def changes(mapper: Mapper, type_: str, expected: Fields, found: Fields | None) -> list[Change]:
+    """The fields that are not as expected; what the map does not write is the target's own affair."""
+    if found is None:
+        return []
+    rules = {rule.name: rule for rule in mapper.types[type_].fields}
+    known: Mapping[str, Any] = mapper.normalised(type_, found)
+    wanted: Mapping[str, Any] = mapper.normalised(type_, expected)
+    differing = []
+    for name, value in expected.items():
+        rule = rules.get(name)
+        ours, theirs = (wanted[name], known[name]) if rule is not None else (value, found.get(name))
+        if not _same(ours, theirs, in_any_order=rule is not None and rule.many):
+            hidden = rule is not None and rule.secret
+            differing.append(Change(name, shown(ours, secret=hidden), shown(theirs, secret=hidden)))
+    return differing
+
+
+def _same(ours: Any, theirs: Any, *, in_any_order: bool) -> bool:
+    if is_missing(ours) or is_missing(theirs):
+        return is_missing(ours) and is_missing(theirs)
+    try:
+        if in_any_order and isinstance(ours, list) and isinstance(theirs, list):
+            return sorted(map(canonical, ours)) == sorted(map(canonical, theirs))
+        return canonical(ours) == canonical(theirs)
+    except ValueError:
+        return bool(ours == theirs)

@@ -1,0 +1,318 @@
+"""A pretend Affinity below `/affinity`, version 1 at its root and version 2 below `/v2`.
+
+Both share the quotas: 900 calls a minute and 100,000 a month, told in the headers of every answer, until told
+otherwise (`POST /sandbox/affinity`, which also makes the content; `GET` gives it back, to compare). Version 1
+words its errors in two shapes, in turn. Faults work by command on the channel `affinity`, with the kind of
+record as recipient; a fault's code is an HTTP status, or `month` for a month that is used up.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.model.errors import CallerError, Invalid
+from tidings.sandbox.dealbook import KINDS, Content, bad_ways, generate, second
+from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong
+from tidings.sandbox.faults import Fault, Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON, error_answer, read_body
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "affinity"
+PER_MINUTE, PER_MONTH = 900, 100_000
+MOST = 1_000_000
+MONTH = "month"
+FIELDS = "fields"
+
+_WORDS = {
+    400: ("bad-request", "The request is not understood"),
+    401: ("authorization", "The API key is not valid"),
+    403: ("authorization", "You may not see this"),
+    404: ("not-found", "It is not there, or you may not see it"),
+    422: ("validation", "Invalid page_token variable"),
+    429: ("rate-limit", "Too many requests"),
+    500: ("server", "Something went wrong"),
+}
+_FAULTS = {Kind.ERROR: 500, Kind.THROTTLED: 429, Kind.GONE: 404}
+_MONTH_SECONDS = 30 * 86_400
+
+
+class Call(NamedTuple):
+    """One route: the kind of record that it gives, and in which version."""
+
+    path: str
+    kind: str
+    version: int = 1
+
+
+class Failed(Exception):
+    """A request that Affinity refuses."""
+
+    def __init__(self, status: int, param: str | None = None) -> None:
+        super().__init__()
+        self.status, self.param = status, param
+
+
+class Quotas:
+    """Calls counted by the minute and by the month; `remaining` of each never falls below nothing."""
+
+    def __init__(self) -> None:
+        self.per_minute, self.per_month = PER_MINUTE, PER_MONTH
+        self.used_in_month = 0
+        self._minute, self._used = -1, 0
+
+    def spend(self, seconds: int) -> bool:
+        """Count a call, unless there is none left."""
+        if seconds // 60 != self._minute:
+            self._minute, self._used = seconds // 60, 0
+        if self._used >= self.per_minute or self.used_in_month >= self.per_month:
+            return False
+        self._used += 1
+        self.used_in_month += 1
+        return True
+
+    def headers(self, seconds: int) -> dict[str, str]:
+        """As they stand on every answer."""
+        return {
+            "x-ratelimit-limit-user": str(self.per_minute),
+            "x-ratelimit-limit-user-remaining": str(max(0, self.per_minute - self._used)),
+            "x-ratelimit-limit-user-reset": str(60 - seconds % 60),
+            "x-ratelimit-limit-org": str(self.per_month),
+            "x-ratelimit-limit-org-remaining": str(max(0, self.per_month - self.used_in_month)),
+            "x-ratelimit-limit-org-reset": str(_MONTH_SECONDS - seconds % _MONTH_SECONDS),
+        }
+
+    def described(self, seconds: int) -> dict[str, Any]:
+        """As the route that is not counted tells it."""
+        month, left = self.per_month, max(0, self.per_month - self.used_in_month)
+        reset = _MONTH_SECONDS - seconds % _MONTH_SECONDS
+        minute = {"limit": self.per_minute, "remaining": max(0, self.per_minute - self._used), "reset": 60}
+        return {
+            "org_monthly": {"limit": month, "remaining": left, "reset": reset, "used": self.used_in_month},
+            "api_key_per_minute": {**minute, "used": self._used},
+        }
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """Affinity's routes, and those that look behind it."""
+    crm = _Affinity(world)
+    found = [
+        Route(f"/affinity{call.path}", Endpoint(world, crm.reader(call), crm.answerer(call)), methods=["GET"])
+        for call in CALLS
+    ]
+    return [
+        *found,
+        Route("/affinity/rate-limit", crm.rate_limit, methods=["GET"]),
+        Route("/affinity/v2/rate-limit", crm.rate_limit, methods=["GET"]),
+        Route("/sandbox/affinity", crm.show, methods=["GET"]),
+        Route("/sandbox/affinity", crm.tell, methods=["POST"]),
+    ]
+
+
+class _Affinity:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._content: Content = generate({}, 0)
+        self._bad: Mapping[str, str] = {}
+        self._quotas = Quotas()
+        self._errors = 0
+
+    def reader(self, call: Call) -> Callable[[Asked], Arrival]:
+        """How a request is written down."""
+
+        def read(asked: Asked) -> Arrival:
+            said = orjson.dumps([call.path, asked.path, asked.query]).decode()
+            problem, fault = None, None
+            if is_wrong(_key(asked, call.version)):
+                problem = "401"
+            elif not self._quotas.spend(self._seconds):
+                fault = Fault(Kind.THROTTLED, 60.0 - self._seconds % 60)
+            return Arrival(
+                CHANNEL,
+                asked.id(call.kind, said),
+                call.kind,
+                said,
+                sender=asked.sender,
+                problem=problem,
+                fault=fault,
+            )
+
+        return read
+
+    def answerer(self, call: Call) -> Callable[[Asked, Arrival, Entry], Response]:
+        """A page of records, or an error."""
+
+        def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+            headers = self._quotas.headers(self._seconds)
+            if entry.did is Kind.INVALID:
+                return self._error(call, int(arrival.problem or 400), headers)
+            if entry.did is Kind.REFUSED and entry.code == MONTH:
+                return self._error(call, 429, {**headers, "x-ratelimit-limit-org-remaining": "0"})
+            if entry.did is Kind.REFUSED:
+                return self._error(call, http_status(entry.code) or 400, headers)
+            if entry.did is Kind.THROTTLED:
+                headers |= {"x-ratelimit-limit-user-reset": f"{max(1, round(entry.wait))}"}
+                return self._error(call, 429, headers)
+            if entry.did in _FAULTS:
+                return self._error(call, _FAULTS[entry.did], headers)
+            if not entry.delivered:
+                return Response()
+            try:
+                return JSON(self._page(call, asked), headers=headers)
+            except Failed as failed:
+                return self._error(call, failed.status, headers, failed.param)
+
+        return answer
+
+    async def rate_limit(self, _: Request) -> Response:
+        """What is left; not counted."""
+        return JSON({"rate": self._quotas.described(self._seconds)})
+
+    async def show(self, request: Request) -> Response:
+        """The content, or counts alone with `?counts`; which records are bad; how many calls were counted."""
+        counts = {kind: len(held) for kind, held in self._content.items()}
+        found = {"counts": counts, "calls": self._quotas.used_in_month, "bad": self._bad}
+        return JSON(found if "counts" in request.query_params else {**found, "content": self._content})
+
+    async def tell(self, request: Request) -> Response:
+        """Make content anew, and set the quotas."""
+        try:
+            told = orjson.loads(await read_body(request.receive))
+            self._set(told if isinstance(told, dict) else {})
+        except orjson.JSONDecodeError:
+            return error_answer(Invalid("The body is not JSON", remedy='For example {"persons": 100}'))
+        except CallerError as error:
+            return error_answer(error)
+        counts = {kind: len(held) for kind, held in self._content.items()}
+        return JSON({"counts": counts, "bad": len(self._bad)}, status_code=201)
+
+    def _set(self, told: Mapping[str, Any]) -> None:
+        known = (*KINDS, "bad_every", "per_minute", "per_month")
+        for name, value in told.items():
+            if name not in known:
+                raise Invalid(f"There is no {name!r}", remedy=f"Use {', '.join(known)}", field=name)
+            if type(value) is not int or not 0 <= value <= MOST:
+                raise Invalid(f"{name} must be a whole number from 0 to {MOST}", field=name)
+        self._quotas.per_minute = told.get("per_minute", self._quotas.per_minute)
+        self._quotas.per_month = told.get("per_month", self._quotas.per_month)
+        if any(kind in told for kind in KINDS):
+            bad_every = told.get("bad_every", 0)
+            self._content = generate(told, bad_every)
+            self._bad = bad_ways(told.get("persons", 0), bad_every)
+
+    def _page(self, call: Call, asked: Asked) -> Any:
+        if call.kind == FIELDS:
+            remark = {"id": "field-1", "name": "Remark", "type": "global", "valueType": "text"}
+            return {"data": [remark], "pagination": {"prevUrl": None, "nextUrl": None}}
+        held: Sequence[Mapping[str, Any]] = self._content[call.kind]
+        if "list" in asked.path:
+            if not any(str(one["id"]) == asked.path["list"] for one in self._content["lists"]):
+                raise Failed(404)
+            held = [one for one in held if str(one["list_id"]) == asked.path["list"]]
+        if call.kind == "notes" and "person_id" in asked.query:
+            held = [one for one in held if asked.query["person_id"] in map(str, one["person_ids"])]
+        return (_first if call.version == 1 else self._second)(call, asked, held)
+
+    def _second(self, call: Call, asked: Asked, held: Sequence[Mapping[str, Any]]) -> Any:
+        size, start = _size(asked.query.get("limit"), 100), _start(asked.query.get("cursor"))
+        rest = {name: value for name, value in asked.query.items() if name != "cursor"}
+        found = [
+            second(call.kind, one, with_fields="fieldTypes" in rest) for one in held[start : start + size]
+        ]
+        url = None
+        if start + size < len(held):
+            path = call.path.replace("{list}", asked.path.get("list", ""))
+            query = urlencode({**rest, "cursor": _token(start + size)})
+            url = f"http://{asked.headers.get('host', 'localhost')}/affinity{path}?{query}"
+        return {"data": found or None, "pagination": {"prevUrl": None, "nextUrl": url}}
+
+    def _error(
+        self, call: Call, status: int, headers: Mapping[str, str], param: str | None = None
+    ) -> Response:
+        code, message = _WORDS.get(status, ("error", "The sandbox was told to answer with this"))
+        self._errors += 1
+        body: Any = {"errors": [message]} if self._errors % 2 else [message]
+        if call.version == 2:
+            named = {} if param is None else {"param": param}
+            body = {"errors": [{"code": code, "message": message, **named}]}
+        return JSON(body, status_code=status, headers=dict(headers))
+
+    @property
+    def _seconds(self) -> int:
+        return self._world.senses.wall() // 1_000_000
+
+
+def _first(call: Call, asked: Asked, held: Sequence[Mapping[str, Any]]) -> Any:
+    """A page of version 1; a page token holds only while nothing else in the query changes."""
+    if call.kind == "lists" or (call.kind == "list_entries" and "page_size" not in asked.query):
+        return list(held)
+    size, start = _size(asked.query.get("page_size"), 500), 0
+    token = asked.query.get("page_token")
+    if token is not None:
+        start, said = _start(token), sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token")
+        if start < 0 or _token(start, "&".join(said)) != token:
+            raise Failed(422, "page_token")
+    following = None
+    if start + size < len(held):
+        said = sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token")
+        following = _token(start + size, "&".join(said))
+    return {call.kind: list(held[start : start + size]), "next_page_token": following}
+
+
+def _key(asked: Asked, version: int) -> str:
+    kind, _, given = asked.headers.get("authorization", "").partition(" ")
+    if kind == "Bearer":
+        return given.strip()
+    if kind != "Basic" or version == 2:
+        return ""
+    try:
+        return b64decode(given).decode().partition(":")[2]
+    except ValueError:
+        return ""
+
+
+def _size(given: str | None, most: int) -> int:
+    if given is None:
+        return most
+    if not given.isdigit() or not 1 <= int(given) <= most:
+        raise Failed(422, "page_size")
+    return int(given)
+
+
+def _token(start: int, said: str = "") -> str:
+    return urlsafe_b64encode(f"{start} {said}".encode()).decode()
+
+
+def _start(token: str | None) -> int:
+    if token is None:
+        return 0
+    try:
+        return int(urlsafe_b64decode(token).split()[0])
+    except (ValueError, IndexError):
+        raise Failed(422, "page_token") from None
+
+
+CALLS: Sequence[Call] = (
+    Call("/persons", "persons"),
+    Call("/organizations", "organizations"),
+    Call("/opportunities", "opportunities"),
+    Call("/notes", "notes"),
+    Call("/lists", "lists"),
+    Call("/lists/{list}/list-entries", "list_entries"),
+    Call("/v2/persons/fields", FIELDS, 2),
+    Call("/v2/companies/fields", FIELDS, 2),
+    Call("/v2/persons", "persons", 2),
+    Call("/v2/companies", "organizations", 2),
+    Call("/v2/opportunities", "opportunities", 2),
+    Call("/v2/notes", "notes", 2),
+    Call("/v2/lists", "lists", 2),
+    Call("/v2/lists/{list}/list-entries", "list_entries", 2),
+)

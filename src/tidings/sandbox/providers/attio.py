@@ -1,0 +1,395 @@
+"""A pretend Attio below `/attio/v2`, with its limits, its errors and its content (`sandbox.workspace`).
+
+Limits are those of the real one, 100 reads and 25 writes a second, until told otherwise
+(`POST /sandbox/attio`); above them it answers 429 with an HTTP date. Faults work by command on the channel
+`attio`, with the object, `notes` or `lists/<list>` as recipient; a fault's code is one of `ERRORS` or an HTTP
+status. `GET /sandbox/attio` gives the whole content, to compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from email.utils import formatdate
+from typing import Any, NamedTuple
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.model.errors import CallerError, Invalid
+from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong
+from tidings.sandbox.faults import Fault, Kind
+from tidings.sandbox.ledger import Entry
+from tidings.sandbox.wire import JSON, error_answer, read_body
+from tidings.sandbox.workspace import Held, Shelf, Slot, Workspace, Wrong
+from tidings.sandbox.world import Arrival, World
+
+CHANNEL = "attio"
+READS_PER_SECOND, WRITES_PER_SECOND = 100, 25
+
+ERRORS: Mapping[str, tuple[int, str]] = {
+    "validation_type": (400, "Body payload validation error."),
+    "value_not_found": (400, "Cannot find the value."),
+    "missing_value": (400, "A required value is missing."),
+    "multiple_match_results": (400, "More than one record matches."),
+    "merge_in_progress": (400, "The record is being merged."),
+    "unauthorized": (401, "The access token is not valid."),
+    "billing_error": (403, "The workspace's plan does not allow this."),
+    "quota_exceeded": (403, "The workspace is full."),
+    "not_found": (404, "Not found."),
+    "concurrent_write_conflict": (409, "The record was changed at the same time; try again."),
+    "rate_limit_exceeded": (429, "Rate limit exceeded, please try again later"),
+    "internal_error": (500, "Something went wrong."),
+}
+_FAULTS = {Kind.ERROR: "internal_error", Kind.THROTTLED: "rate_limit_exceeded", Kind.GONE: "not_found"}
+_TYPES = {400: "invalid_request_error", 401: "auth_error", 403: "auth_error", 429: "rate_limit_error"}
+
+Work = Callable[[Workspace, Asked], Any]
+
+
+class Call(NamedTuple):
+    """One route: whether it counts as a write, and what it does."""
+
+    path: str
+    method: str
+    writes: bool
+    work: Work
+
+
+class Window:
+    """So many a second; the rest is refused until the next one."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._second, self._used = -1, 0
+
+    def is_full(self, second: int) -> bool:
+        """Count one more, unless the second is used up."""
+        if second != self._second:
+            self._second, self._used = second, 0
+        self._used += 1
+        return self._used > self.most
+
+
+def routes(world: World) -> Sequence[BaseRoute]:
+    """Attio's routes, and those that look behind it."""
+    crm = _Attio(world)
+    found = [
+        Route(
+            f"/attio/v2{call.path}",
+            Endpoint(world, crm.reader(call), crm.answerer(call)),
+            methods=[call.method],
+        )
+        for call in CALLS
+    ]
+    return [
+        *found,
+        Route("/sandbox/attio", crm.show, methods=["GET"]),
+        Route("/sandbox/attio", crm.tell, methods=["POST"]),
+        Route("/sandbox/attio", crm.forget, methods=["DELETE"]),
+    ]
+
+
+class _Attio:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._content = Workspace(world.senses.wall)
+        self._reads, self._writes = Window(READS_PER_SECOND), Window(WRITES_PER_SECOND)
+        self._refused = 0
+
+    def reader(self, call: Call) -> Callable[[Asked], Arrival]:
+        """How a request is written down."""
+
+        def read(asked: Asked) -> Arrival:
+            to = _recipient(call, asked)
+            said = orjson.dumps([call.method, call.path, asked.path, asked.query, asked.fields]).decode()
+            token = asked.headers.get("authorization", "").removeprefix("Bearer").strip()
+            problem, fault = ("unauthorized" if is_wrong(token) else None), None
+            window = self._writes if call.writes else self._reads
+            if problem is None and window.is_full(self._world.senses.wall() // 1_000_000):
+                self._refused += 1
+                fault = Fault(Kind.THROTTLED, 1.0)
+            return Arrival(
+                CHANNEL, asked.id(to, said), to, said, sender=asked.sender, problem=problem, fault=fault
+            )
+
+        return read
+
+    def answerer(self, call: Call) -> Callable[[Asked, Arrival, Entry], Response]:
+        """What is done, unless a fault forbids, and what is answered."""
+
+        def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+            if entry.did is Kind.INVALID:
+                return _error(arrival.problem or "validation_type")
+            if entry.did is Kind.REFUSED:
+                return _error(entry.code)
+            if entry.did is Kind.THROTTLED:
+                until = formatdate(
+                    self._world.senses.wall() // 1_000_000 + max(1, round(entry.wait)), usegmt=True
+                )
+                return _error("rate_limit_exceeded", headers={"retry-after": until})
+            if entry.did in _FAULTS:
+                return _error(_FAULTS[entry.did])
+            if not entry.delivered:
+                return Response()
+            try:
+                return JSON({"data": call.work(self._content, asked)})
+            except Wrong as wrong:
+                return _error(wrong.code, wrong.status, wrong.message, wrong.path)
+
+        return answer
+
+    async def show(self, request: Request) -> Response:
+        """The content: all of it, or counts alone with `?counts`."""
+        content, full = self._content, "counts" not in request.query_params
+        shelves = {**content.objects, **{f"lists/{slug}": shelf for slug, shelf in content.lists.items()}}
+        counts = {name: len(shelf.held) for name, shelf in shelves.items()} | {"notes": len(content.notes)}
+        found: dict[str, Any] = {"counts": counts, "refused": self._refused}
+        if full:
+            found["content"] = {
+                name: [_dumped(one) for one in shelf.held.values()] for name, shelf in shelves.items()
+            } | {"notes": list(content.notes.values())}
+        return JSON(found)
+
+    async def tell(self, request: Request) -> Response:
+        """Set limits, add attributes and lists, or say whether people make companies."""
+        try:
+            told = orjson.loads(await read_body(request.receive))
+            self._set(told if isinstance(told, dict) else {})
+        except orjson.JSONDecodeError:
+            return error_answer(
+                Invalid("The body is not JSON", remedy='For example {"writes_per_second": 25}')
+            )
+        except CallerError as error:
+            return error_answer(error)
+        limits = {"reads_per_second": self._reads.most, "writes_per_second": self._writes.most}
+        return JSON({**limits, "auto_companies": self._content.auto_companies}, status_code=201)
+
+    async def forget(self, _: Request) -> Response:
+        """Begin with an empty workspace; limits stay."""
+        self._content, self._refused = Workspace(self._world.senses.wall), 0
+        return JSON({"forgotten": True})
+
+    def _set(self, told: Mapping[str, Any]) -> None:
+        known = ("reads_per_second", "writes_per_second", "auto_companies", "attributes", "lists")
+        unknown = next((name for name in told if name not in known), None)
+        if unknown is not None:
+            raise Invalid(f"There is no {unknown!r}", remedy=f"Use {', '.join(known)}", field=unknown)
+        for name, window in (("reads_per_second", self._reads), ("writes_per_second", self._writes)):
+            most = told.get(name, window.most)
+            if type(most) is not int or most < 1:
+                raise Invalid(f"{name} must be a whole number above 0", field=name)
+            window.most = most
+        self._content.auto_companies = told.get("auto_companies", self._content.auto_companies) is True
+        for slug in told.get("lists") or ():
+            self._content.lists.setdefault(str(slug), Shelf(str(slug), {}))
+        for slug, slots in (told.get("attributes") or {}).items():
+            shelf = self._content.objects.get(slug) or self._content.lists.get(slug)
+            if shelf is None:
+                shelf = self._content.objects.setdefault(str(slug), Shelf(str(slug), {}))
+            shelf.slots |= {slot.slug: slot for slot in map(_slot, slots)}
+
+
+def _slot(told: Any) -> Slot:
+    if not isinstance(told, dict) or not isinstance(told.get("api_slug"), str):
+        raise Invalid("An attribute is an object with api_slug and type", field="attributes")
+    return Slot(
+        told["api_slug"],
+        str(told.get("type", "text")),
+        unique=told.get("is_unique") is True,
+        many=told.get("is_multiselect") is True,
+        required=told.get("is_required") is True,
+        options=tuple(map(str, told.get("options") or ())),
+    )
+
+
+def _recipient(call: Call, asked: Asked) -> str:
+    if "list" in asked.path:
+        return f"lists/{asked.path['list']}"[:256]
+    return asked.path.get("object", call.path.split("/")[1])[:256]
+
+
+def _error(
+    code: str,
+    status: int | None = None,
+    message: str | None = None,
+    path: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    known = ERRORS.get(code, (http_status(code) or 400, "The sandbox was told to answer with this"))
+    status = status or known[0]
+    body: dict[str, Any] = {
+        "status_code": status,
+        "type": _TYPES.get(status, "invalid_request_error" if status < 500 else "api_error"),
+        "code": code,
+        "message": message or known[1],
+    }
+    if path:
+        body["validation_errors"] = [
+            {"code": code, "path": ["data", "values", *path], "message": body["message"]}
+        ]
+    return JSON(body, status_code=status, headers=dict(headers or {}))
+
+
+# -- what each route does
+
+
+def _data(asked: Asked) -> Mapping[str, Any]:
+    found = (asked.fields or {}).get("data")
+    if not isinstance(found, dict):
+        raise Wrong(400, "validation_type", "Body payload validation error.", ("data",))
+    return found
+
+
+def _shelf(content: Workspace, asked: Asked) -> Shelf:
+    if "list" in asked.path:
+        return content.shelf("lists", asked.path["list"])
+    return content.shelf("objects", asked.path["object"])
+
+
+def _assert(content: Workspace, asked: Asked) -> Any:
+    shelf, matching = _shelf(content, asked), asked.query.get("matching_attribute", "")
+    return _record(shelf, content.assert_record(shelf, matching, _data(asked).get("values") or {}))
+
+
+def _create(content: Workspace, asked: Asked) -> Any:
+    shelf = _shelf(content, asked)
+    return _record(shelf, content.create_record(shelf, _data(asked).get("values") or {}))
+
+
+def _overwrite(content: Workspace, asked: Asked) -> Any:
+    return _changed(content, asked, append=False)
+
+
+def _append(content: Workspace, asked: Asked) -> Any:
+    return _changed(content, asked, append=True)
+
+
+def _changed(content: Workspace, asked: Asked, *, append: bool) -> Any:
+    shelf, data = _shelf(content, asked), _data(asked)
+    values = data.get("entry_values" if "list" in asked.path else "values") or {}
+    return _record(shelf, content.change_record(shelf, asked.path["id"], values, append=append))
+
+
+def _get(content: Workspace, asked: Asked) -> Any:
+    shelf = _shelf(content, asked)
+    return _record(shelf, content.held(shelf, asked.path["id"]))
+
+
+def _delete(content: Workspace, asked: Asked) -> Any:
+    content.delete_record(_shelf(content, asked), asked.path["id"])
+    return {}
+
+
+def _query(content: Workspace, asked: Asked) -> Any:
+    shelf = _shelf(content, asked)
+    return [_record(shelf, one) for one in content.query(shelf, asked.fields or {})]
+
+
+def _entries_of(content: Workspace, asked: Asked) -> Any:
+    parent = (asked.path["object"], asked.path["id"])
+    return [
+        {"list_id": slug, "list_api_slug": slug, "entry_id": id_, "created_at": shelf.held[id_].created_at}
+        for slug, shelf in content.lists.items()
+        for id_ in shelf.by_parent.get(parent, ())
+    ]
+
+
+def _add_entry(content: Workspace, asked: Asked) -> Any:
+    shelf = _shelf(content, asked)
+    return _record(shelf, content.add_entry(shelf, _data(asked), assert_=False))
+
+
+def _assert_entry(content: Workspace, asked: Asked) -> Any:
+    shelf = _shelf(content, asked)
+    return _record(shelf, content.add_entry(shelf, _data(asked), assert_=True))
+
+
+def _add_note(content: Workspace, asked: Asked) -> Any:
+    return content.add_note(_data(asked))
+
+
+def _notes(content: Workspace, asked: Asked) -> Any:
+    limit, offset = (asked.query.get(name, usual) for name, usual in (("limit", "10"), ("offset", "0")))
+    if not (limit.isdigit() and offset.isdigit() and 1 <= int(limit) <= 50):
+        raise Wrong(400, "validation_type", "limit must be from 1 to 50.")
+    ids: Sequence[str] = list(content.notes)
+    if "parent_record_id" in asked.query:
+        parent = (asked.query.get("parent_object", ""), asked.query["parent_record_id"])
+        ids = content.notes_by_parent.get(parent, [])
+    return [content.notes[id_] for id_ in ids[int(offset) : int(offset) + int(limit)]]
+
+
+def _attributes(content: Workspace, asked: Asked) -> Any:
+    return [slot.described() for slot in _shelf(content, asked).slots.values()]
+
+
+def _options(content: Workspace, asked: Asked) -> Any:
+    slot = _shelf(content, asked).slots.get(asked.path["attribute"])
+    if slot is None:
+        raise Wrong(404, "not_found", f'Could not find attribute with slug/ID "{asked.path["attribute"]}".')
+    return [{"id": {"option_id": title}, "title": title, "is_archived": False} for title in slot.options]
+
+
+def _objects(content: Workspace, asked: Asked) -> Any:
+    return [{"id": {"object_id": slug}, "api_slug": slug} for slug in content.objects]
+
+
+def _lists(content: Workspace, asked: Asked) -> Any:
+    return [{"id": {"list_id": slug}, "api_slug": slug} for slug in content.lists]
+
+
+def _record(shelf: Shelf, held: Held) -> dict[str, Any]:
+    values = {
+        name: [_told(shelf.slots[name].type, one, held.created_at) for one in given]
+        for name, given in held.values.items()
+    }
+    if held.parent is not None:
+        ids = {"list_id": shelf.slug, "entry_id": held.id}
+        parent = {"parent_object": held.parent[0], "parent_record_id": held.parent[1]}
+        return {"id": ids, **parent, "created_at": held.created_at, "entry_values": values}
+    ids = {"workspace_id": "sandbox", "object_id": shelf.slug, "record_id": held.id}
+    return {"id": ids, "created_at": held.created_at, "web_url": f"/{shelf.slug}/{held.id}", "values": values}
+
+
+def _told(kind: str, value: Any, since: str) -> dict[str, Any]:
+    """A value as it is read: with its history."""
+    names = {"email-address": "email_address", "domain": "domain", "phone-number": "original_phone_number"}
+    inner = value if isinstance(value, dict) else {names.get(kind, "value"): value}
+    if kind in ("select", "status"):
+        inner = {"option" if kind == "select" else "status": {"title": value}}
+    return {"active_from": since, "active_until": None, **inner, "attribute_type": kind}
+
+
+def _dumped(held: Held) -> dict[str, Any]:
+    parent = {} if held.parent is None else {"parent": list(held.parent)}
+    return {"id": held.id, **parent, "auto": held.auto, "values": held.values}
+
+
+_OBJECT, _LIST = "/objects/{object}", "/lists/{list}"
+
+CALLS: Sequence[Call] = (
+    Call(f"{_OBJECT}/records", "PUT", True, _assert),
+    Call(f"{_OBJECT}/records", "POST", True, _create),
+    Call(f"{_OBJECT}/records/query", "POST", False, _query),
+    Call(f"{_OBJECT}/records/{{id}}", "GET", False, _get),
+    Call(f"{_OBJECT}/records/{{id}}", "PUT", True, _overwrite),
+    Call(f"{_OBJECT}/records/{{id}}", "PATCH", True, _append),
+    Call(f"{_OBJECT}/records/{{id}}", "DELETE", True, _delete),
+    Call(f"{_OBJECT}/records/{{id}}/entries", "GET", False, _entries_of),
+    Call(f"{_OBJECT}/attributes", "GET", False, _attributes),
+    Call(f"{_OBJECT}/attributes/{{attribute}}/options", "GET", False, _options),
+    Call(f"{_OBJECT}/attributes/{{attribute}}/statuses", "GET", False, _options),
+    Call(f"{_LIST}/entries", "POST", True, _add_entry),
+    Call(f"{_LIST}/entries", "PUT", True, _assert_entry),
+    Call(f"{_LIST}/entries/query", "POST", False, _query),
+    Call(f"{_LIST}/entries/{{id}}", "PUT", True, _overwrite),
+    Call(f"{_LIST}/attributes", "GET", False, _attributes),
+    Call(f"{_LIST}/attributes/{{attribute}}/options", "GET", False, _options),
+    Call(f"{_LIST}/attributes/{{attribute}}/statuses", "GET", False, _options),
+    Call("/notes", "GET", False, _notes),
+    Call("/notes", "POST", True, _add_note),
+    Call("/objects", "GET", False, _objects),
+    Call("/lists", "GET", False, _lists),
+)

@@ -1,0 +1,595 @@
+"""Systems that records come from and go to: complete pages, a write twice, answers lost, limits, errors (C13)."""
+
+from __future__ import annotations
+
+import csv as standard_csv
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from tidings.migration.connectors import options, registry
+from tidings.migration.words import (
+    Budgeted,
+    Failure,
+    Fields,
+    Page,
+    Record,
+    Source,
+    Spoiled,
+    Strategy,
+    Target,
+    Trouble,
+    Written,
+)
+from tidings.model.errors import Misconfigured
+
+from .channels.conftest import Sandbox, serving
+
+KEY = "key-of-the-test"
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Sandbox]:
+    """All pretend systems behind one address."""
+    async with serving() as ready:
+        yield ready
+
+
+async def told(sandbox: Sandbox, system: str, **what: Any) -> Any:
+    """Tell a pretend system what to hold and to bear."""
+    async with httpx.AsyncClient(base_url=sandbox.url) as client:
+        answer = await client.post(f"/sandbox/{system}", json=what)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+async def content(sandbox: Sandbox, system: str) -> Any:
+    """What a pretend system holds."""
+    async with httpx.AsyncClient(base_url=sandbox.url) as client:
+        return (await client.get(f"/sandbox/{system}")).json()["content"]
+
+
+async def pages_of(source: Source, type_: str) -> list[Page]:
+    """All pages, in order."""
+    pages = [await source.page(type_, None)]
+    while pages[-1].cursor is not None:
+        pages.append(await source.page(type_, pages[-1].cursor))
+    return pages
+
+
+def ids(pages: list[Page]) -> list[str]:
+    return [record.id for page in pages for record in page.records]
+
+
+async def trouble_of(call: Any) -> Trouble:
+    with pytest.raises(Trouble) as caught:
+        await call
+    return caught.value
+
+
+def attio(sandbox: Sandbox, **more: Any) -> Target:
+    return registry.target("attio", {"url": f"{sandbox.url}/attio", "key": KEY, **more})
+
+
+def affinity(sandbox: Sandbox, version: str = "1", **more: Any) -> Source:
+    given = {"url": f"{sandbox.url}/affinity", "key": KEY, "version": version, **more}
+    return registry.source("affinity", given)
+
+
+# -- every source: pages are complete, stable, and can be gone on with by another process
+
+
+async def an_affinity(version: str, sandbox: Sandbox, _: Path) -> tuple[Callable[[], Source], str, list[str]]:
+    await told(sandbox, "affinity", persons=25)
+    size = 10
+    return (
+        lambda: affinity(sandbox, version, page_size=size),
+        "persons",
+        [str(200_001 + n) for n in range(25)],
+    )
+
+
+async def some_entries(
+    version: str, sandbox: Sandbox, _: Path
+) -> tuple[Callable[[], Source], str, list[str]]:
+    await told(sandbox, "affinity", persons=4, lists=3, list_entries=20)
+    held = (await content(sandbox, "affinity"))["list_entries"]
+    wanted = [str(one["id"]) for one in sorted(held, key=lambda one: (one["list_id"], one["id"]))]
+    return lambda: affinity(sandbox, version, page_size=3), "list_entries", wanted
+
+
+async def a_csv(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], Source], str, list[str]]:
+    with (path / "people.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        writer = standard_csv.writer(file)
+        writer.writerow(["id", "name"])
+        writer.writerows([n, f'line\nbreak, {n} "said"'] for n in range(2_345))
+    return lambda: registry.source("csv", {"path": str(path)}), "people", [str(n) for n in range(2_345)]
+
+
+async def an_ndjson(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], Source], str, list[str]]:
+    lines = [orjson.dumps({"id": n, "name": f"Ada {n}"}) for n in range(2_345)]
+    (path / "people.ndjson").write_bytes(b"\n".join(lines))
+    return lambda: registry.source("ndjson", {"path": str(path)}), "people", [str(n) for n in range(2_345)]
+
+
+@pytest.mark.parametrize(
+    ("make", "version"),
+    [
+        (an_affinity, "1"),
+        (an_affinity, "2"),
+        (some_entries, "1"),
+        (some_entries, "2"),
+        (a_csv, ""),
+        (an_ndjson, ""),
+    ],
+)
+async def test_pages_are_complete_and_the_same_cursor_gives_the_same_records(
+    make: Any, version: str, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """C13: every record once, in a stable order; a process that starts anew goes on with a stored cursor."""
+    fresh, type_, wanted = await make(version, sandbox, tmp_path)
+    source = fresh()
+
+    pages = await pages_of(source, type_)
+    await source.close()
+    other = fresh()
+    again = await other.page(type_, pages[0].cursor)
+    await other.close()
+
+    assert ids(pages) == wanted
+    assert len(pages) > 2
+    assert again == pages[1]
+
+
+# -- every target: once by its key, whatever is sent again
+
+
+async def test_an_asserted_record_is_there_once_however_often_it_is_sent(sandbox: Sandbox) -> None:
+    """C13: Attio finds by the unique attribute; its own id, once known, does the same."""
+    target = attio(sandbox, keys={"people": "affinity_id"})
+    fields = {"name": {"first_name": "Ada", "last_name": "Lovelace"}, "email_addresses": ["ada@acme.example"]}
+
+    first = await target.write("people", "7", fields, None)
+    second = await target.write("people", "7", {**fields, "job_title": "Countess"}, None)
+    third = await target.write("people", "7", {**fields, "job_title": "Countess"}, first.id)
+    (found,) = await target.find("people", "7", {})
+    await target.close()
+
+    assert target.strategy("people") is Strategy.UPSERT
+    assert first.id == second.id == third.id == found.id
+    assert found.fields is not None
+    assert found.fields["email_addresses"] == ["ada@acme.example"]
+    assert found.fields["name"] == fields["name"]
+    people = (await content(sandbox, "attio"))["people"]
+    assert [one["values"]["job_title"] for one in people] == [["Countess"]]
+
+
+async def test_a_note_in_doubt_is_found_by_its_content_and_not_written_again(sandbox: Sandbox) -> None:
+    """C13, F62: the answer is lost after the note was made; a look at its parent finds it."""
+    target = attio(sandbox)
+    parent = await target.write("companies", "acme.example", {"name": "Acme"}, None)
+    note = {
+        "parent_object": "companies",
+        "parent_record_id": parent.id,
+        "title": "Call",
+        "content": "Said  yes.",
+    }
+    dated = {**note, "created_at": "2021-03-04T05:06:07.089+02:00"}
+    sandbox.break_("lost", channel="attio", recipient="notes", times=1)
+
+    trouble = await trouble_of(target.write("notes", "1", dated, None))
+    found = await target.find("notes", "1", dated)
+    again = await target.write("notes", "1", dated, None)
+    other = await target.find("notes", "1", {**dated, "created_at": "2021-03-04T05:06:08Z"})
+    await target.close()
+
+    assert trouble.sent
+    assert target.strategy("notes") is Strategy.RECONCILE
+    assert [one.id for one in found] == [again.id]
+    assert other == []
+    assert len((await content(sandbox, "attio"))["notes"]) == 1
+
+
+async def test_notes_without_a_time_are_written_as_often_as_they_are_asked_for(sandbox: Sandbox) -> None:
+    """Two notes of the same words may both be meant: only whoever keeps a ledger can tell."""
+    target = attio(sandbox)
+    parent = await target.write("companies", "acme.example", {}, None)
+    note = {"parent_object": "companies", "parent_record_id": parent.id, "title": "Call", "content": "Hello"}
+
+    written = [await target.write("notes", str(n), note, None) for n in range(2)]
+    found = await target.find("notes", "0", note)
+    read = [key async for key, _ in target.read_all("notes")]
+    refused = await trouble_of(target.write("notes", "0", note, written[0].id))
+    await target.close()
+
+    assert {one.id for one in found} == {one.id for one in written}
+    assert len(read) == 2
+    assert refused.failure is Failure.PERMANENT
+
+
+async def test_a_record_is_on_a_list_once(sandbox: Sandbox) -> None:
+    """C13: an entry is asserted by its parent; a list where it stands twice is named."""
+    target = attio(sandbox)
+    parent = await target.write("companies", "acme.example", {}, None)
+    entry = {"parent_object": "companies", "parent_record_id": parent.id, "stage": "New"}
+
+    first = await target.write("lists/pipeline", "1", entry, None)
+    second = await target.write("lists/pipeline", "1", {**entry, "stage": "Won"}, None)
+    found = await target.find("lists/pipeline", "1", entry)
+    everything = [written async for _, written in target.read_all("lists/pipeline")]
+    wrong = await trouble_of(target.write("lists/pipeline", "1", {**entry, "stage": "Elsewhere"}, None))
+    await target.close()
+
+    assert first.id == second.id
+    assert found == [Written(first.id)]
+    assert [one.fields for one in everything] == [{**entry, "stage": "Won"}]
+    assert (wrong.failure, wrong.field) == (Failure.VALIDATION, "stage")
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+async def test_a_file_has_each_key_once_also_with_two_writers(kind: str, tmp_path: Path) -> None:
+    """C13: the same again changes nothing, a change replaces; another process sees what the first wrote."""
+    one, two = (registry.target(kind, {"path": str(tmp_path / "out")}) for _ in range(2))
+    fields: Fields = {"name": 'Ada "the first"\nLovelace', "city": "London"}
+
+    await one.write("people", "1", fields, None)
+    before = (tmp_path / "out" / f"people.{kind}").read_bytes()
+    await two.write("people", "1", fields, "1")
+    unchanged = (tmp_path / "out" / f"people.{kind}").read_bytes()
+    results = await two.write_many("people", [("2", fields, None), ("1", {**fields, "city": "Paris"}, "1")])
+    await one.write("people", "3", {"city": "Rome"}, None)
+    found = await one.find("people", "1", {})
+    everything = {key: written.fields async for key, written in two.read_all("people")}
+    await one.close()
+
+    assert before == unchanged
+    assert [one.id for one in results if isinstance(one, Written)] == ["2", "1"]
+    assert [one.fields for one in found] == [{"id": "1", **fields, "city": "Paris"}]
+    assert {key: (value or {})["city"] for key, value in everything.items()} == {
+        "2": "London",
+        "1": "Paris",
+        "3": "Rome",
+    }
+
+
+@pytest.mark.parametrize(("kind", "torn"), [("csv", b'2,"half'), ("ndjson", b'{"id":"2","na')])
+async def test_a_line_that_broke_off_is_cut_away_and_a_whole_one_is_kept(
+    kind: str, torn: bytes, tmp_path: Path
+) -> None:
+    """F60: nobody was told that it was written; what a person left without a line end is no such line."""
+    path = tmp_path / f"people.{kind}"
+    target = registry.target(kind, {"path": str(path)})
+    await target.write("people", "1", {"name": "Ada"}, None)
+    whole = path.read_bytes().rstrip(b"\r\n")
+    for tail in (whole, whole + b"\n" + torn):
+        path.write_bytes(tail)
+        fresh = registry.target(kind, {"path": str(path)})
+
+        await fresh.write("people", "2", {"name": "Grace"}, None)
+
+        keys = [key async for key, _ in fresh.read_all("people")]
+        assert keys == ["1", "2"]
+
+
+# -- what a file can have wrong with it
+
+
+async def test_bad_lines_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    """Bad input: null bytes, a field of 50 MB, names that come twice, numbers and texts that nobody can store."""
+    path = tmp_path / "people.ndjson"
+    with path.open("wb") as file:
+        file.write(b'{"id": 1, "name": "Ada"}\n')
+        file.write(b'{"id": 2, "name": "\\u0000"}\n{"id": 3, "id": 4}\n')
+        file.write(b'{"id": 5, "name": "' + b"x" * (50 << 20) + b'"}\n')
+        file.write(b'{"id": 6, "n": 99999999999999999999999}\n{"id": 7, "n": NaN}\n[8]\n{"id": \n\xff\n')
+        file.write(b'{"id": 9, "name": "\\ud800"}\n{"name": "nobody"}\n' + b"[" * 100_000 + b"\n")
+        file.write(b'{"id": 10, "name": "Grace"}\n')
+    source = registry.source("ndjson", {"path": str(path)})
+
+    pages = await pages_of(source, "people")
+
+    assert ids(pages) == ["1", "10"]
+    spoiled = {one.id: one for page in pages for one in page.spoiled}
+    assert list(spoiled) == ["2", *(f"line {n}" for n in (3, 4, 5, 6, 7, 8, 9)), "9", "line 11", "line 12"]
+    assert (spoiled["2"].field, spoiled["2"].reason) == ("name", "'name' has a null byte (line 2)")
+    assert spoiled["line 3"].field == "id"
+    assert "over 1048576 bytes" in spoiled["line 4"].reason
+
+
+async def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    """The same for CSV, where a value may go on over line ends."""
+    path = tmp_path / "people.csv"
+    with path.open("wb") as file:
+        file.write(b'id,name\r\n1,Ada\r\n2,a\x00b\r\n3,x,y\r\n4,5" pipe\r\n')
+        file.write(
+            b'5,"'
+            + b"x\n" * (2 << 20)
+            + b'"\r\n6,"a"b\r\n7,\xff\r\n\r\n8,"two\nlines"\r\n9,"never closed\r\n'
+        )
+    source = registry.source("csv", {"path": str(path), "max_record": 65_536})
+
+    pages = await pages_of(source, "people")
+
+    assert ids(pages) == ["1", "4", "8"]
+    assert [one.id for page in pages for one in page.spoiled][:2] == ["2", "line 4"]
+    assert len([one for page in pages for one in page.spoiled]) == 6
+    assert pages[-1].spoiled[-1].reason.startswith("a quote is opened and never closed")
+
+
+@pytest.mark.parametrize(
+    ("head", "field"), [(b"id,name,name\n", "name"), (b"name,city\n", "id"), (b"", None)]
+)
+async def test_a_head_that_cannot_be_used_is_named(head: bytes, field: str | None, tmp_path: Path) -> None:
+    """Bad input: a missing column, one that is there twice, nothing at all."""
+    (tmp_path / "people.csv").write_bytes(head)
+    source = registry.source("csv", {"path": str(tmp_path)})
+
+    trouble = await trouble_of(source.page("people", None))
+    missing = await trouble_of(source.page("companies", None))
+
+    assert (trouble.failure, trouble.field) == (Failure.VALIDATION, field)
+    assert missing.failure is Failure.NOT_FOUND
+
+
+async def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None:
+    """Bad input: a source changing underneath."""
+    path = tmp_path / "people.ndjson"
+    path.write_bytes(b"".join(b'{"id": %d}\n' % n for n in range(1_500)))
+    source = registry.source("ndjson", {"path": str(path)})
+    page = await source.page("people", None)
+    path.write_bytes(path.read_bytes()[12:])
+
+    trouble = await trouble_of(source.page("people", page.cursor))
+
+    assert trouble.failure is Failure.PERMANENT
+    assert "changed" in trouble.reason
+
+
+# -- errors, each as what it is
+
+
+@pytest.mark.parametrize(
+    ("fault", "failure", "sent"),
+    [
+        ({"kind": "500"}, Failure.SERVER, True),
+        ({"kind": "lost"}, Failure.TEMPORARY, True),
+        ({"kind": "cut"}, Failure.TEMPORARY, True),
+        ({"kind": "slow", "seconds": 5}, Failure.TIMEOUT, True),
+        ({"kind": "429", "seconds": 7}, Failure.RATE_LIMIT, False),
+        ({"kind": "html"}, Failure.SERVER, True),
+        ({"kind": "error", "code": "concurrent_write_conflict"}, Failure.TEMPORARY, False),
+        ({"kind": "error", "code": "merge_in_progress"}, Failure.TEMPORARY, False),
+        ({"kind": "error", "code": "unauthorized"}, Failure.CREDENTIALS, False),
+        ({"kind": "error", "code": "billing_error"}, Failure.PERMISSION, False),
+        ({"kind": "error", "code": "quota_exceeded"}, Failure.QUOTA, False),
+        ({"kind": "404"}, Failure.NOT_FOUND, False),
+        ({"kind": "error", "code": "422"}, Failure.VALIDATION, False),
+    ],
+    ids=lambda value: str(value),
+)
+async def test_what_attio_says_is_told_apart(
+    fault: dict[str, Any], failure: Failure, sent: bool, sandbox: Sandbox
+) -> None:
+    """C3: each error has its kind, and says whether the write may have happened."""
+    target = attio(sandbox, deadline="1 s")
+    sandbox.break_(**fault, channel="attio", recipient="companies")
+
+    trouble = await trouble_of(target.write("companies", "acme.example", {"name": "Acme"}, None))
+    await target.close()
+
+    assert (trouble.failure, trouble.sent) == (failure, sent)
+    if failure is Failure.RATE_LIMIT:
+        assert trouble.wait is not None
+        assert timedelta(seconds=4) < trouble.wait <= timedelta(seconds=8)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"colour": "red"}, "colour"),
+        ({"categories": ["Nonsense"]}, "categories"),
+        ({"name": 7}, "name"),
+        ({"domains": ["no domain"]}, "domains"),
+    ],
+)
+async def test_a_refused_value_names_its_field(fields: Fields, field: str, sandbox: Sandbox) -> None:
+    """C3: an unknown attribute, an option that is not there, a wrong type, a broken key."""
+    target = attio(sandbox)
+
+    trouble = await trouble_of(target.write("companies", "acme.example", fields, None))
+    schema = await target.attributes("companies")
+    unknown = await trouble_of(target.write("ships", "1", {}, None))
+    await target.close()
+
+    assert (trouble.failure, trouble.field, trouble.sent) == (Failure.VALIDATION, field, False)
+    assert {one.name: one.options for one in schema or ()}["categories"] == ("B2B", "SaaS", "Logistics")
+    assert unknown.field == "keys"
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+async def test_affinitys_month_is_not_a_short_wait(version: str, sandbox: Sandbox) -> None:
+    """C3, C6: both quotas answer 429; only the headers tell a minute from a month."""
+    await told(sandbox, "affinity", persons=3, per_minute=1)
+    source = affinity(sandbox, version)
+    await source.page("persons", None)
+
+    minute = await trouble_of(source.page("persons", None))
+    await told(sandbox, "affinity", per_minute=900, per_month=1)
+    month = await trouble_of(source.page("persons", None))
+    assert isinstance(source, Budgeted)
+    quota = await source.quota()
+    await source.close()
+
+    assert minute.failure is Failure.RATE_LIMIT
+    assert minute.wait is not None and minute.wait <= timedelta(minutes=1)
+    assert month.failure is Failure.QUOTA
+    assert month.wait is not None and month.wait > timedelta(minutes=1)
+    assert (quota.limit, quota.remaining) == (1, 0)
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+async def test_wrong_credentials_are_said_at_once_and_never_shown(version: str, sandbox: Sandbox) -> None:
+    """C9, C3: no retry, and no key in what is said; a fault of theirs is told as such."""
+    wrong = affinity(sandbox, version, key="a-wrong-secret")
+    source = affinity(sandbox, version)
+    sandbox.break_("error", code="403", channel="affinity", times=1)
+
+    refused = await trouble_of(wrong.page("persons", None))
+    forbidden = await trouble_of(source.page("persons", None))
+    unknown = await trouble_of(source.page("ships", None))
+    sandbox.break_("lost", channel="affinity", times=1)
+    lost = await trouble_of(source.page("persons", None))
+    await wrong.close()
+    await source.close()
+
+    assert refused.failure is Failure.CREDENTIALS
+    assert "secret" not in refused.reason
+    assert forbidden.failure is Failure.PERMISSION
+    assert unknown.field == "type"
+    assert (lost.failure, lost.sent) == (Failure.TEMPORARY, False)
+
+
+async def test_nobody_there_is_certainly_not_sent() -> None:
+    """C3: a connection that was never made is safe to try again."""
+    target = registry.target("attio", {"url": "http://127.0.0.1:9", "key": KEY, "deadline": "2 s"})
+
+    trouble = await trouble_of(target.write("companies", "acme.example", {}, None))
+    await target.close()
+
+    assert (trouble.failure, trouble.sent) == (Failure.TEMPORARY, False)
+
+
+async def test_a_next_page_elsewhere_does_not_get_the_key(sandbox: Sandbox) -> None:
+    """C9: an answer cannot send the credentials to another address."""
+    await told(sandbox, "affinity", persons=30)
+    by_name = sandbox.url.replace("127.0.0.1", "localhost")
+    source = registry.source(
+        "affinity", {"url": f"{by_name}/affinity/../affinity", "key": KEY, "version": "2", "page_size": 10}
+    )
+
+    trouble = await trouble_of(source.page("persons", None))
+    await source.close()
+
+    assert trouble.failure is Failure.PERMANENT
+
+
+# -- limits
+
+
+async def test_what_is_over_the_limit_is_refused_with_a_date_and_was_not_done(sandbox: Sandbox) -> None:
+    """C7: the connector states the limit that the system holds; a 429 was not processed."""
+    target = attio(sandbox)
+    assert (target.limits.reads_per_second, target.limits.writes_per_second) == (100, 25)
+    assert attio(sandbox, writes_per_second=5).limits.writes_per_second == 5
+
+    async with AsyncExitStack() as ending:
+        ending.push_async_callback(target.close)
+        waits = []
+        for n in range(60):
+            try:
+                await target.write("companies", f"c{n}.example", {}, None)
+            except Trouble as trouble:
+                assert trouble.failure is Failure.RATE_LIMIT
+                waits.append(trouble.wait)
+
+    assert waits
+    assert all(wait is not None and wait <= timedelta(seconds=2) for wait in waits)
+    assert len((await content(sandbox, "attio"))["companies"]) == 60 - len(waits)
+
+
+async def test_everything_in_attio_can_be_read_back_by_its_key(sandbox: Sandbox) -> None:
+    """For verification: all pages, each record with the key under which it was written."""
+    await told(sandbox, "attio", writes_per_second=10_000)
+    target = attio(sandbox)
+    for n in range(510):
+        await target.write("companies", f"c{n}.example", {"name": f"C {n}"}, None)
+
+    found = {key: written.fields async for key, written in target.read_all("companies")}
+    await target.close()
+
+    assert found == {f"c{n}.example": {"domains": [f"c{n}.example"], "name": f"C {n}"} for n in range(510)}
+
+
+async def test_a_persons_address_makes_a_company_as_attio_does_it(sandbox: Sandbox) -> None:
+    """What the real one does behind one's back, the pretend one does too, and says so."""
+    target = attio(sandbox)
+
+    await target.write("people", "ada@acme.example", {}, None)
+    await target.close()
+
+    (made,) = (await content(sandbox, "attio"))["companies"]
+    assert (made["auto"], made["values"]) == (True, {"domains": ["acme.example"]})
+
+
+async def test_content_is_made_by_number_with_bad_records_that_are_named(sandbox: Sandbox) -> None:
+    """The pretend Affinity says which of its records are bad, so that a test knows what must be refused."""
+    made = await told(sandbox, "affinity", organizations=3, persons=100, notes=7, bad_every=50)
+    source = affinity(sandbox)
+
+    persons = [record for page in await pages_of(source, "persons") for record in page.records]
+    await source.close()
+
+    assert made["counts"]["persons"] == 100
+    assert made["bad"] == 2
+    assert persons[0] == Record("persons", "200001", (await content(sandbox, "affinity"))["persons"][0])
+
+
+# -- the registry
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "field", "words"),
+    [
+        ("atio", {}, "kind", "Did you mean 'attio'?"),
+        ("attio", {}, "key", "Add key to the target"),
+        ("attio", {"key": KEY, "colour": "red"}, "colour", "no such option"),
+        ("attio", {"key": KEY, "url": "http://api.attio.com"}, "url", "https"),
+        ("attio", {"key": "two\nlines"}, "key", "plain letters"),
+        ("affinity", {"key": KEY}, "kind", "nothing can be written"),
+        ("csv", {"path": "x.csv", "delimiter": "::"}, "delimiter", "one character"),
+    ],
+)
+def test_a_wrong_option_is_named_with_its_remedy(
+    kind: str, given: dict[str, object], field: str, words: str
+) -> None:
+    """Nothing is guessed, and no credential is repeated."""
+    with pytest.raises(Misconfigured) as caught:
+        registry.target(kind, given)
+
+    assert caught.value.field == field
+    assert words in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+class _Entry:
+    name, value = "ours", "elsewhere:CONNECTOR"
+
+    def __init__(self, brought: object) -> None:
+        self.load = lambda: brought
+
+
+def test_another_package_can_bring_a_connector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """C13: one entry point, judged like our own."""
+    brought = registry.CONNECTORS["ndjson"]
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [_Entry(brought)])
+    assert registry.source("ours", {"path": str(tmp_path)}).kind == "ndjson"
+
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [_Entry(object())])
+    with pytest.raises(Misconfigured, match="is no Connector"):
+        registry.source("ours", {})
+
+
+def test_every_connector_says_which_options_are_secret() -> None:
+    """C9: whoever reads a job insists on references for these."""
+    assert all(isinstance(one, options.Connector) for one in registry.CONNECTORS.values())
+    assert {name for name, one in registry.CONNECTORS.items() if "key" in one.secrets} == {
+        "affinity",
+        "attio",
+    }
+    assert Spoiled("people", "1", "why").field is None
