@@ -384,5 +384,6 @@ def _lane(name: str, channel: Channel, settings: Settings) -> Lane:
         cap=settings.slots_per_channel if settings.slots_per_channel < settings.slots else None,
         per_second=traits.per_second,
         keyed=traits.per_recipient is not None,
+        breaker=BreakerRule(settings.breaker_failures, settings.breaker_pause),
         has_session=isinstance(channel, HasSession),
     )

@@ -267,6 +267,8 @@ class Settings:
     beat: timedelta = _setting("2s", _length, "time between two heartbeats")
     grace: timedelta = _setting("24h", _length, "how late a message may still go out after an outage")
     poison_after: int = _setting(4, _whole(1, 100), "deaths of its node after which a task is set aside")
+    breaker_failures: int = _setting(5, _whole(1, 1000), "failures in a row that stop a channel for a while")
+    breaker_pause: timedelta = _setting("60s", _length, "how long, until one message tries it again")
     keep_history: timedelta = _setting("30d", _length, "how long the history of moves is kept")
     keep_done: timedelta = _setting("90d", _length, "how long finished messages are kept")
     max_body: int = _setting("256KiB", _size, "largest message")

@@ -1,8 +1,8 @@
 """Secrets stay secret: every kind of channel with canaries as credentials, through success and each failure.
 
 Searched is what people and programs get to see: pages, API, command line, log, history, and the database
-itself. A backup is left out: it is a copy of that database. So is the ledger of the sandbox, which is the other
-side and was given the credentials.
+itself. A backup is left out: it is a copy of that database. So is the ledger of the sandbox, which is the
+other side and was given the credentials.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import orjson
 import pytest
 
 from tidings.app import build
-from tidings.cli.program import program
 from tidings.cli.failures import guarded
+from tidings.cli.program import program
 from tidings.config import Settings, load
 from tidings.diagnosis import examine
 from tidings.kernel.clock import ManualClock
@@ -127,8 +127,8 @@ ENVIRONMENT = {
 }
 TO = {
     "discord": "default", "email": "ada@example.org", "groupme": "12345678", "slack": "C0123456789",
-    "telegram": "4711", "twilio": "+15551234567", "webhook": "default", "whatsapp_cloud": "+15551234567", "apprise": "default",
-    "whatsapp_session": "+15551234567",
+    "telegram": "4711", "twilio": "+15551234567", "webhook": "default", "whatsapp_cloud": "+15551234567",
+    "apprise": "default", "whatsapp_session": "+15551234567",
 }  # fmt: skip
 FAULTS = ("500", "429", "404", "html", "huge", "lost", "banned", "logged_out")
 PAGES = ("/", "/messages", "/channels", "/dead", "/schedules", "/broadcasts")
@@ -210,7 +210,7 @@ async def test_no_secret_shows_anywhere_whatever_happens(
 
 async def live(made: House, sandbox: Sandbox) -> None:
     """Send on every channel: well, through each fault, and what is refused at once."""
-    for fault in (None, *FAULTS):
+    for fault in (None, *FAULTS, None, None):
         sandbox.world.heal()
         if fault is not None:
             sandbox.break_(fault)

@@ -269,15 +269,15 @@ class Squad:
         """What the admins were told."""
         return [message.text for message in self.channels["pager"].sent]
 
-    async def turns(self) -> list[Row]:
+    async def hearings(self) -> list[Row]:
         """What was decided about each message."""
         return await self.store.read(
-            "turn_page", tenant="default", conversation="crew/g1", after=0, limit=500
+            "hearing_page", tenant="default", conversation="crew/g1", after=0, limit=500
         )
 
     async def decisions(self) -> list[str]:
         """The same in a word each."""
-        return [turn["decision"] for turn in await self.turns()]
+        return [hearing["decision"] for hearing in await self.hearings()]
 
     async def flows(self) -> list[Row]:
         """All workflows, oldest first."""

@@ -134,7 +134,7 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
         ("ann", f"add {SAT}"), ("ben", "hello"), ("abe", "1800-0600"), ("ben", f"add {SAT} 0600-1200"),
         ("ann", f"add {SAT} 1800-2200"),
     )  # fmt: skip
-    turns = await squad.turns()
+    hearings = await squad.hearings()
 
     class Other(PlainMind):
         async def extract(self, scene):  # type: ignore[no-untyped-def]
@@ -153,4 +153,4 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
 
         compared = await replay(store, "crew/g1", make, squad.settings)
         assert [each.text for each in changed(compared)] == differing
-    assert await squad.turns() == turns
+    assert await squad.hearings() == hearings

@@ -1,10 +1,10 @@
-"""Systems that records come from and go to: complete pages, a write twice, answers lost, limits, errors (C13)."""
+"""Systems that records come from and go to: pages, a write twice, lost answers, limits, errors (C13)."""
 
 from __future__ import annotations
 
+import asyncio
 import csv as standard_csv
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import httpx
 import orjson
 import pytest
 
+from tidings.migration.connectors import attio as attio_connector
 from tidings.migration.connectors import options, registry
 from tidings.migration.words import (
     Budgeted,
@@ -281,7 +282,7 @@ async def test_a_line_that_broke_off_is_cut_away_and_a_whole_one_is_kept(
 
 
 async def test_bad_lines_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
-    """Bad input: null bytes, a field of 50 MB, names that come twice, numbers and texts that nobody can store."""
+    """Bad input: null bytes, a field of 50 MB, names that come twice, numbers and texts for no database."""
     path = tmp_path / "people.ndjson"
     with path.open("wb") as file:
         file.write(b'{"id": 1, "name": "Ada"}\n')
@@ -308,9 +309,7 @@ async def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write(b'id,name\r\n1,Ada\r\n2,a\x00b\r\n3,x,y\r\n4,5" pipe\r\n')
         file.write(
-            b'5,"'
-            + b"x\n" * (2 << 20)
-            + b'"\r\n6,"a"b\r\n7,\xff\r\n\r\n8,"two\nlines"\r\n9,"never closed\r\n'
+            b'5,"' + b"x\n" * 100_000 + b'"\r\n6,"a"b\r\n7,\xff\r\n\r\n8,"two\nlines"\r\n9,"never closed\r\n'
         )
     source = registry.source("csv", {"path": str(path), "max_record": 65_536})
 
@@ -360,7 +359,7 @@ async def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None
         ({"kind": "500"}, Failure.SERVER, True),
         ({"kind": "lost"}, Failure.TEMPORARY, True),
         ({"kind": "cut"}, Failure.TEMPORARY, True),
-        ({"kind": "slow", "seconds": 5}, Failure.TIMEOUT, True),
+        ({"kind": "slow", "seconds": 1.5}, Failure.TIMEOUT, True),
         ({"kind": "429", "seconds": 7}, Failure.RATE_LIMIT, False),
         ({"kind": "html"}, Failure.SERVER, True),
         ({"kind": "error", "code": "concurrent_write_conflict"}, Failure.TEMPORARY, False),
@@ -371,13 +370,13 @@ async def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None
         ({"kind": "404"}, Failure.NOT_FOUND, False),
         ({"kind": "error", "code": "422"}, Failure.VALIDATION, False),
     ],
-    ids=lambda value: str(value),
+    ids=str,
 )
 async def test_what_attio_says_is_told_apart(
     fault: dict[str, Any], failure: Failure, sent: bool, sandbox: Sandbox
 ) -> None:
     """C3: each error has its kind, and says whether the write may have happened."""
-    target = attio(sandbox, deadline="1 s")
+    target = attio(sandbox, deadline="0.5 s" if fault["kind"] == "slow" else "10 s")
     sandbox.break_(**fault, channel="attio", recipient="companies")
 
     trouble = await trouble_of(target.write("companies", "acme.example", {"name": "Acme"}, None))
@@ -488,32 +487,31 @@ async def test_what_is_over_the_limit_is_refused_with_a_date_and_was_not_done(sa
     assert (target.limits.reads_per_second, target.limits.writes_per_second) == (100, 25)
     assert attio(sandbox, writes_per_second=5).limits.writes_per_second == 5
 
-    async with AsyncExitStack() as ending:
-        ending.push_async_callback(target.close)
-        waits = []
-        for n in range(60):
-            try:
-                await target.write("companies", f"c{n}.example", {}, None)
-            except Trouble as trouble:
-                assert trouble.failure is Failure.RATE_LIMIT
-                waits.append(trouble.wait)
+    await told(sandbox, "attio", writes_per_second=1)
 
-    assert waits
-    assert all(wait is not None and wait <= timedelta(seconds=2) for wait in waits)
-    assert len((await content(sandbox, "attio"))["companies"]) == 60 - len(waits)
+    calls = [target.write("companies", f"c{n}.example", {}, None) for n in range(20)]
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    await target.close()
+
+    refused = [one for one in results if isinstance(one, Trouble)]
+    assert {one.failure for one in refused} == {Failure.RATE_LIMIT}
+    assert all(one.wait is not None and one.wait <= timedelta(seconds=2) for one in refused)
+    assert len((await content(sandbox, "attio"))["companies"]) == 20 - len(refused)
 
 
-async def test_everything_in_attio_can_be_read_back_by_its_key(sandbox: Sandbox) -> None:
+async def test_everything_in_attio_can_be_read_back_by_its_key(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For verification: all pages, each record with the key under which it was written."""
-    await told(sandbox, "attio", writes_per_second=10_000)
+    monkeypatch.setattr(attio_connector, "_RECORDS", 3)
     target = attio(sandbox)
-    for n in range(510):
+    for n in range(7):
         await target.write("companies", f"c{n}.example", {"name": f"C {n}"}, None)
 
     found = {key: written.fields async for key, written in target.read_all("companies")}
     await target.close()
 
-    assert found == {f"c{n}.example": {"domains": [f"c{n}.example"], "name": f"C {n}"} for n in range(510)}
+    assert found == {f"c{n}.example": {"domains": [f"c{n}.example"], "name": f"C {n}"} for n in range(7)}
 
 
 async def test_a_persons_address_makes_a_company_as_attio_does_it(sandbox: Sandbox) -> None:

@@ -43,7 +43,7 @@ async def test_a_complete_request_is_done_and_summed_up(store: Store, clock: Man
     assert said == [DONE]
     assert await squad.day(SAT, "34") == NIGHT
     assert (await squad.decisions(), await squad.states()) == (["started"], ["completed"])
-    journal = orjson.loads((await squad.turns())[0]["facts"])
+    journal = orjson.loads((await squad.hearings())[0]["facts"])
     moves = [(line["from"], line["to"]) for line in journal if line["what"] == "state"]
     assert moves == [("new", "ready"), ("ready", "executing")]
 
@@ -425,7 +425,7 @@ async def test_who_is_not_to_be_heard_is_skipped(quick: Store, clock: ManualCloc
 
 
 async def test_the_same_message_twice_is_worked_through_once(store: Store, clock: ManualClock) -> None:
-    """Unique by platform id on intake, and by its turn in the pipeline (D2)."""
+    """Unique by platform id on intake, and by its hearing in the pipeline (D2)."""
     squad = await Squad(store, clock).open()
     for _ in range(2):
         await squad.hears("ann", f"add {SAT} 1800-0600", id_="same")

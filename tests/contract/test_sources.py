@@ -27,7 +27,7 @@ from tidings.store.sqlite import SqliteStore
 from tidings.wire.signature import headers, parse_secret
 
 from .channels.conftest import serving
-from .conversing import ADA, Chat, Conversing, said
+from .conversing import ADA, CREW, Chat, Conversing, said
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 from tidings.kernel.retry import Backoff
+from tidings.migration import jobfile, retrying
 from tidings.migration.credentials import resolve
 from tidings.migration.jobfile import Job, read_file, read_job
+from tidings.migration.mapping import parsing
+from tidings.migration.mapping.rules import Kind, OnError, OnMissing, Unresolved
+from tidings.migration.report import Code
 from tidings.migration.words import Failure, Limits
 from tidings.model.errors import Invalid, Misconfigured
 
@@ -236,3 +240,22 @@ def test_credentials_are_looked_up_where_they_are_used(tmp_path: Path) -> None:
     for missing in ("env:NOBODY", "file:nothing.key"):
         with pytest.raises(Misconfigured, match=r"target\.key refers to"):
             resolve({"key": missing}, "target", environ={}, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("Job files", jobfile.KEYS),
+        ("Record types", parsing.TYPE_KEYS),
+        ("Fields", (*parsing.FIELD_KEYS, *Kind, *OnMissing, *OnError, *Unresolved)),
+        ("Retry", retrying.KEYS),
+        ("Limits", jobfile.LIMIT_KEYS),
+        ("Verification", tuple(Code)),
+    ],
+)
+def test_every_key_has_its_entry_in_the_reference(section: str, words: tuple[str, ...]) -> None:
+    """What can be written is told, under its own heading."""
+    page = (Path(__file__).parents[2] / "docs/reference/job-files.md").read_text(encoding="utf-8")
+    part = page if section == "Job files" else page.split(f"\n## {section}\n")[1].split("\n## ")[0]
+
+    assert [word for word in words if f"`{word}`" not in part] == []

@@ -20,7 +20,7 @@ from tidings.migration.mapping.mapper import Mapper
 from tidings.migration.mapping.order import waves
 from tidings.migration.mapping.parsing import read_type
 from tidings.migration.mapping.result import Mapped, Refused
-from tidings.migration.mapping.rules import TypeMap
+from tidings.migration.mapping.rules import Kind, TypeMap
 from tidings.migration.mapping.schema import misfit
 from tidings.migration.words import Attribute, Failure, Record, Standing, Trouble
 from tidings.model.errors import Invalid
@@ -443,3 +443,37 @@ def test_a_mapped_record_is_checked_against_the_targets_attributes() -> None:
     assert found(stage="Lead") == "required"
     assert found(name="Ada", nmae="x") == "attribute"
     assert found(name=["Ada"]) == "many"
+
+
+junk = st.one_of(
+    plain,
+    st.floats(),
+    st.text(alphabet="0123456789+-.:TZe@/ aé٣\0\ud800", max_size=25),
+    st.dates(),
+    st.datetimes(timezones=st.sampled_from([None, UTC])),
+    st.decimals(),
+    st.binary(max_size=3),
+    st.integers(),
+    st.sampled_from(
+        ["2026-01-01T24:00:00Z", "9999-12-31T23:59:59-12:00", "+" * 9, "1e-999", "https://:0", "a@b.c"]
+    ),
+)
+
+
+@given(st.sampled_from(sorted(set(Kind) - {Kind.REFERENCE})), st.booleans(), st.none() | st.just("UTC"), junk)
+def test_junk_never_gets_past_the_mapper_and_what_is_made_stays_as_it_is(
+    kind: str, many: bool, zone: str | None, given_value: Any
+) -> None:
+    """A refusal or a value, never a traceback; made again it is the same, or verification would cry wolf."""
+    rule: dict[str, Any] = {"type": kind, "many": many}
+    if zone is not None and kind in ("date", "time"):
+        rule["zone"] = zone
+    mapper = Mapper([read_type("people", {"fields": {"x": rule}}, allow_hooks=False)])
+
+    made = mapper.map(Record("people", "1", {"x": given_value}), lambda _t, _i: None)
+
+    if isinstance(made, Refused):
+        assert made.reason and "\n" not in str(made)
+    else:
+        json.dumps(made.fields).encode("ascii")
+        assert mapper.normalised("people", made.fields)["x"] == made.fields.get("x")

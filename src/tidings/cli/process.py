@@ -47,6 +47,8 @@ async def serve(settings: Settings, *, works: bool, config: Path | None) -> None
         log = log_sink(form=settings.log_format, level=settings.log_level)
         app = build(settings, emit=fan_out(log, metrics.take))
         stack.push_async_callback(app.close)
+        if works:
+            app.workflows.ready()
         await app.open()
         await learn_time(app)
         if phone is not None:

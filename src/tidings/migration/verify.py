@@ -106,7 +106,10 @@ class _Check:
             page = await source.page(type_.source, cursor)
             records = [Record(type_.name, one.id, one.fields) for one in page.records]
             await self._take(type_, records, ledger, runs, by_id=by_id)
-            report.source += len(records)
+            for spoiled in page.spoiled:
+                ours = _Ours(type_.name, spoiled.id, None, Code.REJECTED, spoiled.reason, None)
+                runs.add(f" {type_.name} {spoiled.id}", "ours", *ours)
+            report.source += len(records) + len(page.spoiled)
             cursor = page.cursor
             if cursor is None:
                 break

@@ -116,6 +116,8 @@ def load(folder: Path, part: str) -> list[Case]:
     cases = list(_requests(folder / f"requests-{part}.txt"))
     at = _instant(_CHATTER_AT)
     for name in ("chatter", "unrelated"):
+        if not (folder / f"{name}-{part}.txt").exists():
+            continue
         cases += [
             Case(_scene(at, _CHATTER_SQUAD, line), frozenset())
             for line in _lines(folder / f"{name}-{part}.txt")

@@ -80,18 +80,20 @@ class Cases:
         """One case with the last lines of its conversation."""
         row = await self._find(id_, tenant)
         last = await self._store.read(
-            "turn_newest", tenant=tenant, conversation=row["conversation"], limit=_TRANSCRIPT
+            "hearing_newest", tenant=tenant, conversation=row["conversation"], limit=_TRANSCRIPT
         )
         lines = [
             {
-                "at": iso(turn["heard_at"]),
-                "name": orjson.loads(turn["speaker"])["name"],
-                "squad": turn["squad"],
-                "text": turn["text"],
-                "decision": turn["decision"],
-                "replies": [fact["text"] for fact in orjson.loads(turn["facts"]) if fact["what"] == "said"],
+                "at": iso(hearing["heard_at"]),
+                "name": orjson.loads(hearing["speaker"])["name"],
+                "squad": hearing["squad"],
+                "text": hearing["text"],
+                "decision": hearing["decision"],
+                "replies": [
+                    fact["text"] for fact in orjson.loads(hearing["facts"]) if fact["what"] == "said"
+                ],
             }
-            for turn in reversed(last)
+            for hearing in reversed(last)
         ]
         return {**described(row), "lines": lines}
 
@@ -172,7 +174,7 @@ class Cases:
             steps.append(self._flow_step(replace(flow, stage=moved(flow.stage, Cause.CLOSED)), now))
         if await self._kept(row) is not None:
             dropped = {"message": row["message"], "reason": "a person has dealt with it", "at": now}
-            steps.append(Step("turn_drop", dropped))
+            steps.append(Step("hearing_drop", dropped))
         await self._once(self._store.write(steps))
         await self._store.hint()
         return await self.show(id_, tenant=tenant)
@@ -221,13 +223,13 @@ class Cases:
         """The message that is held because of this case."""
         if row["reason"] != "held" or row["message"] is None:
             return None
-        rows = await self._store.read("turn_find", message=row["message"])
+        rows = await self._store.read("hearing_find", message=row["message"])
         return rows[0] if rows and rows[0]["held"] == "unclear" else None
 
     async def _place(self, row: Row) -> tuple[str, str]:
         """Where its conversation is: source and chat."""
         last = await self._store.read(
-            "turn_newest", tenant=row["tenant"], conversation=row["conversation"], limit=1
+            "hearing_newest", tenant=row["tenant"], conversation=row["conversation"], limit=1
         )
         if not last:
             raise Refused("nothing was said in its conversation yet", remedy="answer on the platform itself")

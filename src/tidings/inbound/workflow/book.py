@@ -1,7 +1,7 @@
 """The book: what is known of a conversation, and the one transaction in which a message is worked through.
 
 State, journal, replies, commands of the calendar, calls for a person and the end of the message are written
-together or not at all; whoever comes second finds the turn taken and writes nothing.
+together or not at all; whoever comes second finds the hearing taken and writes nothing.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ class StoreBook:
         """Two short reads."""
         of = {"tenant": spoken.tenant, "conversation": spoken.conversation}
         row = (
-            await self._store.read("turn_standing", message=spoken.message, squad=spoken.speaker.squad, **of)
+            await self._store.read(
+                "hearing_standing", message=spoken.message, squad=spoken.speaker.squad, **of
+            )
         )[0]
         is_over = row["n"] is not None and row["held"] is None
         flows = [] if is_over else await self._store.read("workflow_open", **of)
@@ -140,7 +142,7 @@ class StoreBook:
         )
 
     async def _quoted(self, spoken: Spoken) -> Quoted | None:
-        rows = await self._store.read("turn_quoted", source=spoken.source, platform_id=spoken.reply_to)
+        rows = await self._store.read("hearing_quoted", source=spoken.source, platform_id=spoken.reply_to)
         return Quoted(rows[0]["text"], rows[0]["workflow"]) if rows else None
 
     async def write(self, entry: Entry, standing: Standing) -> bool:
@@ -155,7 +157,7 @@ class StoreBook:
             )
             planned, ledger_rows = ledger.planned(plan, entry.commands, now=now)
             tasks, rows = [*tasks, *planned], [*rows, ledger_rows]
-        steps.append(self._turn(entry, standing, now))
+        steps.append(self._hearing(entry, standing, now))
         steps += [Step("workflow_add", self.row(flow, now), needed=True) for flow in entry.added]
         steps += [Step("workflow_move", self.row(flow, now), needed=True) for flow in entry.changed]
         for call in entry.calls:
@@ -192,7 +194,7 @@ class StoreBook:
             rows.append(row)
         return tasks, [Rows(self._voice.table, self._voice.columns, rows)] if rows else []
 
-    def _turn(self, entry: Entry, standing: Standing, now: int) -> Step:
+    def _hearing(self, entry: Entry, standing: Standing, now: int) -> Step:
         """The row that says that this message is worked through."""
         spoken = entry.spoken
         lines = [{"what": happened.what, "at": now, **happened.facts} for happened in entry.happened]
@@ -208,7 +210,7 @@ class StoreBook:
             "facts": orjson.dumps([*standing.earlier, *lines]).decode(),
         }
         if standing.is_kept:
-            return Step("turn_again", fields, needed=True)
+            return Step("hearing_again", fields, needed=True)
         whose = {
             "tenant": spoken.tenant,
             "conversation": spoken.conversation,
@@ -219,7 +221,7 @@ class StoreBook:
             ).decode(),
             "text": spoken.text,
         }
-        return Step("turn_add", {**fields, **whose}, needed=True)
+        return Step("hearing_add", {**fields, **whose}, needed=True)
 
     def row(self, flow: Flow, now: int) -> dict[str, Any]:
         """A workflow as its row."""

@@ -9,10 +9,11 @@ from typing import NamedTuple
 from ...kernel.actor import Actor
 from ...kernel.clock import Clock
 from ...kernel.handler import Handler
+from ...model.outcome import Outcome
 from ...store.port import Step, Store
 from ..calendar.base import ShiftCalendar
 from ..effects.ledger import FOLLOWUP_KIND
-from ..hearing import Hearer, Hearing, NoWorkflow
+from ..hearing import Heard, Hearer, Hearing, NoWorkflow
 from ..intake import KIND as HEARD
 from ..models.ladder import Ladder
 from ..notices import Notice, Tell, by_event
@@ -23,7 +24,7 @@ from ..people.notifier import Notifier
 from ..people.telling import Call
 from ..pipeline import Pipeline
 from ..words import Mind
-from .book import StoreBook, Voice
+from .book import Spoken, StoreBook, Voice
 from .conversations import Conversations
 from .followup import FollowUp
 from .langgraph import runner
@@ -42,6 +43,36 @@ class Minds(NamedTuple):
     recorded: Mind
 
 
+class Late:
+    """A pipeline that is made when it is needed: a grammar and a graph take seconds to load."""
+
+    def __init__(self, minds: Callable[[], Minds], make: Callable[[Minds], Pipeline]) -> None:
+        self._minds = minds
+        self._make = make
+        self._mind: Mind | None = None
+        self._pipeline: Pipeline | None = None
+
+    def pipeline(self) -> Pipeline:
+        """The one pipeline."""
+        if self._pipeline is None:
+            minds = self._minds()
+            self._mind, self._pipeline = minds.mind, self._make(minds)
+        return self._pipeline
+
+    async def hear(self, item: Heard) -> Outcome:
+        """One attempt at a message of the inbox."""
+        return await self.pipeline().hear(item)
+
+    async def work(self, spoken: Spoken) -> Outcome:
+        """One attempt at a message, new or kept."""
+        return await self.pipeline().work(spoken)
+
+    async def close(self) -> None:
+        """Let go of the model's connections."""
+        if isinstance(self._mind, Ladder):
+            await self._mind.close()
+
+
 @dataclass(frozen=True, slots=True)
 class Workflows:
     """The parts, each with its own rules."""
@@ -53,12 +84,17 @@ class Workflows:
     handlers: Mapping[str, Handler]
     actors: Sequence[Actor]
     minds: Callable[[], Minds]
-    mind: Mind | None  # the one at work; None where workflows are off
+    late: Late | None  # None where workflows are off
 
     async def close(self) -> None:
         """Let go of the model's connections."""
-        if isinstance(self.mind, Ladder):
-            await self.mind.close()
+        if self.late is not None:
+            await self.late.close()
+
+    def ready(self) -> None:
+        """For whoever will work: raises Misconfigured for what would only be found out with a message."""
+        if self.late is not None:
+            self.late.pipeline()
 
     async def replay(
         self, conversation: str, *, by_rules: bool = False, tenant: str = "default"
@@ -86,26 +122,28 @@ def build(
     caller = _caller(settings, clock)
     cases, conversations = Cases(store, clock, settings, voice), Conversations(store)
     hearing: Hearing = NoWorkflow()
+    late: Late | None = None
     handlers: dict[str, Handler] = {
         FOLLOWUP_KIND: FollowUp(store, clock, settings, voice, caller),
     }
     actors: list[Actor] = []
-    mind: Mind | None = None
     if settings.enabled:
         book = StoreBook(store, clock, settings, voice, caller)
-        rules, mind, _ = minds()
-        run = runner(settings.runner, mind, calendar.day)
-        hearing = pipeline = Pipeline(
-            book, clock, settings, run, rules=rules, mind=mind, read_day=calendar.day
-        )
-        handlers[REHEARING] = Alarmed(Rehearing(store, pipeline), caller, clock)
+
+        def make(minds: Minds) -> Pipeline:
+            rules, mind, _ = minds
+            run = runner(settings.runner, mind, calendar.day)
+            return Pipeline(book, clock, settings, run, rules=rules, mind=mind, read_day=calendar.day)
+
+        hearing = late = Late(minds, make)
+        handlers[REHEARING] = Alarmed(Rehearing(store, late), caller, clock)
         actors = [
             TimeKeeper(store, clock, settings, caller),
             Notifier(store, clock, voice, settings.admins),
         ]
     heard: Handler = Hearer(store, hearing)
     handlers[HEARD] = Alarmed(heard, caller, clock) if settings.enabled else heard
-    return Workflows(store, settings, cases, conversations, handlers, actors, minds, mind)
+    return Workflows(store, settings, cases, conversations, handlers, actors, minds, late)
 
 
 def tell(settings: WorkflowSettings, clock: Clock) -> Tell:

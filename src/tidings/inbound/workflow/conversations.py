@@ -34,7 +34,7 @@ class Conversations:
             "conversation_page", tenant=tenant, before=place(after), limit=page_size(limit)
         )
         items = [
-            {"conversation": row["conversation"], "messages": row["turns"], "last_at": iso(row["at"])}
+            {"conversation": row["conversation"], "messages": row["hearings"], "last_at": iso(row["at"])}
             for row in rows
         ]
         return Page(items, str(rows[-1]["n"]) if len(rows) == limit else None)
@@ -43,20 +43,20 @@ class Conversations:
         """One conversation, oldest first: messages with what was decided, and what happened beside them."""
         first = 0 if after is None else place(after)
         of: dict[str, Any] = {"tenant": tenant, "conversation": conversation}
-        turns = await self._store.read("turn_page", after=first, limit=LINES, **of)
-        if not turns and after is None:
+        hearings = await self._store.read("hearing_page", after=first, limit=LINES, **of)
+        if not hearings and after is None:
             raise NotFound(
                 f"there is no conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
             )
         steps = await self._store.read("step_page", after=0, limit=1000, **of)
         flows = await self._store.read("workflow_newest", limit=50, **of)
-        calls = await self._calls([turn["message"] for turn in turns])
-        lines = [_turn(turn, calls.get(turn["message"], [])) for turn in turns]
+        calls = await self._calls([hearing["message"] for hearing in hearings])
+        lines = [_hearing(hearing, calls.get(hearing["message"], [])) for hearing in hearings]
         return {
             "conversation": conversation,
             "lines": sorted([*lines, *(_step(step) for step in steps)], key=lambda line: str(line["at"])),
             "workflows": [_flow(flow) for flow in flows],
-            "next": str(turns[-1]["n"]) if len(turns) == LINES else None,
+            "next": str(hearings[-1]["n"]) if len(hearings) == LINES else None,
         }
 
     async def _calls(self, messages: list[str]) -> dict[str, list[Row]]:
@@ -68,21 +68,21 @@ class Conversations:
         return found
 
 
-def _turn(turn: Row, calls: list[Row]) -> Row:
-    speaker = orjson.loads(turn["speaker"])
+def _hearing(hearing: Row, calls: list[Row]) -> Row:
+    speaker = orjson.loads(hearing["speaker"])
     return {
         "kind": "message",
-        "message": turn["message"],
-        "at": iso(turn["heard_at"]),
+        "message": hearing["message"],
+        "at": iso(hearing["heard_at"]),
         "name": speaker["name"],
-        "squad": turn["squad"],
+        "squad": hearing["squad"],
         "role": speaker["role"],
-        "text": turn["text"],
-        "decision": turn["decision"],
-        "reason": turn["reason"],
-        "held": turn["held"],
-        "workflow": turn["workflow"],
-        "steps": [{**fact, "at": iso(fact["at"])} for fact in orjson.loads(turn["facts"])],
+        "text": hearing["text"],
+        "decision": hearing["decision"],
+        "reason": hearing["reason"],
+        "held": hearing["held"],
+        "workflow": hearing["workflow"],
+        "steps": [{**fact, "at": iso(fact["at"])} for fact in orjson.loads(hearing["facts"])],
         "calls": calls,
     }
 

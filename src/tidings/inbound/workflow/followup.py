@@ -129,10 +129,10 @@ class FollowUp:
 
     async def _reply(self, flow: Flow, text: str, now: int) -> tuple[Any, tuple[Any, ...]]:
         """Where the request was made, there the summary goes."""
-        turns = await self._store.read(
-            "turn_of_workflow", tenant=flow.tenant, conversation=flow.conversation, workflow=flow.id
+        hearings = await self._store.read(
+            "hearing_of_workflow", tenant=flow.tenant, conversation=flow.conversation, workflow=flow.id
         )
-        speaker = orjson.loads(turns[0]["speaker"]) if turns else {"source": "", "chat": ""}
+        speaker = orjson.loads(hearings[0]["speaker"]) if hearings else {"source": "", "chat": ""}
         source = speaker["source"]
         return await self._voice.prepare(
             self._settings.replies.get(source, source),

@@ -47,7 +47,7 @@ class Rehearing:
 
 
 def heard_of(row: Mapping[str, Any]) -> Spoken:
-    """A message from its turn."""
+    """A message from its hearing."""
     who = orjson.loads(row["speaker"])
     speaker = Speaker(who["id"], who["name"], who["squad"], who["role"])
     return Spoken(

@@ -130,7 +130,7 @@ async def replay(
     tenant: str = "default",
 ) -> list[Compared]:
     """Every message of a conversation, in the order in which it was said."""
-    turns = await _turns(store, conversation, tenant)
+    hearings = await _hearings(store, conversation, tenant)
     book, clock = MemoryBook(micros(settings.idle)), Then()
     days: dict[str, Day] = {}
 
@@ -139,12 +139,12 @@ async def replay(
 
     pipeline = make(book, clock, read_day)
     compared: list[Compared] = []
-    for turn in turns:
-        facts = orjson.loads(turn["facts"])
+    for hearing in hearings:
+        facts = orjson.loads(hearing["facts"])
         days.clear()
         days.update(_days(facts))
-        clock.at, book.last = turn["at"], None
-        spoken = heard_of(turn)
+        clock.at, book.last = hearing["at"], None
+        spoken = heard_of(hearing)
         try:
             outcome = await pipeline.work(spoken)
             why = "" if isinstance(outcome, Done) else str(outcome)
@@ -152,31 +152,33 @@ async def replay(
             why = told(error)
         name = spoken.speaker.name
         now = _side(book.last) if book.last is not None else Side(f"no answer ({why})", [], [])
-        compared.append(Compared(spoken.message, iso(spoken.at), name, spoken.text, _then(turn, facts), now))
+        compared.append(
+            Compared(spoken.message, iso(spoken.at), name, spoken.text, _then(hearing, facts), now)
+        )
     return compared
 
 
-async def _turns(store: Store, conversation: str, tenant: str) -> list[Row]:
-    turns: list[Row] = []
+async def _hearings(store: Store, conversation: str, tenant: str) -> list[Row]:
+    hearings: list[Row] = []
     while True:
-        after = turns[-1]["n"] if turns else 0
+        after = hearings[-1]["n"] if hearings else 0
         page = await store.read(
-            "turn_page", tenant=tenant, conversation=conversation, after=after, limit=PAGE
+            "hearing_page", tenant=tenant, conversation=conversation, after=after, limit=PAGE
         )
-        turns += page
+        hearings += page
         if len(page) < PAGE:
             break
-    if not turns:
+    if not hearings:
         raise NotFound(
             f"there is no conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
         )
-    return turns
+    return hearings
 
 
-def _then(turn: Row, facts: Sequence[Mapping[str, Any]]) -> Side:
+def _then(hearing: Row, facts: Sequence[Mapping[str, Any]]) -> Side:
     """What it came to; that somebody had to wait is not a difference."""
     said = [fact["text"] for fact in facts if fact["what"] == "said" and not fact["text"].startswith(_WAIT)]
-    return Side(turn["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said)
+    return Side(hearing["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said)
 
 
 def _side(entry: Entry) -> Side:

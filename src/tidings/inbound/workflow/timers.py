@@ -45,7 +45,7 @@ class TimeKeeper:
         """Look at workflows, kept messages and cases."""
         now = self._clock.now()
         idle = await self._store.read("workflow_idle", at=now, limit=PAGE)
-        kept = await self._store.read("turn_due", limit=PAGE)
+        kept = await self._store.read("hearing_due", limit=PAGE)
         late = await self._store.read("case_due", at=now, limit=PAGE)
         for row in idle:
             await quietly(self._expire(read(row), now))
@@ -105,7 +105,7 @@ async def release(
 ) -> None:
     """Let a kept message go on, behind what its conversation has in line."""
     task = NewTask(QUEUE, KIND, now, row["tenant"], order_key=row["conversation"], max_tries=TRIES)
-    taken = Step("turn_release", {"message": row["message"], "at": now}, needed=True)
+    taken = Step("hearing_release", {"message": row["message"], "at": now}, needed=True)
     rows = Rows("rehearings", ("message", "verdict"), [(row["message"], verdict)])
     await store.enqueue([task], rows, also=[taken, *also])
 

@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 import orjson
 
 from ..words import Failure, Fields, Trouble
-from .files import FileSource, FileTarget, Flaw, Row, lines
+from .books import FileTarget
+from .files import FileSource, Flaw, Row, lines
 from .ndjson import check_texts
 from .options import Connector, count, one_of, text
 

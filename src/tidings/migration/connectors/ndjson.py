@@ -12,7 +12,8 @@ from typing import Any, BinaryIO
 import orjson
 
 from ..words import Failure, Fields, Trouble
-from .files import FileSource, FileTarget, Flaw, Row, lines
+from .books import FileTarget
+from .files import FileSource, Flaw, Row, lines
 from .options import Connector, count, text
 
 MAX_RECORD = 1 << 20

@@ -55,7 +55,8 @@ TYPES: Mapping[str, str] = {
 """Every type of event, and what it tells."""
 
 _RECEIPTS = ("delivered", "read", "undelivered")
-_STATES = {"held": "failed", "retried": "pending", **dict.fromkeys(_RECEIPTS, "sent")}  # where the type's word is not the state's
+# Where the type's word is not the state's.
+_STATES = {"held": "failed", "retried": "pending", **dict.fromkeys(_RECEIPTS, "sent")}
 
 
 def check_patterns(given: object) -> tuple[str, ...]:

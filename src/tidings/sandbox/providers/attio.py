@@ -2,8 +2,8 @@
 
 Limits are those of the real one, 100 reads and 25 writes a second, until told otherwise
 (`POST /sandbox/attio`); above them it answers 429 with an HTTP date. Faults work by command on the channel
-`attio`, with the object, `notes` or `lists/<list>` as recipient; a fault's code is one of `ERRORS` or an HTTP
-status. `GET /sandbox/attio` gives the whole content, to compare.
+`attio`, with the object, `notes` or `lists/<list>` as recipient of a write and `read:` before it of a read; a
+fault's code is one of `ERRORS` or an HTTP status. `GET /sandbox/attio` gives the whole content, to compare.
 """
 
 from __future__ import annotations
@@ -205,9 +205,10 @@ def _slot(told: Any) -> Slot:
 
 
 def _recipient(call: Call, asked: Asked) -> str:
+    to = asked.path.get("object", call.path.split("/")[1])
     if "list" in asked.path:
-        return f"lists/{asked.path['list']}"[:256]
-    return asked.path.get("object", call.path.split("/")[1])[:256]
+        to = f"lists/{asked.path['list']}"
+    return (to if call.writes else f"read:{to}")[:256]
 
 
 def _error(

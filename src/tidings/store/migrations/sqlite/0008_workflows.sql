@@ -28,7 +28,7 @@ create index workflows_newest on workflows (tenant, id);
 
 -- One row for each message that was worked through: whoever comes second finds it. `held`: kept for later, behind
 -- a workflow that is at work, or until a person has said what to do with it.
-create table turns (
+create table hearings (
   n            integer primary key autoincrement,
   message      text not null unique,
   tenant       text not null,
@@ -45,8 +45,8 @@ create table turns (
   text         text not null,
   facts        text not null
 ) strict;
-create index turns_conversation on turns (tenant, conversation, n);
-create index turns_held on turns (held, n) where held is not null;
+create index hearings_conversation on hearings (tenant, conversation, n);
+create index hearings_held on hearings (held, n) where held is not null;
 
 -- What happened in a conversation, step by step.
 create table steps (

@@ -1,3 +1,8 @@
--- Conversations by their last message, newest first, from before a place.
-select conversation, max(n) as n, count(*) as turns, max(at) as at from turns
-where tenant = :tenant and n < cast(:before as bigint) group by conversation order by 2 desc limit :limit
+-- Conversations by their newest message, from before a place; looks at the newest 20,000 messages before it.
+select h.conversation, max(h.n) as n, count(*) as hearings, max(h.at) as at
+from hearings h
+where h.tenant = :tenant and h.n < cast(:before as bigint)
+  and h.n > (select coalesce(max(n), 0) from hearings where n < cast(:before as bigint)) - 20000
+  and not exists (select 1 from hearings k where k.tenant = h.tenant and k.conversation = h.conversation
+    and k.n >= cast(:before as bigint))
+group by h.conversation order by 2 desc limit :limit

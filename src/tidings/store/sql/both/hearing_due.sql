@@ -1,5 +1,5 @@
 -- Kept messages whose squad is free again, or whose conversation a person has given back, oldest first.
-select t.message, t.tenant, t.conversation from turns t
+select t.message, t.tenant, t.conversation from hearings t
 where t.held in ('queued', 'person') and t.released_at is null
   and case when t.held = 'queued' then not exists (select 1 from workflows w where w.tenant = t.tenant
       and w.conversation = t.conversation and w.squad = t.squad and w.closed_at is null

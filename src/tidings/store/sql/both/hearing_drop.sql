@@ -1,3 +1,3 @@
 -- A kept message that a person has dealt with.
-update turns set held = null, decision = 'by_hand', reason = :reason, at = :at
+update hearings set held = null, decision = 'by_hand', reason = :reason, at = :at
 where message = :message and held is not null returning n

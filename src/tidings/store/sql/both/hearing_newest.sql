@@ -1,3 +1,3 @@
 -- What was said last in a conversation, newest first.
 select n, message, squad, decision, heard_at, speaker, text, facts
-from turns where tenant = :tenant and conversation = :conversation order by n desc limit :limit
+from hearings where tenant = :tenant and conversation = :conversation order by n desc limit :limit

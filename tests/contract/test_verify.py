@@ -1,0 +1,264 @@
+"""Verification on real files: planted differences are found, each with its reason, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidings.migration.connectors import registry
+from tidings.migration.jobfile import Job, read_job
+from tidings.migration.mapping.mapper import Mapper
+from tidings.migration.report import LISTED, Code, Difference, Report
+from tidings.migration.runs import Runs
+from tidings.migration.verify import verify
+from tidings.migration.words import Standing, Strategy, Written
+
+PEOPLE = {
+    "from": "persons",
+    "group": "country",
+    "skip": "archived",
+    "fields": {
+        "name": {"path": "full_name", "required": True},
+        "mail": {"path": "mail", "type": "email", "secret": True},
+        "since": {"path": "since", "type": "time"},
+        "tags": {"path": "tags", "many": True},
+        "company": {"path": "company", "reference": "companies"},
+    },
+}
+
+
+class Known:
+    """What the job knows: its crosswalk, and where some records stand."""
+
+    def __init__(self, standings: Mapping[str, tuple[Standing, str]] | None = None) -> None:
+        self.crosswalk = {("companies", "1"): "c1", ("notes", "1"): "n1", ("notes", "2"): "n2"}
+        self._standings = standings or {}
+
+    async def targets(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
+        return {link: self.crosswalk[link] for link in asked if link in self.crosswalk}
+
+    async def standings(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[Standing, str]]:
+        return {id_: self._standings[id_] for id_ in ids if id_ in self._standings}
+
+
+class World:
+    """A source and a target in files, and a job between them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.there, self.here = folder / "source", folder / "target"
+        self.there.mkdir()
+        self.here.mkdir()
+        self.write(self.there, "organizations", [{"id": "1", "name": "Acme"}])
+        self.write(self.here, "companies", [{"id": "1", "name": "Acme"}])
+        self.write(self.there, "persons", [])
+        self.types: dict[str, Any] = {
+            "companies": {"from": "organizations", "fields": {"name": "name"}},
+            "people": PEOPLE,
+        }
+        self.more: dict[str, Any] = {}
+
+    @staticmethod
+    def write(folder: Path, name: str, rows: Iterable[object]) -> None:
+        lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+        (folder / f"{name}.ndjson").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def job(self) -> Job:
+        sides = {
+            side: {"kind": "ndjson", "path": str(path)}
+            for side, path in (("source", self.there), ("target", self.here))
+        }
+        return read_job({"name": "move", "types": self.types, **sides, **self.more})
+
+    async def verify(self, known: Known | None = None, target: Any = None, **more: Any) -> Report:
+        job = self.job()
+        source = registry.source(job.source.kind, job.source.options)
+        target = target or registry.target(job.target.kind, job.target.options)
+        return await verify(job, source, target, Mapper(job.types), known or Known(), **more)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Companies that are the same on both sides; people are up to the test."""
+    return World(tmp_path)
+
+
+def person(id_: str, **more: Any) -> dict[str, Any]:
+    plain = {"id": id_, "full_name": f"P{id_}", "mail": f"p{id_}@example.org", "country": "DE"}
+    return {**plain, "since": "2026-01-01T10:00:00+01:00", "tags": ["a", "b"], "company": 1, **more}
+
+
+def moved(id_: str, **more: Any) -> dict[str, Any]:
+    plain = {"id": id_, "name": f"P{id_}", "mail": f"p{id_}@EXAMPLE.org", "company": "c1"}
+    return {**plain, "since": "2026-01-01T09:00:00.000000000Z", "tags": ["b", "a"], "own": "x", **more}
+
+
+def told(report: Report, type_: str = "people") -> dict[str | None, tuple[Code, bool]]:
+    (one,) = [one for one in report.types if one.type == type_]
+    return {found.source_id or found.target_id: (found.code, found.explained) for found in one.listed}
+
+
+async def test_what_is_the_same_in_another_form_is_the_same(world: World) -> None:
+    """Zones, nanoseconds, capitals of a domain, the order of tags, fields of the target's own: no noise."""
+    world.write(world.there, "persons", [person("1"), person("2", country="FR")])
+    world.write(world.here, "people", [moved("2"), moved("1")])
+
+    report = await world.verify()
+
+    assert report.passed and report.unexplained == 0
+    people = report.types[1]
+    assert (people.source, people.target, people.same, people.listed) == (2, 2, 2, [])
+    assert people.groups == {name: {"source": 1, "target": 1, "same": 1} for name in ("DE", "FR")}
+    assert report.text().startswith("passed")
+
+
+async def test_each_planted_difference_is_found_with_its_reason(world: World) -> None:
+    """Missing, different, extra, waiting, rejected, failed, skipped: each has a code of its own."""
+    world.write(
+        world.there,
+        "persons",
+        [
+            person("same"),
+            person("gone"),
+            person("other", full_name="New"),
+            person("bad", mail="canary-mail"),
+            person("old", archived=True),
+            person("orphan", company=9),
+            person("late"),
+            person("refused"),
+            person("undead", archived=True),
+            '{"id": "torn", "full_name": ',
+        ],
+    )
+    rows = [
+        moved("same"),
+        moved("other", mail="canary-theirs@example.org"),
+        moved("stranger"),
+        moved("undead"),
+    ]
+    world.write(world.here, "people", rows)
+    standings = {"late": (Standing.FAILED, "5xx, 5 tries"), "refused": (Standing.REJECTED, "409 taken")}
+    heard: list[Difference] = []
+
+    report = await world.verify(Known(standings), tell=heard.append)
+
+    assert told(report) == {
+        "gone": (Code.MISSING, False),
+        "other": (Code.DIFFERENT, False),
+        "bad": (Code.REJECTED, True),
+        "old": (Code.SKIPPED, True),
+        "orphan": (Code.WAITING, False),
+        "late": (Code.FAILED, False),
+        "refused": (Code.REJECTED, True),
+        "undead": (Code.EXTRA, False),
+        "line 10": (Code.REJECTED, True),
+        "stranger": (Code.EXTRA, False),
+    }
+    (other,) = [one for one in heard if one.code is Code.DIFFERENT]
+    assert [change.field for change in other.changes] == ["name", "mail"]
+    assert (other.changes[0].expected, other.changes[0].found) == ('"New"', '"Pother"')
+    assert not report.passed and report.unexplained == 6
+    people = report.types[1]
+    assert (people.source, people.target, people.same) == (10, 4, 1)
+    assert len(heard) == people.counts.total() == 10
+    both = report.text() + json.dumps(report.plainly())
+    assert "canary" not in both and "5xx, 5 tries" in both
+
+
+async def test_a_record_that_is_there_twice_is_told_on_either_side(world: World) -> None:
+    """C8: nothing is doubled silently; two records of the source with one key are told, too."""
+    world.types["people"] = {**PEOPLE, "key": "code"}
+    world.write(world.there, "persons", [person("1", code="x"), person("2", code="x"), person("3", code="y")])
+    third = {"name": "P3", "mail": "p3@example.org"}
+    rows = [
+        moved("x", name="P1", mail="p1@example.org"),
+        moved("y", **third),
+        moved("y", **third, own="again"),
+    ]
+    world.write(world.here, "people", rows)
+
+    report = await world.verify()
+
+    codes = [(one.code, one.key, one.explained) for one in report.types[1].listed]
+    assert codes == [(Code.DUPLICATE_KEY, "x", False), (Code.DOUBLED, "y", False)]
+
+
+async def test_what_stays_behind_or_was_there_before_is_explained(world: World) -> None:
+    """Left by decision is counted with its reason and does not spoil parity."""
+    world.write(world.there, "persons", [person("1")])
+    world.write(world.here, "people", [moved("1"), moved("before")])
+    world.types["people"] = {**PEOPLE, "extra": True}
+    world.more = {"not_migrated": {"interactions": "mailboxes are connected again"}}
+
+    report = await world.verify()
+
+    assert report.passed and told(report) == {"before": (Code.EXTRA, True)}
+    assert report.plainly()["not_migrated"] == {
+        "interactions": {"reason": "mailboxes are connected again", "count": None}
+    }
+    assert "interactions: not migrated by decision (?): mailboxes" in report.text()
+
+
+class Notes:
+    """A target that knows no keys of ours, like a CRM's notes."""
+
+    kind = "notes"
+
+    def __init__(self, rows: Mapping[str, Mapping[str, Any] | None]) -> None:
+        self._rows = rows
+
+    def strategy(self, type_: str) -> Strategy:
+        return Strategy.RECONCILE
+
+    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
+        for id_, fields in self._rows.items():
+            yield "made of its content", Written(id_, fields)
+
+
+async def test_records_without_keys_are_matched_through_the_crosswalk(world: World) -> None:
+    """A note that was written twice is an extra that nobody can explain; one that was not is missing."""
+    world.types = {"notes": {"fields": {"text": "text"}}}
+    world.write(world.there, "notes", [{"id": str(n), "text": f"t{n}"} for n in (1, 2, 3)])
+    rows = {"n1": {"text": "t1"}, "n2": {"text": "changed"}, "twin": {"text": "t1"}}
+
+    report = await world.verify(target=Notes(rows))
+
+    assert told(report, "notes") == {
+        "2": (Code.DIFFERENT, False),
+        "3": (Code.MISSING, False),
+        "twin": (Code.EXTRA, False),
+    }
+    only_there = await world.verify(target=Notes({"n1": None, "n2": None}))
+    assert told(only_there, "notes") == {"3": (Code.MISSING, False)}
+    assert "does not tell its fields" in only_there.types[0].notes[0]
+
+
+async def test_many_records_are_compared_through_the_disk(world: World) -> None:
+    """C7: however little fits into memory, every difference is counted; the list stops at its bound."""
+    many = 3000
+    world.write(world.there, "persons", [person(str(n)) for n in range(many)])
+    order = random.Random(7).sample(range(many), many)
+    world.write(world.here, "people", [moved(str(n)) for n in order if n % 2])
+
+    report = await world.verify(largest_run=50_000)
+
+    people = report.types[1]
+    assert (people.same, people.counts[Code.MISSING]) == (many // 2, many // 2)
+    assert len(people.listed) == LISTED and people.plainly()["not_listed"] == many // 2 - LISTED
+    assert f"and {many // 2 - LISTED:,} more" in report.text()
+
+
+def test_runs_give_back_every_row_by_key_in_its_order() -> None:
+    """Whatever is in a key or a row, and however small the runs are."""
+    keys = ["b", "a", "\n", "\t", "ä", "a", "", "\ud800", "b", "long" * 100]
+
+    with Runs(largest=200) as runs:
+        for place, key in enumerate(keys):
+            runs.add(key, place, {"x": ["\n\t", None, 1.5]})
+        found = [(key, [row[0] for row in rows]) for key, rows in runs.groups()]
+
+    assert found == [(key, [n for n, one in enumerate(keys) if one == key]) for key in sorted(set(keys))]
