@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv as standard_csv
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+import sqlalchemy as sa
 
 from tidings.migration.connectors import attio as attio_connector
 from tidings.migration.connectors import options, registry
@@ -31,6 +33,7 @@ from tidings.migration.words import (
 from tidings.model.errors import Misconfigured
 
 from .channels.conftest import Sandbox, serving
+from .receiver import answer, hang_up_in_body, receiving
 
 KEY = "key-of-the-test"
 
@@ -105,6 +108,29 @@ async def some_entries(
     return lambda: affinity(sandbox, version, page_size=3), "list_entries", wanted
 
 
+async def an_http(_: str, sandbox: Sandbox, __: Path) -> tuple[Callable[[], Source], str, list[str]]:
+    await told(sandbox, "affinity", persons=25)
+    given = {
+        "url": f"{sandbox.url}/affinity/{{%type%}}",
+        "token": KEY,
+        "records": "persons",
+        "paging": "cursor",
+        "cursor": "next_page_token",
+        "parameter": "page_token",
+        "size_parameter": "page_size",
+        "page_size": 10,
+    }
+    return lambda: registry.source("http", given), "persons", [str(200_001 + n) for n in range(25)]
+
+
+async def a_table(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], Source], str, list[str]]:
+    with sqlite3.connect(path / "old.db") as old:
+        old.execute("create table people (id integer primary key, name text, at timestamp)")
+        old.executemany("insert into people values (?, ?, ?)", [(n * 3, f"Ada {n}", None) for n in range(25)])
+    given = {"url": f"sqlite:///{path / 'old.db'}", "page_size": 10}
+    return lambda: registry.source("sql", given), "people", [str(n * 3) for n in range(25)]
+
+
 async def a_csv(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], Source], str, list[str]]:
     with (path / "people.csv").open("w", newline="", encoding="utf-8-sig") as file:
         writer = standard_csv.writer(file)
@@ -126,6 +152,8 @@ async def an_ndjson(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], Sourc
         (an_affinity, "2"),
         (some_entries, "1"),
         (some_entries, "2"),
+        (an_http, ""),
+        (a_table, ""),
         (a_csv, ""),
         (an_ndjson, ""),
     ],
@@ -350,6 +378,171 @@ async def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None
     assert "changed" in trouble.reason
 
 
+# -- any SQL database
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database of somebody else's, by its URL."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'other.db'}"
+    pytest.importorskip("psycopg")
+    url: str = request.getfixturevalue("postgres_url")
+    return url.replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+async def test_a_row_is_there_once_and_a_bad_one_leaves_the_others(database: str) -> None:
+    """C13: an upsert by the key; a column that is unknown, a value too many, a wrong type are named."""
+    engine = sa.create_engine(database)
+    with engine.begin() as connection:
+        connection.execute(
+            sa.text("create table people (id integer primary key, name text not null, at date)")
+        )
+        connection.execute(sa.text("create table pairs (a integer, b integer)"))
+        connection.execute(sa.text("insert into pairs values (1, 1), (1, 2)"))
+    target, source = (
+        make("sql", {"url": database, "keys": {"pairs": "a"}}) for make in (registry.target, registry.source)
+    )
+
+    await target.write("people", "1", {"name": "Ada", "at": "2021-02-03"}, None)
+    results = await target.write_many(
+        "people",
+        [
+            ("1", {"name": "Countess"}, "1"),
+            ("2", {"name": None}, None),
+            ("3", {"name": "Grace", "colour": "red"}, None),
+            ("four", {"name": "Alan"}, None),
+            ("5", {"name": "Edsger"}, None),
+        ],
+    )
+    everything = {key: written.fields async for key, written in target.read_all("people")}
+    unclear = [
+        await trouble_of(call) for call in (source.page("pairs", None), target.write("pairs", "1", {}, None))
+    ]
+    nowhere = await trouble_of(source.page("ships", None))
+    counted = await source.count("people")
+    for one in (target, source):
+        await one.close()
+    engine.dispose()
+
+    ways = [one.failure if isinstance(one, Trouble) else one.id for one in results]
+    assert ways == ["1", Failure.VALIDATION, Failure.VALIDATION, Failure.VALIDATION, "5"]
+    assert everything == {
+        "1": {"id": 1, "name": "Countess", "at": "2021-02-03"},
+        "5": {"id": 5, "name": "Edsger", "at": None},
+    }
+    assert [one.field for one in unclear] == ["keys", "keys"]
+    assert nowhere.failure is Failure.NOT_FOUND
+    assert counted == 2
+
+
+# -- any HTTP API
+
+
+@pytest.mark.parametrize("paging", ["page", "link"])
+async def test_pages_are_counted_or_linked(paging: str) -> None:
+    """C13: until a page is empty, or no next one is named; a link elsewhere does not get the token."""
+    async with receiving() as receiver:
+        given = {"url": f"{receiver.url}/people?sort=id", "paging": paging, "id": "uid", "token": KEY}
+        source = registry.source("http", given)
+        first, last = (b'[{"uid": 1}, {"uid": 2}]', b'[{"uid": 3}]')
+        following = '</people?after=2>; rel="next", </people>; rel="first"'
+        receiver.script(answer(200, first, link=following), answer(200, last))
+        if paging == "page":
+            receiver.script(answer(200, b"[]"))
+
+        pages = await pages_of(source, "people")
+        receiver.script(
+            answer(200, first, link='<http://elsewhere.example/>; rel="next"'), answer(200, b"{}")
+        )
+        if paging == "link":
+            elsewhere = await trouble_of(source.page("people", None))
+            assert elsewhere.failure is Failure.PERMANENT
+            no_list = await trouble_of(source.page("people", None))
+            assert no_list.field == "records"
+        await source.close()
+
+    asked = [request.path for request in receiver.requests]
+    assert ids(pages) == ["1", "2", "3"]
+    assert receiver.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    if paging == "page":
+        assert asked == [f"/people?sort=id&page={n}" for n in (1, 2, 3)]
+    else:
+        assert asked[:2] == ["/people?sort=id", "/people?after=2"]
+
+
+async def test_a_write_is_a_success_when_the_rule_says_so() -> None:
+    """C13: by the status, or by what the answer says; what cannot be read is in doubt."""
+    async with receiving() as receiver:
+        given = {
+            "url": f"{receiver.url}/{{%type%}}/{{%key%}}",
+            "method": "PUT",
+            "body": {"full": "{%name%}", "note": "{%remark%}", "city": "{%city%}!"},
+            "key_header": "idempotency-key",
+            "success": {"status": "done"},
+            "target_id": "data.id",
+        }
+        target = registry.target("http", given)
+        receiver.script(
+            answer(200, b'{"status": "done", "data": {"id": 9}}'),
+            answer(200, b'{"status": "error"}'),
+            hang_up_in_body,
+            answer(503),
+        )
+
+        written = await target.write("people", "a/b", {"name": "Ada", "city": "London"}, None)
+        missing = await trouble_of(target.write("people", "1", {"name": "Ada"}, None))
+        refused = await trouble_of(target.write("people", "1", {"city": "Rome"}, None))
+        torn = await trouble_of(target.write("people", "1", {"city": "Rome"}, None))
+        busy = await trouble_of(target.write("people", "1", {"city": "Rome"}, None))
+        await target.close()
+
+    assert target.strategy("people") is Strategy.UPSERT
+    assert written.id == "9"
+    assert (receiver.requests[0].path, receiver.requests[0].json) == (
+        "/people/a%2Fb",
+        {"full": "Ada", "city": "London!"},
+    )
+    assert receiver.requests[0].headers["idempotency-key"] == "a/b"
+    assert (missing.failure, missing.field) == (Failure.VALIDATION, "city")
+    assert (refused.failure, refused.sent) == (Failure.VALIDATION, False)
+    assert (torn.failure, torn.sent) == (Failure.AMBIGUOUS, True)
+    assert (busy.failure, busy.sent) == (Failure.SERVER, True)
+
+
+async def test_many_records_in_one_body_have_an_answer_each() -> None:
+    """C13: by their place in the answer; without a way to look, a doubt is a person's."""
+    async with receiving() as receiver:
+        given = {"url": f"{receiver.url}/bulk", "bulk": 100, "bulk_in": "items", "results": "results"}
+        target = registry.target("http", {**given, "success": {"ok": "True"}})
+        receiver.script(answer(200, b'{"results": [{"ok": true, "id": "x"}, {"ok": false}]}'))
+
+        first, second = await target.write_many("people", [("1", {"n": 1}, None), ("2", {"n": 2}, None)])
+        doubt = await trouble_of(target.find("people", "1", {}))
+        await target.close()
+
+    assert receiver.requests[0].json == {"items": [{"n": 1}, {"n": 2}]}
+    assert first == Written("x")
+    assert isinstance(second, Trouble) and second.failure is Failure.VALIDATION
+    assert (target.strategy("people"), target.limits.bulk) == (Strategy.RECONCILE, 100)
+    assert (doubt.failure, doubt.field) == (Failure.PERMANENT, "find_url")
+
+
+async def test_what_is_there_is_asked_for_before_it_is_created() -> None:
+    """C13: a find_url makes it search first; 404 says that it is not there."""
+    async with receiving() as receiver:
+        given = {"url": f"{receiver.url}/people", "find_url": f"{receiver.url}/people?mail={{%mail%}}"}
+        target = registry.target("http", given)
+        receiver.script(answer(404), answer(200, b'[{"id": 5, "mail": "a b"}]'))
+
+        found = [await target.find("people", "1", {"mail": "a b"}) for _ in range(2)]
+        await target.close()
+
+    assert target.strategy("people") is Strategy.SEARCH
+    assert found == [[], [Written("5", {"id": 5, "mail": "a b"})]]
+    assert receiver.requests[0].path == "/people?mail=a%20b"
+
+
 # -- errors, each as what it is
 
 
@@ -551,6 +744,9 @@ async def test_content_is_made_by_number_with_bad_records_that_are_named(sandbox
         ("attio", {"key": "two\nlines"}, "key", "plain letters"),
         ("affinity", {"key": KEY}, "kind", "nothing can be written"),
         ("csv", {"path": "x.csv", "delimiter": "::"}, "delimiter", "one character"),
+        ("sql", {"url": "nonsense://x"}, "url", "install the driver"),
+        ("http", {"url": "https://{%host%}/x"}, "url", "host"),
+        ("http", {"url": "https://a.example/{%key%}", "bulk": 5}, "bulk", "names one record"),
     ],
 )
 def test_a_wrong_option_is_named_with_its_remedy(

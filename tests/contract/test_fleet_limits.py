@@ -72,6 +72,23 @@ async def test_recipients_wait_for_each_other_over_two_nodes(store: Store, clock
     assert {(row["state"], row["tries"]) for row in shown} == {("sent", 1)}
 
 
+async def test_the_urgent_one_goes_first_where_a_rate_lets_one_at_a_time_through(
+    store: Store, clock: ManualClock
+) -> None:
+    """Rule 3: one in eight goes to the oldest, counted by what is claimed and not by free slots."""
+    world = await World(store, clock, per_second=1, slots=100).open()
+    for number in range(12):
+        await world.send(f"ada-{number}", "can wait", priority=9)
+    clock.advance(1)
+    for number in range(7):
+        await world.send(f"bob-{number}", "urgent", priority=0)
+    for _ in range(10):
+        await world.step(seconds=1.05)
+    texts = [message.text for message in world.channel.sent]
+    assert (texts.count("urgent"), len(texts)) == (7, 10)
+    assert texts[:7] == ["urgent"] * 7
+
+
 async def test_one_429_with_a_wait_slows_every_node(store: Store, clock: ManualClock) -> None:
     """A5: what one node is told holds for all, costs nobody a try, and ends for all at its time."""
     told = Retry(Category.THROTTLING, "HTTP 429", after=timedelta(seconds=30), whole_channel=True)

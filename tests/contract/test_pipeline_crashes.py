@@ -118,6 +118,7 @@ async def reborn(squad: Squad, store: Any) -> None:
     await squad.worker.node.join()
 
 
+CALM: dict[str, Any] = {}  # what the conversation comes to when nothing dies
 SHIFTS = range(BOUNDARIES) if os.environ.get("TIDINGS_TEST_ALL_BOUNDARIES") else (3,)
 
 
@@ -126,12 +127,14 @@ async def test_sixty_messages_with_a_death_in_each_end_as_without(
     store: Store, clock: ManualClock, tmp_path: Path, shift: int
 ) -> None:
     """Same calendar, same replies, none doubled, none missing; no half hour changed twice."""
-    calm_clock = ManualClock()
-    calm_store = SqliteStore(tmp_path / "calm.db", now=calm_clock.now, inline=True)
-    await calm_store.open()
-    calm = await lived(calm_store, calm_clock, None)
-    await calm_store.close()
+    if not CALM:
+        calm_clock = ManualClock()
+        calm_store = SqliteStore(tmp_path / "calm.db", now=calm_clock.now, inline=True)
+        await calm_store.open()
+        CALM.update(await lived(calm_store, calm_clock, None))
+        await calm_store.close()
+        assert CALM.pop("deaths") == 0
     killed = await lived(store, clock, shift)
 
-    assert calm.pop("deaths") == 0 and killed.pop("deaths") >= 20
-    assert killed == calm
+    assert killed.pop("deaths") >= 20
+    assert killed == CALM

@@ -96,6 +96,8 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "beat": "1s",
         "grace": "1h",
         "poison_after": "5",
+        "breaker_failures": "7",
+        "breaker_pause": "30s",
         "keep_history": "7d",
         "keep_done": "14d",
         "max_body": "1MiB",

@@ -237,11 +237,13 @@ class Runner:
         probes = await self._standing.ask_for_probes(rooms)
         for queue in probes:
             rooms[queue] = 1
-        self._credit += room
-        fair, self._credit = divmod(self._credit, _FAIR_SHARE)
+        fair = min(self._credit // _FAIR_SHARE, room)
         limited, keyed = self._limited & rooms.keys(), self._keyed & rooms.keys()
         wish = Wish(rooms, room, fair, limited, keyed, frozenset(probes))
         claimed = await self._store.claim(self._node.id, wish)
+        if claimed.tasks:
+            # By what was claimed, not by what there was room for: with a rate that is one or two at a time.
+            self._credit += len(claimed.tasks) - min(fair, len(claimed.tasks)) * _FAIR_SHARE
         if claimed.expired:
             await self._expire(claimed.expired)
         await self._standing.return_probes(probes - {task.queue for task in claimed.tasks})

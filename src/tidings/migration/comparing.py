@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from .mapping.converting import is_missing
@@ -17,9 +16,10 @@ def changes(mapper: Mapper, type_: str, expected: Fields, found: Fields | None) 
     """The fields that are not as expected; what the map does not write is the target's own affair."""
     if found is None:
         return []
-    rules = {rule.name: rule for rule in mapper.types[type_].fields}
-    known: Mapping[str, Any] = mapper.normalised(type_, found)
-    wanted: Mapping[str, Any] = mapper.normalised(type_, expected)
+    map_ = mapper.types[type_]
+    rules = {rule.name: rule for rule in map_.fields}
+    known = mapper.normalised(type_, found)
+    wanted = expected if map_.hook is None else mapper.normalised(type_, expected)
     differing = []
     for name, value in expected.items():
         rule = rules.get(name)
@@ -31,6 +31,8 @@ def changes(mapper: Mapper, type_: str, expected: Fields, found: Fields | None) 
 
 
 def _same(ours: Any, theirs: Any, *, in_any_order: bool) -> bool:
+    if type(ours) is type(theirs) is str:
+        return bool(ours == theirs)
     if is_missing(ours) or is_missing(theirs):
         return is_missing(ours) and is_missing(theirs)
     try:

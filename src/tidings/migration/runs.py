@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 LARGEST_RUN = 8_000_000  # bytes of rows in memory
 _AT_ONCE = 1 << 16
+_ENCODER = json.JSONEncoder(default=str)
 
 
 class Runs:
@@ -32,7 +33,7 @@ class Runs:
 
     def add(self, key: str, *values: Any) -> None:
         """One row; what is not JSON in it is kept as a text."""
-        packed = json.dumps(values, default=str).encode()
+        packed = _ENCODER.encode(values).encode()
         self._count += 1
         self._rows.append((key, self._count, packed))
         self._size += len(packed) + 2 * len(key) + 100
@@ -50,7 +51,7 @@ class Runs:
         self._rows.sort()
         begin = self._file.seek(0, 2)
         for key, count, packed in self._rows:
-            self._file.write(json.dumps([key, count]).encode() + b"\t" + packed + b"\n")
+            self._file.write(_ENCODER.encode([key, count]).encode() + b"\t" + packed + b"\n")
         self._places.append((begin, self._file.tell()))
         self._rows, self._size = [], 0
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+from .holidays import PATTERN as _HOLIDAY
+from .holidays import holiday
 from .pieces import Day, Moment
 from .shift_words import Shift
 
@@ -30,6 +32,7 @@ _MONTH = (
 _COUNT = "|".join(_NUMBERS)
 
 PATTERNS: tuple[tuple[str, str], ...] = (
+    ("holiday", rf"(?P<holiday>(?:{_HOLIDAY})(?: weekend)?)\b"),
     ("iso", r"(?P<iso>20\d\d-[01]\d-[0-3]\d)\b"),
     ("slashed", r"(?P<slashed>[01]?\d/[0-3]?\d(?:/(?:20)?\d\d)?)(?![\d/])"),
     ("named", rf"(?P<named>(?:{_MONTH})\.? (?:the )?[0-3]?\d(?:st|nd|rd|th)?(?:,? 20\d\d)?)\b(?![:-]\d)"),
@@ -60,6 +63,8 @@ def days_of(kind: str, written: str, now: Moment, night: Shift, whole: Shift) ->
                 return [_relative(words, now, night)]
             case "weekday":
                 return [_weekday(words, now)]
+            case "holiday":
+                return [Day(holiday(words, now.operational), words)]
             case "weekend":
                 return _weekend(words, now, whole)
             case "overmorrow":

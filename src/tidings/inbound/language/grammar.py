@@ -25,6 +25,9 @@ _PURE = 2
 """So many strange words may stand in a fragment, or with a loose word such as "nobody"."""
 
 
+_PERSONAL = (" ride", " come", " be there", " make it", " work")
+
+
 class Setting(NamedTuple):
     """Where and when something is said, and by whose squad."""
 
@@ -146,16 +149,16 @@ def _led(statement: Statement, waiting: Sequence[Statement], asked: Statement | 
         return statement
     for before in waiting:
         statement = with_more(statement, before)
-    if asked and not statement.is_placed and (statement.squads or statement.is_ours):
-        return replace(statement, pairs=asked.pairs)
+    if asked and not statement.is_placed and (_is_owned(statement) or _is_owned(asked) or _takes_back(statement)):
+        squads = statement.squads or asked.squads
+        return replace(statement, pairs=asked.pairs, squads=squads, is_ours=statement.is_ours or asked.is_ours)
     return statement
 
 
 def _inherited(statements: Sequence[Statement]) -> list[Statement]:
     """Turned acts get their meaning, and missing days and squads come from the statement before, or after."""
     turned = [s for s in (_turned(s, statements[:i]) for i, s in enumerate(statements)) if s]
-    placed = [s for s in turned if s.is_placed]
-    kept = placed or turned[:1]
+    kept = _shared(_echoed(turned)) or turned[:1]
     squads: tuple[str, ...] = ()
     result: list[Statement] = []
     for i, statement in enumerate(kept):
@@ -167,6 +170,38 @@ def _inherited(statements: Sequence[Statement]) -> list[Statement]:
         squads = statement.squads or squads
         result.append(statement)
     return result
+
+
+def _echoed(statements: Sequence[Statement]) -> list[Statement]:
+    """ "35 needs coverage tonight, 54 has it": the second speaks of the same hours."""
+    result: list[Statement] = []
+    for statement in statements:
+        echoes = statement.act is not None and statement.act.echoes and not statement.is_placed
+        before = next((s for s in reversed(result) if s.act and s.act.action is Action.NO_CREW and s.is_placed), None)
+        if echoes and before and _is_owned(statement) and statement.squads != before.squads:
+            result.append(replace(statement, pairs=before.pairs))
+        else:
+            result.append(statement)
+    return result
+
+
+def _shared(statements: Sequence[Statement]) -> list[Statement]:
+    """Those with a time; one without gives its owner to a neighbour that wants the same ("full crew, we are in")."""
+    result = [s for s in statements if s.is_placed]
+    for giver in (s for s in statements if not s.is_placed and s.act and _is_owned(s)):
+        for i, taker in enumerate(result):
+            same = giver.act and taker.act and giver.act.action is taker.act.action
+            if same and not _is_owned(taker) and not taker.is_theirs:
+                result[i] = replace(taker, squads=giver.squads, is_ours=giver.is_ours)
+    return result
+
+
+def _is_owned(statement: Statement) -> bool:
+    return bool(statement.squads) or statement.is_ours
+
+
+def _takes_back(statement: Statement) -> bool:
+    return statement.act is not None and statement.act.action is Action.REMOVE
 
 
 def _turned(statement: Statement, before: Sequence[Statement]) -> Statement | None:
@@ -186,14 +221,29 @@ def _with_days(pairs: Sequence[Pair], days: Sequence[Day]) -> tuple[Pair, ...]:
 def _counts(statement: Statement) -> bool:
     """Is it meant? A plain phrase needs a time, a loose one somebody's name as well."""
     act = statement.act
-    if act is None or act.action is None or not statement.is_placed:
+    if act is None or act.action is None or statement.is_foreign:
         return False
+    if not statement.is_placed:
+        return act.action is not Action.ADD and _is_owned(statement) and not statement.noise and _is_bare(statement)
     if statement.is_theirs and not statement.is_ours and not statement.squads:
         return False  # somebody's, but whose?
     if act.is_plain:
         return not (statement.is_mine and act.takes_object and not statement.squads)
-    owned = bool(statement.squads) or statement.is_ours
-    return owned or (act.action is Action.NO_CREW and not statement.is_mine and statement.noise < _PURE)
+    if act.is_terse and statement.noise:
+        return False
+    if _is_owned(statement):
+        return not (act.action is Action.ADD and statement.is_mine and not statement.squads)
+    return act.action is not Action.ADD and not statement.is_mine and statement.noise < _PURE and not _is_ones(act)
+
+
+def _is_bare(statement: Statement) -> bool:
+    """ "We have no crew", "remove our shift": all but the time, and nothing else."""
+    return statement.act is not None and (statement.act.is_plain or statement.act.action is Action.REMOVE)
+
+
+def _is_ones(act: Act) -> bool:
+    """ "Can not ride tomorrow" is said by one person of himself."""
+    return act.written.endswith(_PERSONAL)
 
 
 def _requests(statement: Statement, setting: Setting, warnings: list[str]) -> list[Request]:

@@ -6,7 +6,6 @@ Texts come from `spelling`: small letters and full forms. A phrase is plain if i
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from ..words import Action
@@ -16,7 +15,24 @@ _SOME = r"(?:[a-z]+ ){0,2}?"
 _MORE = r"(?:(?!but |and |or |if |no |not |nobody |needs? |lacks? |lose )[a-z]+ ){0,6}?"
 _YES = r"(?:(?!not |never |no |hardly )[a-z]+ ){0,2}?"
 _OWNER = r"(?:us|our|we|them|it|this|that|the|my|squad|sq|station|rescue|#?\d+)"
+_WHO = r"(?:us|our (?:squad|crew|name)|them|squad|sq|station|rescue|#?\d\d)"
+_OWN = r"(?:us|our|squad|sq|station|rescue|#?\d\d)"
+_THING = r"(?:it|that|this|one|them|those|that one|this one|the shift|that shift)"
 _HEADS = r"(?:crews?|coverage|cover(?:ed|ing)?|staff(?:ed|ing)?|crewed|in service|manned)"
+_RIG = r"(?:ambulance|rig|truck|bus|unit|squad car)"
+_TEAM = r"(?:crews?|coverage|team)"
+_SOMEBODY = (
+    r"(?:somebody|anybody|another squad|any (?:other )?squads?|other squads?|one of (?:the|you)(?: [a-z]+)?|"
+    r"another (?:crew|station|town)|a (?:squad|neighbor|neighboring squad))(?: else)?"
+)
+_WEEKDAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?"
+_WHEN = (
+    rf"(?:(?:on |the |this |next |that |all |whole |both )*(?:{_WEEKDAY}|today|tonight|tomorrow|weekend|morning"
+    r"|afternoon|evening|nights?|days?|overnight|christmas|thanksgiving|easter|halloween|new years|24 hours"
+    r"|\d{1,2}/\d{1,2}|\d{1,2}(?:st|nd|rd|th)|\d{4}|\d{1,2}(?:[ap]m?)?(?: ?- ?|to )\d"
+    r"|(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]* \d)\b)"
+)
+_AGAIN = r"(?:now |back |all |both |still |also |definitely |again )?"
 
 
 class Phrase(NamedTuple):
@@ -34,155 +50,156 @@ def _loose(action: Action, *patterns: str, absorbs: bool = False) -> list[Phrase
     return [Phrase(p, Act(action, False, "", absorbs=absorbs)) for p in patterns]
 
 
-PHRASES: tuple[Phrase, ...] = (
+def _echo(action: Action, *patterns: str) -> list[Phrase]:
+    """ "54 has it": the hours are those that were said before."""
+    return [Phrase(p, Act(action, False, "", echoes=True)) for p in patterns]
+
+
+_ASKS_FOR_COVER = (
+    rf"(?:(?:can|could|would|will|is|are|does|please find|need|needs) )?(?:there )?{_SOMEBODY}"
+    r"(?: (?!know|hear|heard|see|seen|tell|told|remember|not|no|if|my|me|was)[a-z]+){0,5}?"
+    r" (?:cover(?:ing)?|tak(?:e|ing)|pick(?:ing)? up|grab(?:bing)?|handl(?:e|ing)|want|spare|fill in|step in)"
+    rf"(?= (?:\S+ ){{0,4}}?{_OWN}\b)",
+    rf"(?:please|kindly|can you|could you|would you)(?: please| kindly)? (?:cover|fill in for)(?= (?:for )?{_OWN}\b)",
+    rf"(?:need|needs|needing|looking for|in need of|could use|want) (?:{_SOMEBODY}|help|a hand)"
+    r"(?: (?:to|with|in))? (?:cover(?:ing)?|coverage|fill(?:ing)?)",
+)
+_NO_CREW = (
     *_plain(
         Action.NO_CREW,
-        r"no (?:(?!longer |shortage |lack |problem |issue |need |other )[a-z]+ ){0,2}?"
+        *_ASKS_FOR_COVER,
+        r"(?:no|zero) (?:(?!longer |shortage |lack |problem |issue |need |other |full )[a-z]+ ){0,2}?"
         r"(?:crews?|coverage|staffing|staff)"
         r"(?! (?:chief|member|(?:is |are |was )?(?:needed|required|necessary)))",
+        r"no full crews?",
         rf"no luck {_MORE}(?:crews?|coverage)",
         rf"not (?!only |just ){_MORE}{_HEADS}",
-        rf"(?:unable|not able) to {_SOME}(?:crew|cover|staff|field|respond|run)",
+        rf"not {_MORE}{_RIG} (?:out|on the road|rolling|crewed|staffed|going|in service)",
+        rf"not {_MORE}(?:man|roll|field|staff|crew|run) (?:the |an? |our |any )?{_RIG}",
+        rf"not {_MORE}(?:answer|take|respond to|handle|run)(?: any)? calls",
+        r"(?:unable|not able|not be able) to (?:[a-z]+ ){0,3}?"
+        r"(?:crew|cover|coverage|staff|field|respond|run|man|make it|help|do|take)",
         rf"without {_SOME}(?:crews?|coverage|staff)",
-        r"(?:lost|lacks?|lacking|missing) (?:our|a|the|their|its|my) (?:[a-z]+ )?crew",
-        r"un(?:covered|staffed|crewed|manned)",
-        r"out of service",
+        r"(?:lost|lacks?|lacking|missing|losing|short|down) (?:our|a|the|their|its|my) (?:whole |entire |full )?crew",
+        r"un(?:covered|staffed|crewed|manned|filled)",
+        r"(?:out of|not in) service",
+        r"out of commission|off the road|off[- ]?line|off the air",
         rf"neither (?:[a-z0-9]+ ){{0,6}}?{_HEADS}",
-        rf"(?:needs?|needing|in need of) {_SOME}(?:coverage|a crew)",
+        rf"(?:needs?|needing|in need of|requests?|requesting|request for|seeking|looking for|wants?|asking for|could use)"
+        rf" {_SOME}(?:coverage|cover|a crew)(?! (?:sheet|letter|charge|chief))",
+        r"(?:coverage|cover) (?:is )?(?:needed|wanted|required|requested|request)",
+        r"crews? (?:is |are |has |have |just |all )*(?:unavailable|not available|fell through|fallen through|backed out"
+        r"|bailed(?: out| on us)?|called out|called off|canceled|cancelled|dropped out|fell apart)",
     ),
     Phrase(
         r"needs?(?= (?:[a-z0-9:-]+ ){0,4}?cover(?:ed|ing)?\b)",
         Act(Action.NO_CREW, True, "", absorbs=True),
     ),
+    *_loose(Action.NO_CREW, rf"count(?:ing)?(?= {_WHO}(?: \d+)? out\b)", absorbs=True),
     *_loose(
         Action.NO_CREW,
-        r"nobody|no (?:people|drivers?|members?)",
-        r"not have (?:anybody|enough|people|a driver|an? emt)",
-        rf"can not (?:{_SOME})(?:make it|make|be there|come|run|respond|ride|take|do)",
+        r"nobody|(?:no|zero) (?:people|drivers?(?! licen)|members?|volunteers|takers|manpower|personnel)",
+        r"not (?:have|get|find|got|line up|round up) (?:anybody|enough|people|a driver|an? emt|a single person)",
+        r"(?:have|has|got) (?:nothing|zip|zilch|nada)(?= (?:for|on|at)\b)",
+        rf"(?:can|will|could|would) not (?:{_SOME})(?:make it|make|be there|come|run|respond|ride|take|do|swing|manage|work|pull off|commit)",
         r"(?:fell|falling|fallen) (?:through|apart)",
         r"called out|call(?:ed)? off",
         r"can not(?! [a-z])",
-        r"down(?! (?:to|the|there|with|on|here)\b)",
-        r"out(?! (?:of|on|at|to|there|with|in|here|for a)\b)",
+        r"(?:will not|not going to) (?:happen|work)|not happening|a no[- ]go|no[- ]go|a bust|a no(?= for)",
+        r"(?:have|has|going|need) to (?:pass|bow out|sit out|stand down|drop out|back out|bail)(?: on)?",
+        r"(?:no longer|not) (?:doing|taking|covering|running)(?= (?:\S+ ){1,6}any ?more)",
+        r"standing down|shut(?:ting)? down|going dark",
+        r"(?<!help )(?<!work )(?<!figure )(?<!find )(?<!check )down(?! (?:to|the|there|with|on|here)\b)",
+        r"(?:(?<=we are )|(?<=\d is )|(?<=\d )|(?<=will be ))(?:dark|empty|closed|unavailable|vacant|toast|short a crew)",
+        r"unavailable|not available",
+        r"(?<!help )(?<!work )(?<!figure )(?<!find )(?<!check )out(?! (?:of|on|at|to|there|with|in|here|for a)\b)",
     ),
+)
+_ADD = (
+    *_loose(Action.ADD, rf"count(?= {_WHO}(?: \d+)? in\b)", absorbs=True),
     *_loose(Action.ADD, rf"put(?:ting)?(?= {_OWNER} (?:\d+ )?down (?:for|on))", absorbs=True),
     *_plain(
         Action.ADD,
-        r"(?:have|has|having|got|get|find|found|with|picked up|secured|arranged|lined up|provide|field|run)"
-        r" (?:(?!no |not )[a-z]+ ){0,3}?(?:crews?|coverage)(?! (?:chief|member|meeting))",
-        r"crews? (?:is |are )?(?:now )?(?:confirmed|set|ready|available|in place|complete)",
+        r"(?:have|has|having|got|get|find|found|with|picked up|secured|arranged|lined up|provide|field|run|rounded up)"
+        rf" (?:(?!no |not |half |partial |part |most |third |skeleton )[a-z]+ ){{0,3}}?{_TEAM}"
+        r"(?! (?:chief|member|meeting|room|shirts?|jackets?))",
+        r"crews? (?:is |are )?(?:now |all )?(?:confirmed|set|ready|available|in place|complete|found|secured|lined up"
+        r"|good to go|yes|a go)",
+        r"crews? (?:is |are )(?:on|in|good)(?= (?:for|from|on|\w*day|tonight|tomorrow|\d))",
+        rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,3}} (?:is |are )?(?:all )?(?:set|confirmed|ready|good|lined up|found|yes)\b)",
+        r"(?:yes|full|complete) crews?(?! (?:at|in|dinner|meeting|photo|picture|of)\b)",
         r"(?:is|are|am) (?:now )?(?:confirmed|crewed)",
         r"(?:back )?in service",
-        r"(?:fully )?(?:staffed|crewed)",
-        r"covered(?! (?:in|with|for)\b)",
+        r"(?<!short )(?<!short-)(?<!half )(?<!under )(?:fully )?(?:staffed|crewed|manned)",
+        r"(?<!we )(?<!they )(?<!i )covered(?! (?:in|with|for|\d)\b)",
     ),
     *_plain(
         Action.ADD,
-        rf"(?:can|will|could|able to|happy to|going to) {_YES}(?:cover|staff)",
-        r"covering(?! for\b)",
+        rf"(?:can|will|could|able to|happy to|glad to|going to) {_YES}(?:cover|staff|crew|man)",
+        r"covering(?! for\b)|(?<=\d )covers|(?:will be|are|is) (?:staffing|manning)",
         takes_object=True,
+    ),
+    *_echo(
+        Action.ADD,
+        rf"(?:(?<=\d )|(?<=we )|(?<=they ))(?:do |will |can |could )?(?:has|have|got|gets|take|takes|get|cover|handle|do"
+        rf"|run|grab|pick up|picking up|taking|covering) {_THING}(?= ?(?:[.,;!\n]|$|for|up))",
+        rf"(?:(?<=\d )|(?<=we ))(?:can|will) (?:pick|step|jump|fill)(?: {_THING})?(?: up| in)(?= ?(?:[.,;!\n]|$))",
+        r"(?:(?<=\d )|(?<=we ))(?:can|will)(?= ?(?:instead ?)?(?:[.,;!\n]|$))",
+        r"(?:(?<=\d )|(?<=we ))(?:do )?(?:have|has) one",
     ),
     *_loose(
         Action.ADD,
-        r"add(?:ing)?",
-        rf"put(?:ting)?(?= {_OWNER}(?: \d+)? (?:back )?(?:on|in)\b)",
-        r"sign(?= (?:us|squad|sq|\d+|our)(?: \d+)? (?:up|on)\b)",
-        rf"(?:can|will|able to|happy to) {_YES}(?:do|take|pick up|run|stay on|ride|work|handle|help)",
-        r"count us in",
-        r"(?:(?<=we )are|(?<=\d )is) (?:good|in|on|set)(?= (?:for|from|on|\w*day|tonight|tomorrow|\d))",
+        r"add(?:ing)?|be added|reinstate|restore",
+        rf"put(?:ting)?(?= {_OWNER}(?: \d+)? (?:back )?(?:on|in|up)\b)",
+        rf"(?:sign|mark|pencil|write)(?= {_WHO}(?: \d+)? (?:up|on|in|down|for|as)\b)",
+        rf"(?:sign(?:ing)? up|list|enter|schedule|book|post|slot|show|log)(?= {_WHO}\b)",
+        rf"(?:sign(?:ing)? up)(?= (?:for )?{_WHEN})",
+        rf"(?:can|will|able to|happy to|glad to) {_YES}(?:do|take|pick up|run|stay on|ride|work|handle|help|grab|answer)",
+        rf"(?:(?<=we )are|(?<=\d )is) {_AGAIN}(?:good|in|on|set|up|ready)(?= (?:for|from|on|to go|{_WHEN}))",
+        rf"(?:(?<=we )are|(?<=\d )is) {_AGAIN}(?:a (?:go|yes))(?= (?:for|on|{_WHEN}))",
+        r"(?:(?<=we )are|(?<=\d )is|(?<=we )will be|(?<=\d )will be) (?:back )?(?:on|in|good to go)(?= ?(?:[.,;!\n]|$))",
+        rf"(?<=\d )(?:in|good|good to go)(?= ?(?:$|[.!,]|for {_WHEN}))",
+        rf"(?:(?<=we )(?:will be|are)|(?<=\d )(?:will be|is)) (?:on|in|taking|running|working|doing)(?= (?:for )?{_WHEN})",
+        rf"(?<=\d )(?:taking|doing|running|picking up)(?= (?:for )?{_WHEN})",
+        r"(?:have|has|got) (?:enough |the |some )?(?:somebody|people|folks|a driver|a full)(?= (?:for|on|in|to))",
         r"(?:have|has|got) (?:somebody|people|folks|a driver|a full)",
+        rf"(?:post|put|throw|stick) {_THING} (?:up|on|in)(?: the (?:board|calendar|schedule))?",
         r"available",
         r"stay(?:ing)? on",
     ),
+    Phrase(
+        rf"(?:(?<=we )(?:have got|have|got)|(?<=\d )(?:has got|has|got|gets))(?= {_WHEN})"
+        r"|got (?:you|it|this|them)(?= (?:for |on )?"
+        rf"{_WHEN})",
+        Act(Action.ADD, False, "", is_terse=True),
+    ),
+)
+_REMOVE = (
     *_loose(
         Action.REMOVE,
-        r"remov(?:e|ing)",
+        r"remov(?:e|ing)|erase|eras(?:ing)|unschedule|withdraw(?:ing)?|nix|retract|rescind|void|strike|unbook|unlist",
         r"scratch",
-        r"tak(?:e|ing)(?= (?:\S+ ){1,3}off\b)",
-        rf"pull(?= {_OWNER} (?:\d+ )?(?:off|from|out)\b)",
-        rf"drop(?= {_OWNER}\b)",
+        r"tak(?:e|ing)(?= (?:\S+ ){1,6}(?:off|down)\b)",
+        rf"tak(?:e|ing) (?:down|off)(?= (?:for )?(?:{_OWN}|the|{_WHEN}))",
+        rf"(?:pull|cross|get|bump|knock|back|strike|clear|wipe|drop)(?= {_OWNER} (?:\S+ ){{0,2}}?(?:off|from|out)\b)",
+        rf"(?:pull(?:ing)?|drop(?:ping)?|kill|cancel(?:l?ing)?|undo|revert|axe|forget|dump)(?= (?:{_OWNER}|no)\b)",
+        rf"(?:pull|drop|kill|cancel|undo|axe)(?= {_WHEN})",
+        r"get(?:ting)? rid of",
         r"delet(?:e|ing)",
-        rf"cancel(?= {_OWNER}\b)",
+        r"(?:needs? to|has to|have to|must|should|can|to) (?:come|go|get) off",
+        r"(?:be|get|getting|being) (?:taken (?:off|down)|removed|deleted|cancell?ed|pulled|dropped|scratched|erased|withdrawn)",
+        r"(?:taken off|removed|deleted)(?= please)",
+        r"(?:should not|not supposed to|not meant to|no longer) be (?:up there|on there|on the (?:calendar|schedule|board)|up|on|listed)",
     ),
+)
+
+PHRASES: tuple[Phrase, ...] = (
+    *(Phrase(p.pattern, p.act) for p in _REMOVE if "not supposed" in p.pattern),
+    *_NO_CREW,
+    *_ADD,
+    *_REMOVE,
     Phrase(
         r"(?:do|does|are|is|can|will) not(?= either)?(?= ?(?:[.,;!\n]|$))", Act(None, False, "", turns=True)
     ),
     Phrase(r"(?:is|are) (?:all )?(?:fine|ok|okay|alright|good)(?= ?(?:[.,;!\n]|$))", Act(None, True, "")),
 )
-
-# What speaks of the past, of a search or of what may be, asks for nothing. The first two spoil only their own
-# clause ("Bob was hurt, so we have no crew"), the others all of it ("if Bob is late, we have no crew").
-_EARLIER = re.compile(
-    r"\b(?:yesterday|ago"
-    r"|last (?:night|week|weekend|month|year|time|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b"
-)
-_WAS = re.compile(r"\b(?:had|was|were|did|covered for)\b")
-_SUBJECT = re.compile(r"\b(?:we|our|they|i|\d+)\b")
-_AHEAD = re.compile(r"\b(?:will|going to)\b")
-_SEARCH = re.compile(
-    r"\b(?:try(?:ing)?|working on|looking for|let (?:me|us)|let you know|waiting|stand by|see if|will see)\b"
-)
-_PERHAPS = re.compile(
-    r"\b(?:if|unless|maybe|might|may|perhaps|possibly|probably|hope|hoping|hopefully|wish|not sure|unsure"
-    r"|whether|think(?:ing|s)?|guess|believe|seems?|apparently|supposedly|according|will know)\b"
-)
-_TOLD = re.compile(
-    r"\b(?:thanks?\b.{0,20}\bfor|appreciate|shout out|saw|asked why|glad (?:you|to (?:hear|see))"
-    r"|sorry to hear|noted|copy|received|got it|i see|looks like|too bad|good to see|ok so|always|rule"
-    r"|every (?:night|day|week)|(?:calendar|page|board|schedule|bot|it) (?:says|shows|said)|(?:are|is) hard"
-    r"|no worries|must|when (?:a|you)|please (?:post|check|call|bring))\b"
-)
-_QUESTION = re.compile(
-    r"^(?:\W*(?:hey|hi|ok|so|and|but|also|guys|all|@\w+)\W+)*(?:(?:who|what|when|where|why|how|which|whose|any|anybody)\b"
-    r"|(?:is|are|am|do|does|did|has|have|can|could|would|will|should|shall)"
-    r" (?:we|you|they|i|it|he|she|there|the|this|that|our|any\w*|some\w*|\d+|squad|to\w+|\w+day)\b)"
-)
-_ASKED_FOR = re.compile(
-    r"\b(?:can|could|would|will) (?:you|somebody|anybody) (?:please |mind |kindly )?"
-    r"(?:add|adding|put|putting|remov|tak|scratch|delet|cancel|mark|sign|drop|pull)|\bplease\b"
-)
-_THINGS = re.compile(
-    r"\b(?:radios?|pagers?|ambulance|truck|rig|unit|phones?|internet|server|system|computer|site|page|line"
-    r"|lights?|heater|door|car|road|power|insurance|store|stock|price|meeting|training|class|drill|party|dinner"
-    r"|lunch|list|order|film|trash)\b"
-)
-_CLAUSE = re.compile(r"[,:()]| - |\b(?:so|because|since|but|then|as|and)\b")
-
-
-class Mood(NamedTuple):
-    """How a sentence is meant."""
-
-    is_perhaps: bool
-    is_told: bool
-    is_question: bool
-    about_things: bool
-
-    @property
-    def asks_nothing(self) -> bool:
-        """Whatever it names, nothing is to be done about it."""
-        return self.is_perhaps or self.is_told or self.is_question
-
-
-def mood(sentence: str, *, ends_asking: bool) -> Mood:
-    """How a sentence is meant, by its words and its question mark."""
-    is_question = (ends_asking or bool(_QUESTION.match(sentence))) and not _ASKED_FOR.search(sentence)
-    return Mood(
-        is_perhaps=bool(_PERHAPS.search(sentence)),
-        is_told=bool(_TOLD.search(sentence)),
-        is_question=is_question,
-        about_things=bool(_THINGS.search(sentence)),
-    )
-
-
-def is_idle(sentence: str, act: str) -> bool:
-    """Does the clause of these words look back, or tell of a search that goes on?"""
-    clauses = [clause for clause in _CLAUSE.split(sentence) if act in clause] or [sentence]
-    return all(_is_past(clause, act) or _SEARCH.search(clause) for clause in clauses)
-
-
-def _is_past(clause: str, act: str) -> bool:
-    """Its subject did, or had; what another did before ("the road was closed") does not count."""
-    if _AHEAD.search(clause):
-        return False
-    subjects = [found.start() for found in _SUBJECT.finditer(clause[: clause.find(act)])]
-    return bool(_EARLIER.search(clause) or _WAS.search(clause, subjects[-1] if subjects else 0))

@@ -45,6 +45,8 @@ class Act(NamedTuple):
     absorbs: bool = False  # the next one belongs to it ("need ... covered")
     turns: bool = False  # the opposite of what was said before ("the night is not")
     takes_object: bool = False  # "cover what?": the word after it must fit
+    echoes: bool = False  # "54 has it": the hours are those that were said before
+    is_terse: bool = False  # "we got monday": only if nothing else is said
     is_denied: bool = False  # "do not add us": who knows what is wanted then
 
 
@@ -78,6 +80,7 @@ class Mark(StrEnum):
     ME = "me"
     NEXT_WEEK = "next week"
     CREW = "crew"
+    FOREIGN = "foreign"  # an engine, a medic, another county's station
 
 
 class Word(NamedTuple):

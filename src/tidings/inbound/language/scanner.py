@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from . import days
 from .phrases import PHRASES
-from .pieces import Clock, Day, Form, Mark, Marked, Moment, Piece, Squad, Word
+from .pieces import Act, Clock, Day, Form, Mark, Marked, Moment, Piece, Squad, Word
 from .shift_words import Shift
 
 _MARKS: tuple[tuple[Mark, str], ...] = (
@@ -23,7 +23,7 @@ _MARKS: tuple[tuple[Mark, str], ...] = (
     (Mark.NEXT_WEEK, r"next week"),
     (Mark.THEN, r"then|but|however|while|whereas"),
     (Mark.AND, r"and|or|&|plus|nor"),
-    (Mark.NOT, r"not|never|no longer|undo|revert"),
+    (Mark.NOT, r"not|never|no longer"),
     (Mark.US, r"we|us|our|ours|ourselves|my (?:squad|station)"),
     (Mark.THEY, r"they|them|their"),
     (Mark.ME, r"i|me|my|mine"),
@@ -36,7 +36,10 @@ _FILLERS = frozenset({
     "guys", "everybody", "everyone", "sorry", "update", "fyi", "anyway", "here", "with", "any", "as",
     "about", "going", "able", "get", "go", "late", "later", "entry", "shift", "shifts", "either", "because",
     "due", "squad", "squads", "sq",
-    "up", "back", "thanks", "thank", "you",
+    "up", "back", "thanks", "thank", "you", "extra", "added", "posted", "signed", "duplicate", "whole",
+    "entire", "one", "ones", "mistake", "error", "accident", "by", "instead", "too", "yes", "anymore", "more",
+    "regretfully", "unfortunately", "kindly", "full", "whatever", "ok", "okay", "hello", "gang", "board", "lol",
+    "good", "news", "bad", "heads", "letting", "know", "tell", "per", "our", "captain", "chief", "afraid",
 })  # fmt: skip
 _CLOCKS = (
     r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)(?![\d:]|/\d{1,2}\b)",
@@ -54,6 +57,7 @@ _COUNTED = re.compile(
 _DOES = re.compile(
     r" (?:has|have|is|are|will|can|does|do|needs?|(?:has |have )?no (?:crew|coverage)|out of service|down)\b"
 )
+_FOREIGN = "engine|medic|ladder|truck|tower|tanker|battalion|company|brush|als|unit|radio|bay|room|route|exit"
 _BEFORE_TIMES = frozenset(
     {"to", "and", "-", "until", "till", "til", "from", "at", "between", "thru", "through", "after", "before"}
 )
@@ -121,6 +125,10 @@ class _Scanner:
         name = re.sub(r".*\D(?=\d)|^#", "", written) if written not in self._words.squads else written
         return self._named(name, match.start())
 
+    def _foreign(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+        """Engine 7 is none of these squads, and nobody books for it."""
+        return [Word(written), Marked(Mark.FOREIGN, written)]
+
     def _named(self, name: str, start: int) -> Sequence[Piece]:
         """A squad, known or not: an unknown one must not become the sender's own."""
         if name not in self._words.squads:
@@ -142,7 +150,7 @@ class _Scanner:
         """ "Day" is a shift after a day or an article, or with its name; not in "long day"."""
         last = self.pieces[-1][0] if self.pieces else None
         at_start = last is None or isinstance(last, Marked)
-        return written not in {"day", "days"} or at_start or isinstance(last, Day | Shift)
+        return written not in {"day", "days"} or at_start or isinstance(last, Day | Shift | Act)
 
     def _clock(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
         kind, value = match.lastgroup, match.group(match.lastgroup or 0)
@@ -191,6 +199,7 @@ class _Scanner:
 
     _MAKERS: Mapping[str, Callable[[_Scanner, str, re.Match[str]], Sequence[Piece]]] = {
         "squad": _squad,
+        "foreign": _foreign,
         "shift": _shift,
         "military": _clock,
         "halved": _clock,
@@ -218,7 +227,7 @@ def _pattern(squads: tuple[str, ...], shifts: tuple[str, ...]) -> re.Pattern[str
     parts = [
         *(f"(?P<act{i}>{phrase.pattern})" + r"\b" for i, phrase in enumerate(PHRASES)),
         *(pattern for _, pattern in days.PATTERNS),
-        rf"(?P<squad>(?:squads?|sq|station|rescue|#) ?#?\d{{1,3}}|(?:{names})(?!:|-?\d| ?[ap]m?\b| ?%))\b",
+        rf"(?P<foreign>(?:{_FOREIGN})(?: company)? #?\d{{1,3}})\b|(?P<squad>(?:squads?|sq|station|rescue|#) ?#?\d{{1,3}}|(?:{names})(?!:\d|-?\d| ?[ap]m?\b| ?%))\b",
         rf"(?P<shift>(?:(?:during )?the )?(?:{words})s?(?: shifts?| crew| time)?)\b",
         *_CLOCKS,
         *(f"(?P<mark{i}>{pattern})" + r"\b" for i, (_, pattern) in enumerate(_MARKS)),

@@ -48,6 +48,9 @@ ALIASES: Mapping[str, str] = {
     "full day": "all day",
     "24 hours": "all day",
     "all night": "night",
+    "nighttime": "night",
+    "daylight": "day",
+    "day and night": "all day",
 }
 
 

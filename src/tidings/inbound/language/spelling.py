@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from .slips import SAID, SHORT, mended
+
 LONGEST = 2_000
 """Characters that are looked at. No request is longer, and a wall of text is for a person."""
 
@@ -12,7 +14,7 @@ _MARKS = str.maketrans(
     {"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-"}
 )
 _FULL = (
-    (r"\b(?:can't|cant|cannot)\b", "can not"),
+    (r"\b(?:can't|cant|cannot|can;t|canot)\b", "can not"),
     (r"\b(?:won't|wont)\b", "will not"),
     (r"\b(do|does|did|is|are|was|were|has|have|had|could|would|should)(?:n't|nt)\b", r"\1 not"),
     (r"\b(i|we|they|you)'?ll\b(?<!\bwell)(?<!\bill)", r"\1 will"),
@@ -22,34 +24,17 @@ _FULL = (
     (r"\b(?:i'm|im)\b", "i am"),
     (r"\b(who|what|where|there|it|that|here|he|she|crew)'s\b", r"\1 is"),
     (r"\blet's\b", "let us"),
+    (r"\bnew year'?s\b", "new years"),
     (r"'s\b", ""),
 )
-_TYPED = (
-    (r"\b(?:tonite|tnight|tonihgt|tonigt|tonght|tonights)\b", "tonight"),
-    (r"\b(?:tmrw|tmw|tmrow|tmr|tomm?orr?ow|tomorow)\b", "tomorrow"),
-    (r"\bnites?\b", "night"),
-    (r"\b(?:gonna)\b", "going to"),
-    (r"\b(?:nocrew|no-crew)\b", "no crew"),
-    (r"\b(?:no-one|noone)\b", "nobody"),
-    (r"\bno one\b", "nobody"),
-    (r"\banyone\b", "anybody"),
-    (r"\bsome one\b|\bsomeone\b", "somebody"),
-    (r"\b(?:plz|pls)\b", "please"),
-    (r"\b(?:tho)\b", "though"),
-    (r"\b(?:ur)\b", "your"),
-    (r"\b(?:u)\b", "you"),
-    (r"\b(?:crewed up)\b", "staffed"),
-    (r"\b(?:thx|thnx|ty)\b", "thanks"),
-    (r"\b([ap])\.\s?m\b\.?", r"\1m"),
-    (r"\b(?:oos|o\.o\.s)\b\.?", "out of service"),
-    (r"\b(\d{1,2})\s?o'?clock\b", r"\1"),
-)
-_RULES = tuple((re.compile(pattern), full) for pattern, full in (*_FULL, *_TYPED))
+_RULES = tuple((re.compile(pattern), full) for pattern, full in (*_FULL, *SHORT, *SAID))
+_WORD = re.compile(r"[a-z]{6,}")
 
 
 def spell(text: str) -> str:
     """The text as the scanner expects it; line ends stay, all other blanks are one."""
     plain = unicodedata.normalize("NFKC", text[:LONGEST]).lower().translate(_MARKS)
+    plain = _WORD.sub(lambda found: mended(found.group()), plain)
     for pattern, full in _RULES:
         plain = pattern.sub(full, plain)
     lines = (" ".join(line.split()) for line in plain.splitlines())

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..words import Action
-from .phrases import Mood, is_idle, mood
+from .moods import Mood, is_idle, mood
 from .pieces import Act, Clock, Day, Mark, Moment, Piece, Slot, Span, Squad, Word
 from .scanner import Scan
 from .shift_words import Shift
@@ -54,6 +54,7 @@ class Statement:
     squads: tuple[str, ...] = ()
     is_ours: bool = False
     is_theirs: bool = False
+    is_foreign: bool = False  # of a unit that is none of these squads
     is_mine: bool = False  # somebody speaks of himself
     pairs: tuple[Pair, ...] = ()
     noise: int = 0
@@ -223,7 +224,9 @@ def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
     if first.absorbs:
         return True
     has_content = any(isinstance(i, Day | Span | Shift | Squad) or is_mark(i, Mark.US) for i in between)
-    return first.action is Action.NO_CREW and not has_content
+    second = items[two]
+    is_same = isinstance(second, Act) and first.action is second.action
+    return (first.action is Action.NO_CREW or is_same) and not has_content
 
 
 def _fits(items: Sequence[Item], place: int) -> bool:
@@ -238,6 +241,8 @@ def _fits(items: Sequence[Item], place: int) -> bool:
         cover = next((i for i, item in enumerate(after) if _written(item).startswith("cover")), None)
         if cover is not None and _has_object(after[cover + 1 :]):
             return False
+    if act.written == "available" and not any(isinstance(i, Squad) or is_mark(i, Mark.US) for i in items[:place]):
+        return False
     if act.written in _SUBJECTLESS:
         return _has_subject(items[:place]) and not _has_object(after)
     if act.action is Action.ADD and not act.is_plain and act.written.split()[0] in _AUXILIARIES:
@@ -283,6 +288,7 @@ def _statement(cut: _Cut) -> Statement:
         squads=tuple(dict.fromkeys(squad.name for squad in named)),
         is_ours=any(is_mark(item, Mark.US) for item in items),
         is_theirs=any(is_mark(item, Mark.THEY) for item in items),
+        is_foreign=any(is_mark(item, Mark.FOREIGN) for item in items),
         is_mine=any(is_mark(item, Mark.ME) for item in items),
         pairs=_paired([item for item in items if isinstance(item, Day | Span | Shift)]),
         noise=sum(isinstance(item, Word) and not item.is_filler for item in items),

@@ -197,8 +197,16 @@ def _again(sheet: Sheet, asked: Sequence[Want]) -> tuple[int, str]:
 def _remarks(sheet: Sheet) -> list[str]:
     """What is to be said besides: warnings of the understanding, and reasons of the rules."""
     found = [finding.reason for finding in sheet.get("findings", ())]
-    warned = list(sheet["extraction"].warnings) if "extraction" in sheet else []
+    said = {_opening(reason) for reason in found}
+    warned = (
+        [w for w in sheet["extraction"].warnings if _opening(w) not in said] if "extraction" in sheet else []
+    )
     return list(dict.fromkeys([*sheet.get("remarks", ()), *warned, *found]))
+
+
+def _opening(remark: str) -> str:
+    """By which two remarks about the same thing are known: a mind and a rule may both have seen it."""
+    return " ".join("".join(c if c.isalnum() else " " for c in remark.lower()).split()[:5])
 
 
 def _end(sheet: Sheet, causes: Sequence[Cause], replies: Sequence[str], calls: Sequence[Call] = ()) -> Plan:

@@ -78,8 +78,7 @@ def judge(
 def _shape(place: int, command: Command, house: House) -> Finding | None:
     """Values that a calendar could not take."""
     if command.squad not in house.squads:
-        known = ", ".join(house.squads)
-        return Finding(place, "unknown_squad", f"there is no squad {command.squad}; I know {known}", "squad")
+        return Finding(place, "unknown_squad", f"there is no squad {command.squad}", "squad")
     if not is_day(command.date):
         return Finding(place, "no_such_date", f"{command.date} is not a day of the calendar", "date")
     for name in ("start", "end"):

@@ -1,6 +1,6 @@
 """Files of records, written so that each key is there once.
 
-Lines are appended under a lock, in one write each, and forced to the disk before they count. A line that broke
+Lines are appended under a lock, in one write each, and forced to the disk before they count. One that broke
 off when the power failed was never acknowledged and is cut away. A record that changes is appended anew, and
 its old line becomes empty lines: a crash between the two leaves both, and the later one counts.
 """

@@ -117,16 +117,31 @@ class Calls:
         method = "GET" if body is None else "POST"
         return await self._ask(method, path, body, writes=False)
 
-    async def write(self, method: str, path: str, body: object, *, headers: Mapping[str, str] = {}) -> Reply:
-        """Change something."""
-        return await self._ask(method, path, body, writes=True, headers=headers)
+    async def write(
+        self,
+        method: str,
+        path: str,
+        body: object,
+        *,
+        headers: Mapping[str, str] = {},
+        any_answer: bool = False,
+    ) -> Reply:
+        """Change something; with `any_answer` a success need not be JSON, and its body is then None."""
+        return await self._ask(method, path, body, writes=True, headers=headers, any_answer=any_answer)
 
     async def close(self) -> None:
         """Let go of connections."""
         await self._http.close()
 
     async def _ask(
-        self, method: str, path: str, body: object, *, writes: bool, headers: Mapping[str, str] = {}
+        self,
+        method: str,
+        path: str,
+        body: object,
+        *,
+        writes: bool,
+        headers: Mapping[str, str] = {},
+        any_answer: bool = False,
     ) -> Reply:
         try:
             answer = await self._http.request(
@@ -144,9 +159,9 @@ class Calls:
             late = isinstance(error.__cause__, TimeoutError)
             reason = f"no answer after the request left: {self.shown(str(error))}"
             raise Trouble(Failure.TIMEOUT if late else Failure.TEMPORARY, reason, sent=writes) from error
-        return self._judged(answer, writes=writes)
+        return self._judged(answer, writes=writes, any_answer=any_answer)
 
-    def _judged(self, answer: Answer, *, writes: bool) -> Reply:
+    def _judged(self, answer: Answer, *, writes: bool, any_answer: bool) -> Reply:
         raw = answer.body_prefix.strip()
         try:
             body = orjson.loads(raw) if raw else None
@@ -154,7 +169,7 @@ class Calls:
         except orjson.JSONDecodeError:
             body, is_json = None, False
         if 200 <= answer.status < 300:
-            if is_json:
+            if is_json or any_answer:
                 return Reply(answer.status, body, answer)
             failure = Failure.AMBIGUOUS if writes else Failure.TEMPORARY
             raise Trouble(failure, "the answer broke off or is no JSON", sent=writes, code=str(answer.status))

@@ -25,7 +25,7 @@ GROUP = "tidings.connectors"
 class _Connectors(Mapping[str, Connector]):
     """Our own by name. A file is read when its connector is asked for: a job uses two."""
 
-    _names = ("affinity", "attio", "csv", "ndjson")
+    _names = ("affinity", "attio", "csv", "http", "ndjson", "sql")
 
     def __getitem__(self, name: str) -> Connector:
         if name not in self._names:

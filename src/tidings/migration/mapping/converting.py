@@ -13,11 +13,14 @@ from uuid import UUID
 
 from ...model.time import moment
 from ...reading.zones import settle
-from .hashing import canonical
+from .hashing import canonical, plain
 from .rules import FieldRule, Kind
 
 EPOCHS = {"epoch": 1, "epoch_ms": 1000}  # formats that count from 1970
 LONGEST_URL = 2048
+
+_LARGEST = 1 << 63
+_LONGEST_WHOLE = 10**100  # as a text; ids of other systems may be over 64 bits
 
 _YES, _NO = frozenset({"true", "yes", "y", "1"}), frozenset({"false", "no", "n", "0"})
 _NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
@@ -57,6 +60,8 @@ def as_text(value: Any) -> str:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int) and abs(value) < _LONGEST_WHOLE:
+        return str(value)
     if isinstance(value, int | float | Decimal):
         return canonical(_number(value, _ANY_NUMBER))
     if isinstance(value, UUID):
@@ -87,6 +92,8 @@ def _number(value: Any, rule: FieldRule) -> int | float:
     if isinstance(value, bool):
         raise Unusable("is true or false, not a number")
     if isinstance(value, int):
+        if not -_LARGEST <= value < _LARGEST:
+            raise Unusable('is over 64 bits: use type = "text"')
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -99,7 +106,7 @@ def _number(value: Any, rule: FieldRule) -> int | float:
         exact = Decimal(text)
     except InvalidOperation:
         raise Unusable("is not a number") from None
-    if exact == exact.to_integral_value() and abs(exact) < Decimal(2) ** 63:
+    if exact == exact.to_integral_value() and abs(exact) < _LARGEST:
         return int(exact)
     near = float(exact)
     if not math.isfinite(near) or Decimal(repr(near)) != exact:
@@ -125,7 +132,10 @@ def _date(value: Any, rule: FieldRule) -> str:
     if rule.format and rule.format not in EPOCHS and not _has_clock(rule.format):
         return there.date().isoformat()
     if there.tzinfo is not None and rule.zone is not None:
-        return there.astimezone(rule.zone).date().isoformat()
+        try:
+            return there.astimezone(rule.zone).date().isoformat()
+        except (OverflowError, ValueError):
+            raise Unusable("is not between the years 1 and 9999") from None
     if rule.zone is None and there.time() != there.min.time():
         raise Unusable('has a time of day: use type = "time", or say with zone where its day is meant')
     return there.date().isoformat()
@@ -216,14 +226,14 @@ def _reference(value: Any, rule: FieldRule) -> str:
 
 def _json(value: Any, rule: FieldRule) -> Any:
     try:
-        text = canonical(value)
+        text, made = canonical(value), plain(value)
     except (ValueError, RecursionError) as error:
         raise Unusable(str(error) or "is too deep") from None
     if len(text) > rule.max_length:
         raise Unusable(f"has {len(text):,} characters, at most {rule.max_length:,} are allowed (max_length)")
     if any(_CONTROL.search(one) for one in _texts(value)):
         raise Unusable("has a null byte or half a character in it")
-    return value
+    return made
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -13,11 +13,19 @@ from hashlib import sha256
 from typing import Any
 
 DEEPEST = 40
+LARGEST_EXPONENT = 400
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def canonical(value: Any) -> str:
     """The one way to write a value down; ValueError for what is no plain value."""
-    return json.dumps(_plain(value, 0), sort_keys=True, separators=(",", ":"))
+    return _ENCODER.encode(_plain(value, 0, nulls=False))
+
+
+def plain(value: Any) -> Any:
+    """The value in what JSON knows only, nulls included; ValueError if it is more than that."""
+    return _plain(value, 0, nulls=True)
 
 
 def digest(value: Any) -> str:
@@ -25,7 +33,7 @@ def digest(value: Any) -> str:
     return sha256(canonical(value).encode()).hexdigest()
 
 
-def _plain(value: Any, depth: int) -> Any:
+def _plain(value: Any, depth: int, *, nulls: bool) -> Any:
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int | float | Decimal):
@@ -35,9 +43,10 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
             raise ValueError("has a field whose name is not a text")
-        return {name: _plain(entry, depth + 1) for name, entry in value.items() if entry is not None}
+        kept = value.items() if nulls else [(name, one) for name, one in value.items() if one is not None]
+        return {name: _plain(one, depth + 1, nulls=nulls) for name, one in kept}
     if isinstance(value, list | tuple):
-        return [_plain(entry, depth + 1) for entry in value]
+        return [_plain(entry, depth + 1, nulls=nulls) for entry in value]
     raise ValueError(f"is of a type ({type(value).__name__}) that cannot be written as JSON")
 
 
@@ -46,4 +55,6 @@ def _number(value: float | Decimal) -> int | float:
         return int(value)
     if not math.isfinite(value):
         raise ValueError("is not a finite number")
+    if isinstance(value, Decimal) and abs(value.adjusted()) > LARGEST_EXPONENT:
+        raise ValueError("is a number that is too large or too small")
     return int(value) if value == int(value) else float(value)

@@ -1,0 +1,90 @@
+"""How a sentence is meant: said, asked, perhaps, long ago, or about other things than crews."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+# What speaks of the past, of a search or of what may be, asks for nothing. The first two spoil only their own
+# clause ("Bob was hurt, so we have no crew"), the others all of it ("if Bob is late, we have no crew").
+_EARLIER = re.compile(
+    r"\b(?:yesterday|ago"
+    r"|last (?:night|week|weekend|month|year|time|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b"
+)
+_WAS = re.compile(r"\b(?:had|was|were|did|covered for)\b")
+_SUBJECT = re.compile(r"\b(?:we|our|they|i|\d+)\b")
+_AHEAD = re.compile(r"\b(?:will|going to)\b")
+_SEARCH = re.compile(
+    r"\b(?:try(?:ing)?|working on|looking for(?! (?:coverage|cover|somebody to cover))|let (?:me|us)|let you know|waiting|stand by|see if|will see)\b"
+)
+_PERHAPS = re.compile(
+    r"(?:^|[,;] )(?:were (?:we|i|they)|should (?:we|i|they|\d+)|suppose|in case)\b"
+    r"|\b(?:if|unless|maybe|might|may(?! \d)|in case|would be(?! (?:glad|happy|able|willing|pleased))|perhaps|possibly|probably|hope|hoping|hopefully|wish|not sure|unsure"
+    r"|whether|think(?:ing|s)?|guess|believe|seems?|apparently|supposedly|according|will know)\b"
+)
+_TOLD = re.compile(
+    r"\b(?:thanks?\b.{0,20}\bfor|appreciate|shout out|saw|asked why|glad (?:you|to (?:hear|see))"
+    r"|sorry to hear|noted|copy|received|got it(?! (?:covered|for|on))|i see|only thing|too bad|good to see|ok so|always|rule"
+    r"|every (?:night|day|week)|(?:calendar|page|board|schedule|bot|it) (?:says|shows|said)|(?:are|is) hard"
+    r"|no worries|must|when (?:a|you)|(?:somebody|rumou?r|they|word) (?:said|says|has it)|please (?:post(?! (?:it|us|them|that|this|\d+)\b)|check|call|bring))\b"
+)
+_QUESTION = re.compile(
+    r"^(?:\W*(?:hey|hi|ok|so|and|but|also|guys|all|@\w+)\W+)*(?:(?:who|what|when|where|why|how|which|whose|any|anybody)\b"
+    r"|(?:is|are|am|do|does|did|has|have|can|could|would|will|should|shall)"
+    r" (?:we|you|they|i|it|he|she|there|the|this|that|our|any\w*|some\w*|\d+|squad|to\w+|\w+day)\b)"
+)
+_ASKED_FOR = re.compile(
+    r"\b(?:can|could|would|will) (?:you|somebody|anybody) (?:please |mind |kindly )?"
+    r"(?:add|adding|put|putting|remov|tak|scratch|delet|cancel|mark|sign|drop|pull|list|enter|post|cross|erase)"
+    r"|\b(?:can|could|would|will) (?:\S+ ){1,8}?be (?:taken|removed|deleted|added|put|cancel|pulled)|\bplease\b"
+    r"|\b(?:cover(?:ing)?|tak(?:e|ing)|pick(?:ing)? up|grab(?:bing)?|handl(?:e|ing)|want|fill in)"
+    r" (?:(?:for|up) )?(?:us|our)\b"
+    r"|\b(?:somebody|anybody|any squad|another squad) (?:[a-z]+ ){0,4}?(?:cover|take|pick up|grab) (?:\S+ ){0,4}?for (?:us|squad|\d\d)\b"
+)
+_THINGS = re.compile(
+    r"\b(?:radios?|pagers?|ambulance|truck|rig|unit|phones?|internet|server|system|computer|site|page|line"
+    r"|lights?|heater|door|car|road|power|insurance|store|stock|price|meeting|training|class|drill|party|dinner"
+    r"|lunch|list|order|film|trash)\b"
+)
+_CLAUSE = re.compile(r"[,:()]| - |\b(?:so|because|since|but|then|as|and)\b")
+
+
+class Mood(NamedTuple):
+    """How a sentence is meant."""
+
+    is_perhaps: bool
+    is_told: bool
+    is_question: bool
+    about_things: bool
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whatever it names, nothing is to be done about it."""
+        return self.is_perhaps or self.is_told or self.is_question
+
+
+def mood(sentence: str, *, ends_asking: bool) -> Mood:
+    """How a sentence is meant, by its words and its question mark."""
+    is_question = (ends_asking or bool(_QUESTION.match(sentence))) and not _ASKED_FOR.search(sentence)
+    return Mood(
+        is_perhaps=bool(_PERHAPS.search(sentence)),
+        is_told=bool(_TOLD.search(sentence)),
+        is_question=is_question,
+        about_things=bool(_THINGS.search(sentence)),
+    )
+
+
+def is_idle(sentence: str, act: str) -> bool:
+    """Does the clause of these words look back, or tell of a search that goes on?"""
+    if _EARLIER.match(sentence):
+        return True
+    clauses = [clause for clause in _CLAUSE.split(sentence) if act in clause] or [sentence]
+    return all(_is_past(clause, act) or _SEARCH.search(clause) for clause in clauses)
+
+
+def _is_past(clause: str, act: str) -> bool:
+    """Its subject did, or had; what another did before ("the road was closed") does not count."""
+    if _AHEAD.search(clause):
+        return False
+    subjects = [found.start() for found in _SUBJECT.finditer(clause[: clause.find(act)])]
+    return bool(_EARLIER.search(clause) or _WAS.search(clause, subjects[-1] if subjects else 0))

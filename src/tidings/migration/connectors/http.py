@@ -1,0 +1,340 @@
+"""Any HTTP API, by templates: a paged source, and a target with a rule of what counts as success.
+
+Source: a URL per page, a path to the records in the answer, and one of three ways to the next page: `cursor`
+(a value of the answer, given back as a parameter), `page` (counted, until a page is empty) or `link` (the
+header of that name). Target: method, URL and body with placeholders: `{%name%}`, `{%key%}`, `{%type%}`.
+
+Whether a write may be sent again decides everything else:
+
+    key_header   the receiver removes duplicates by our key in this header   UPSERT
+    idempotent   the URL names the record, so the same again changes nothing   UPSERT
+    find_url     what is there can be asked for   SEARCH
+    none         in doubt nobody can tell, and a person decides   RECONCILE
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+from ...wire.placeholders import DROPPED, Unresolved, fill, fill_text, look_up, names
+from ..words import Attribute, Failure, Fields, Limits, Page, Record, Strategy, Trouble, Written
+from .calls import Calls, Reply
+from .options import Connector, count, header, length, one_of, rate, text, texts, web_address, yes_or_no
+
+WAYS = ("cursor", "page", "link")
+
+_SHORT = 7  # a header's value up to here is no secret
+
+_NEXT = re.compile(r'<([^<>]{1,4096})>\s*;[^,<]*\brel="?next"?', re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options of both; `records` and `cursor` are paths into the answer, such as `data.items`."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    token: str | None = None
+    deadline: timedelta = timedelta(seconds=30)
+    reads_per_second: float | None = None
+    writes_per_second: float | None = None
+    concurrency: int = 8
+    # a source
+    records: str = ""
+    id: str = "id"
+    paging: str | None = None
+    cursor: str = "next_cursor"
+    parameter: str | None = None
+    size_parameter: str | None = None
+    page_size: int = 100
+    first_page: int = 1
+    # a target
+    method: str = "POST"
+    body: Any = None
+    key_header: str | None = None
+    idempotent: bool = False
+    find_url: str | None = None
+    target_id: str = "id"
+    success: Mapping[str, str] = field(default_factory=dict)
+    bulk: int = 1
+    bulk_in: str | None = None
+    results: str = ""
+
+
+def _calls(settings: Settings, now: Callable[[], int]) -> Calls:
+    secrets = [value for value in settings.headers.values() if len(value) > _SHORT]
+    secrets += [settings.token] if settings.token else []
+    headers = {name.lower(): value for name, value in settings.headers.items()}
+    if settings.token:
+        headers["authorization"] = f"Bearer {settings.token}"
+    return Calls("", headers=headers, deadline=settings.deadline, hide=secrets, now=now)
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        settings.reads_per_second,
+        settings.writes_per_second,
+        concurrency=settings.concurrency,
+        bulk=settings.bulk,
+    )
+
+
+class HttpSource:
+    """Reads page by page. A cursor is the URL of the page, or what stands for it."""
+
+    kind = "http"
+
+    def __init__(self, settings: Settings, now: Callable[[], int]) -> None:
+        self._settings, self.limits = settings, _limits(settings)
+        self._calls = _calls(settings, now)
+
+    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
+        """Only the records show them."""
+        return None
+
+    async def count(self, type_: str) -> int | None:
+        """Nobody knows before reading."""
+        return None
+
+    async def page(self, type_: str, cursor: str | None) -> Page:
+        """The next records."""
+        url = self._address(type_, cursor)
+        reply = await self._calls.read(url)
+        found = reply.body if not self._settings.records else look_up(reply.body, self._settings.records)
+        if not isinstance(found, list):
+            where = self._settings.records or "itself"
+            raise Trouble(Failure.VALIDATION, f"the answer has no list at {where!r}", field="records")
+        records = [self._record(type_, one) for one in found]
+        return Page(records, self._following(reply, url, cursor, is_empty=not found))
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._calls.close()
+
+    def _address(self, type_: str, cursor: str | None) -> str:
+        given = self._settings
+        base = fill_text(given.url, {"type": type_}, lambda value: quote(value, safe=""))
+        if given.paging == "link" and cursor is not None:
+            return cursor
+        query: dict[str, object] = {}
+        if given.size_parameter:
+            query[given.size_parameter] = given.page_size
+        if given.paging == "page":
+            query[given.parameter or "page"] = cursor or given.first_page
+        elif given.paging == "cursor" and cursor is not None:
+            query[given.parameter or "cursor"] = cursor
+        if not query:
+            return base
+        return f"{base}{'&' if '?' in base else '?'}{urlencode(query)}"
+
+    def _following(self, reply: Reply, url: str, cursor: str | None, *, is_empty: bool) -> str | None:
+        match self._settings.paging:
+            case "page":
+                return None if is_empty else str(int(cursor or self._settings.first_page) + 1)
+            case "cursor":
+                found = look_up(reply.body, self._settings.cursor)
+                following = None if found is None or found in ("", False) else str(found)
+                if following is not None and following == cursor:
+                    raise Trouble(Failure.PERMANENT, "the next page is said to be this one", field="cursor")
+                return following
+            case "link":
+                return _linked(reply.headers.header("link"), url)
+        return None
+
+    def _record(self, type_: str, one: Any) -> Record:
+        id_ = look_up(one, self._settings.id)
+        if not isinstance(one, dict) or id_ is None or isinstance(id_, dict | list | bool):
+            reason = f"a record has no {self._settings.id!r}, which names it"
+            raise Trouble(Failure.VALIDATION, reason, field="id")
+        return Record(type_, str(id_), one)
+
+
+def _linked(value: str | None, url: str) -> str | None:
+    """The next page of a link header, if it is at the same address: the credentials go nowhere else."""
+    found = _NEXT.search(value or "")
+    if found is None:
+        return None
+    there, here = urlsplit(urljoin(url, found[1])), urlsplit(url)
+    if (there.scheme, there.netloc) != (here.scheme, here.netloc):
+        raise Trouble(Failure.PERMANENT, "the next page is said to be at another address")
+    return str(there.geturl())
+
+
+class HttpTarget:
+    """Writes one record a call, or many in one body."""
+
+    kind = "http"
+
+    def __init__(self, settings: Settings, now: Callable[[], int]) -> None:
+        self._settings, self.limits = settings, _limits(settings)
+        self._calls = _calls(settings, now)
+
+    def strategy(self, type_: str) -> Strategy:
+        """As the options promise."""
+        if self._settings.key_header or self._settings.idempotent:
+            return Strategy.UPSERT
+        return Strategy.SEARCH if self._settings.find_url else Strategy.RECONCILE
+
+    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
+        """It does not say."""
+        return None
+
+    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[Written]:
+        """Ask by `find_url`: a list, or one record, or 404."""
+        if self._settings.find_url is None:
+            reason = "nobody can tell whether it was written; look there, or give the target a find_url"
+            raise Trouble(Failure.PERMANENT, reason, field="find_url")
+        url = _url(self._settings.find_url, _values(type_, key, fields, None))
+        try:
+            body = (await self._calls.read(url)).body
+        except Trouble as trouble:
+            if trouble.failure is Failure.NOT_FOUND:
+                return []
+            raise
+        found = look_up(body, self._settings.results) if self._settings.results else body
+        several = found if isinstance(found, list) else [] if found is None else [found]
+        return [
+            Written(str(look_up(one, self._settings.target_id)), one)
+            for one in several
+            if look_up(one, self._settings.target_id) is not None
+        ]
+
+    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> Written:
+        """One call."""
+        values = _values(type_, key, fields, known)
+        body = self._body(values)
+        headers = {self._settings.key_header: key} if self._settings.key_header else {}
+        reply = await self._calls.write(
+            self._settings.method, _url(self._settings.url, values), body, headers=headers, any_answer=True
+        )
+        return self._judged(reply.body, key)
+
+    async def write_many(
+        self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
+    ) -> Sequence[Written | Trouble]:
+        """One call for all; without answers of their own they share its fate."""
+        bodies = [self._body(_values(type_, key, fields, known)) for key, fields, known in records]
+        whole = {self._settings.bulk_in: bodies} if self._settings.bulk_in else bodies
+        url = _url(self._settings.url, {"type": type_})
+        reply = await self._calls.write(self._settings.method, url, whole, any_answer=True)
+        found = look_up(reply.body, self._settings.results) if self._settings.results else reply.body
+        if not isinstance(found, list) or len(found) != len(records):
+            return [self._answered(reply.body, key) for key, _, _ in records]
+        return [self._answered(one, key) for one, (key, _, _) in zip(found, records, strict=True)]
+
+    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
+        """Not by this connector: read it as a source."""
+        raise Trouble(Failure.PERMANENT, "an HTTP target cannot be read; verify it with an HTTP source")
+        yield  # pragma: no cover
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._calls.close()
+
+    def _body(self, values: Mapping[str, Any]) -> Any:
+        if self._settings.body is None:
+            return values["fields"]
+        try:
+            found = fill(self._settings.body, values)
+        except Unresolved as missing:
+            name = str(missing)
+            raise Trouble(
+                Failure.VALIDATION, f"{name} is missing, and the body needs it", field=name
+            ) from None
+        return {} if found is DROPPED else found
+
+    def _answered(self, body: Any, key: str) -> Written | Trouble:
+        try:
+            return self._judged(body, key)
+        except Trouble as trouble:
+            return trouble
+
+    def _judged(self, body: Any, key: str) -> Written:
+        """Success is what the rule says, not the status alone."""
+        if body is None and self._settings.success:
+            raise Trouble(Failure.AMBIGUOUS, "the answer cannot be read, so nobody knows", sent=True)
+        for path, wanted in self._settings.success.items():
+            if str(look_up(body, path)) != wanted:
+                said = self._calls.shown(str(look_up(body, path)))
+                raise Trouble(
+                    Failure.VALIDATION, f"the answer says {path} = {said}, not {wanted}", field=path
+                )
+        id_ = look_up(body, self._settings.target_id)
+        return Written(key if id_ is None or isinstance(id_, dict | list) else str(id_))
+
+
+def _values(type_: str, key: str, fields: Fields, known: str | None) -> dict[str, Any]:
+    return {**fields, "fields": fields, "key": key, "type": type_, "target_id": known}
+
+
+def _url(template: str, values: Mapping[str, Any]) -> str:
+    """A value never adds a step or a parameter to the address."""
+    try:
+        return fill_text(template, values, lambda value: quote(value, safe=""))
+    except Unresolved as missing:
+        name = str(missing)
+        raise Trouble(Failure.VALIDATION, f"{name} is missing, and the URL needs it", field=name) from None
+
+
+def _template(value: object) -> object:
+    list(names(value))
+    return value
+
+
+def _web_template(value: object) -> str:
+    """A URL whose host is certain: placeholders stand in its path or query."""
+    given = text(value)
+    list(names(given))
+    web_address(re.sub(r"\{%.*?%\}", "x", given))
+    if "{%" in urlsplit(given).netloc:
+        raise ValueError("it must have no placeholder in its host")
+    return given
+
+
+def judge(settings: Settings) -> None:
+    """Options that do not fit together."""
+    if settings.bulk > 1 and settings.key_header:
+        raise ValueError("bulk", "one header cannot name many records", "Leave out bulk or key_header")
+    if settings.bulk > 1 and set(names(settings.url)) - {"type"}:
+        raise ValueError("bulk", "the URL names one record", "Leave out bulk, or name no record in the URL")
+
+
+CONNECTOR = Connector(
+    settings=Settings,
+    options={
+        "url": _web_template,
+        "headers": texts,
+        "token": header,
+        "deadline": length,
+        "reads_per_second": rate,
+        "writes_per_second": rate,
+        "concurrency": count(1, 256),
+        "records": text,
+        "id": text,
+        "paging": one_of(*WAYS),
+        "cursor": text,
+        "parameter": text,
+        "size_parameter": text,
+        "page_size": count(1, 10_000),
+        "first_page": count(0, 1),
+        "method": one_of("POST", "PUT", "PATCH"),
+        "body": _template,
+        "key_header": header,
+        "idempotent": yes_or_no,
+        "find_url": _web_template,
+        "target_id": text,
+        "success": texts,
+        "bulk": count(1, 1_000),
+        "bulk_in": text,
+        "results": text,
+    },
+    source=HttpSource,
+    target=HttpTarget,
+    secrets=frozenset({"token"}),
+    judge=judge,
+)
