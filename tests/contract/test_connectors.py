@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv as standard_csv
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -723,12 +724,17 @@ async def test_content_is_made_by_number_with_bad_records_that_are_named(sandbox
     made = await told(sandbox, "affinity", organizations=3, persons=100, notes=7, bad_every=50)
     source = affinity(sandbox)
 
-    persons = [record for page in await pages_of(source, "persons") for record in page.records]
+    pages = await pages_of(source, "persons")
+    persons = [record for page in pages for record in page.records]
+    held = (await content(sandbox, "affinity"))["persons"]
+    await told(sandbox, "affinity", persons=8, bad_every=2)
+    (spoiled,) = (await source.page("persons", None)).spoiled
     await source.close()
 
     assert made["counts"]["persons"] == 100
     assert made["bad"] == 2
-    assert persons[0] == Record("persons", "200001", (await content(sandbox, "affinity"))["persons"][0])
+    assert (spoiled.id, spoiled.field) == ("200004", "last_name")
+    assert persons[0] == Record("persons", "200001", held[0])
 
 
 # -- the registry
@@ -787,3 +793,13 @@ def test_every_connector_says_which_options_are_secret() -> None:
         "attio",
     }
     assert Spoiled("people", "1", "why").field is None
+
+
+def test_every_option_is_told() -> None:
+    """The page has each connector, each with its own options and no others."""
+    page = (Path(__file__).parents[2] / "docs/how-to/connectors.md").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^## `(\w+)`$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+
+    told = {name: set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) for name, part in parts.items()}
+
+    assert told == {name: set(one.options) for name, one in registry.CONNECTORS.items()}

@@ -239,7 +239,7 @@ async def test_records_without_keys_are_matched_through_the_crosswalk(world: Wor
 
 async def test_many_records_are_compared_through_the_disk(world: World) -> None:
     """C7: however little fits into memory, every difference is counted; the list stops at its bound."""
-    many = 3000
+    many = 2200
     world.write(world.there, "persons", [person(str(n)) for n in range(many)])
     order = random.Random(7).sample(range(many), many)
     world.write(world.here, "people", [moved(str(n)) for n in order if n % 2])

@@ -12,7 +12,7 @@ import pytest
 
 from tidings.kernel.retry import Backoff
 from tidings.migration import jobfile, retrying
-from tidings.migration.credentials import resolve
+from tidings.migration.credentials import refuse_clear, resolve
 from tidings.migration.jobfile import Job, read_file, read_job
 from tidings.migration.mapping import parsing
 from tidings.migration.mapping.rules import Kind, OnError, OnMissing, Unresolved
@@ -259,3 +259,35 @@ def test_every_key_has_its_entry_in_the_reference(section: str, words: tuple[str
     part = page if section == "Job files" else page.split(f"\n## {section}\n")[1].split("\n## ")[0]
 
     assert [word for word in words if f"`{word}`" not in part] == []
+
+
+def test_the_example_of_the_reference_is_a_job(tmp_path: Path) -> None:
+    """What the page shows can be copied."""
+    page = (Path(__file__).parents[2] / "docs/reference/job-files.md").read_text(encoding="utf-8")
+
+    shown = job(tmp_path, page.split("```toml\n")[1].split("```")[0])
+
+    assert shown.waves == [["companies"], ["people"]]
+
+
+def test_a_secret_is_told_from_a_key_of_records() -> None:
+    """C9: names that sound like credentials, headers and queries included; a key of records is none."""
+    fine: dict[str, Any] = {
+        "key_header": "Idempotency-Key",
+        "headers": {"Authorization": "env:AUTH", "Accept": "text/plain"},
+        "body": {"key": "{%key%}", "token": "{%fields.token%}"},
+        "url": "https://example.org/{%key%}?key=id",
+    }
+    refuse_clear(fine, "target", {"token"})
+
+    for name, value in [
+        ("token", "canary"),
+        ("headers", {"X-Api-Key": "canary"}),
+        ("headers", {"Authorization": "Bearer canary"}),
+        ("url", "https://example.org/?access_token=canary"),
+        ("url", "postgresql://user:canary@db/name"),
+        ("body", [{"password": 4711}]),
+    ]:
+        with pytest.raises(Invalid, match="in clear") as caught:
+            refuse_clear({**fine, name: value}, "target", {"token"})
+        assert "canary" not in str(caught.value)

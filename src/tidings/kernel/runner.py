@@ -237,7 +237,7 @@ class Runner:
         probes = await self._standing.ask_for_probes(rooms)
         for queue in probes:
             rooms[queue] = 1
-        fair = min(self._credit // _FAIR_SHARE, room)
+        fair = 0 if probes else min(self._credit // _FAIR_SHARE, room)
         limited, keyed = self._limited & rooms.keys(), self._keyed & rooms.keys()
         wish = Wish(rooms, room, fair, limited, keyed, frozenset(probes))
         claimed = await self._store.claim(self._node.id, wish)

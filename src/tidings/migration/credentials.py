@@ -15,19 +15,17 @@ from ..model.errors import Invalid, Misconfigured
 
 _WORDS = frozenset(
     {"secret", "secrets", "token", "tokens", "password", "passwords", "passwd", "passphrase", "apikey"}
-    | {"key", "keys", "authorization", "credential", "credentials", "cookie", "signature"}
+    | {"authorization", "credential", "credentials", "cookie", "signature"}
 )
+_KEY = re.compile(r"(?:api|access|auth|account|private|secret|signing|subscription)[_-]?keys?\b")
 _REFERENCE = re.compile(r"(?:env:[A-Za-z_][A-Za-z0-9_]*|file:.+)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{%[^%]*%\}")
-_OF_RECORDS = frozenset({"key", "keys"})  # of a connector that names its secrets: how records are told apart
 
 
-def refuse_clear(options: Mapping[str, Any], place: str, secrets: Collection[str] | None = None) -> None:
+def refuse_clear(options: Mapping[str, Any], place: str, secrets: Collection[str]) -> None:
     """Refuse a secret that stands in the job itself; `secrets` are the options that the connector names."""
     for name, value in options.items():
-        is_key = secrets is not None and name in _OF_RECORDS
-        secret = name in (secrets or ()) or (_sounds_secret(name) and not is_key)
-        _refuse(value, f"{place}.{name}", secret=secret)
+        _refuse(value, f"{place}.{name}", secret=name in secrets or _sounds_secret(name))
 
 
 def _refuse(value: object, place: str, *, secret: bool) -> None:
@@ -79,7 +77,9 @@ def _from_file(path: Path, place: str) -> str:
 
 
 def _sounds_secret(name: str) -> bool:
-    return bool(_WORDS & set(re.split(r"[_\-\s]", name.lower())))
+    """By its words; a bare `key` may be what records are told apart by."""
+    low = name.lower()
+    return bool(_WORDS & set(re.split(r"[_\-\s]", low)) or _KEY.search(low))
 
 
 def _is_harmless(value: object) -> bool:

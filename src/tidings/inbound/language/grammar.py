@@ -193,6 +193,8 @@ def _shared(statements: Sequence[Statement]) -> list[Statement]:
             same = giver.act and taker.act and giver.act.action is taker.act.action
             if same and not _is_owned(taker) and not taker.is_theirs:
                 result[i] = replace(taker, squads=giver.squads, is_ours=giver.is_ours)
+            elif same and giver.squads and taker.squads and giver.act and giver.act.is_plain:
+                result[i] = replace(taker, squads=tuple(dict.fromkeys((*giver.squads, *taker.squads))))
     return result
 
 

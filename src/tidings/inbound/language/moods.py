@@ -8,10 +8,10 @@ from typing import NamedTuple
 # What speaks of the past, of a search or of what may be, asks for nothing. The first two spoil only their own
 # clause ("Bob was hurt, so we have no crew"), the others all of it ("if Bob is late, we have no crew").
 _EARLIER = re.compile(
-    r"\b(?:yesterday|ago"
+    r"\b(?:yesterday|ago|used to"
     r"|last (?:night|week|weekend|month|year|time|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b"
 )
-_WAS = re.compile(r"\b(?:had|was|were|did|covered for)\b")
+_WAS = re.compile(r"\b(?:had|was(?! able to)|were(?! able to)|did|covered for)\b")
 _SUBJECT = re.compile(r"\b(?:we|our|they|i|\d+)\b")
 _AHEAD = re.compile(r"\b(?:will|going to)\b")
 _SEARCH = re.compile(
@@ -19,14 +19,14 @@ _SEARCH = re.compile(
 )
 _PERHAPS = re.compile(
     r"(?:^|[,;] )(?:were (?:we|i|they)|should (?:we|i|they|\d+)|suppose|in case)\b"
-    r"|\b(?:if|unless|maybe|might|may(?! \d)|in case|would be(?! (?:glad|happy|able|willing|pleased))|perhaps|possibly|probably|hope|hoping|hopefully|wish|not sure|unsure"
+    r"|\b(?:if|unless|maybe|might|may(?! \d)|in case|would (?:need|have|take)|should (?:have|be (?:able|good|covered|fine|ok|okay|in|on)\b)|would be(?! (?:glad|happy|able|willing|pleased))|perhaps|possibly|probably|hope|hoping|hopefully|wish|not sure|unsure"
     r"|whether|think(?:ing|s)?|guess|believe|seems?|apparently|supposedly|according|will know)\b"
 )
 _TOLD = re.compile(
     r"\b(?:thanks?\b.{0,20}\bfor|appreciate|shout out|saw|asked why|glad (?:you|to (?:hear|see))"
     r"|sorry to hear|noted|copy|received|got it(?! (?:covered|for|on))|i see|only thing|too bad|good to see|ok so|always|rule"
     r"|every (?:night|day|week)|(?:calendar|page|board|schedule|bot|it) (?:says|shows|said)|(?:are|is) hard"
-    r"|no worries|must|when (?:a|you)|(?:somebody|rumou?r|they|word) (?:said|says|has it)|please (?:post(?! (?:it|us|them|that|this|\d+)\b)|check|call|bring))\b"
+    r"|no worries|must|when (?:an?|you|the|it|we)|(?:on|every) (?:mon|tues|wednes|thurs|fri|satur|sun)days|every (?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:somebody|rumou?r|they|word) (?:said|says|has it)|please (?:post(?! (?:it|us|them|that|this|\d+)\b)|check|call|bring))\b"
 )
 _QUESTION = re.compile(
     r"^(?:\W*(?:hey|hi|ok|so|and|but|also|guys|all|@\w+)\W+)*(?:(?:who|what|when|where|why|how|which|whose|any|anybody)\b"
@@ -44,7 +44,7 @@ _ASKED_FOR = re.compile(
 _THINGS = re.compile(
     r"\b(?:radios?|pagers?|ambulance|truck|rig|unit|phones?|internet|server|system|computer|site|page|line"
     r"|lights?|heater|door|car|road|power|insurance|store|stock|price|meeting|training|class|drill|party|dinner"
-    r"|lunch|list|order|film|trash)\b"
+    r"|lunch|list(?! (?:us|squad|\d))|order|film|trash)\b"
 )
 _CLAUSE = re.compile(r"[,:()]| - |\b(?:so|because|since|but|then|as|and)\b")
 

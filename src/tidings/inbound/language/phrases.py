@@ -13,7 +13,7 @@ from .pieces import Act
 
 _SOME = r"(?:[a-z]+ ){0,2}?"
 _MORE = r"(?:(?!but |and |or |if |no |not |nobody |needs? |lacks? |lose )[a-z]+ ){0,6}?"
-_YES = r"(?:(?!not |never |no |hardly )[a-z]+ ){0,2}?"
+_YES = r"(?:(?!not |never |no |hardly |you |somebody |anybody |they |he |she )[a-z]+ ){0,2}?"
 _OWNER = r"(?:us|our|we|them|it|this|that|the|my|squad|sq|station|rescue|#?\d+)"
 _WHO = r"(?:us|our (?:squad|crew|name)|them|squad|sq|station|rescue|#?\d\d)"
 _OWN = r"(?:us|our|squad|sq|station|rescue|#?\d\d)"
@@ -70,8 +70,9 @@ _NO_CREW = (
         *_ASKS_FOR_COVER,
         r"(?:no|zero) (?:(?!longer |shortage |lack |problem |issue |need |other |full )[a-z]+ ){0,2}?"
         r"(?:crews?|coverage|staffing|staff)"
-        r"(?! (?:chief|member|(?:is |are |was )?(?:needed|required|necessary)))",
+        r"(?! (?:chief|member|of (?:mine|his|hers|theirs)|(?:is |are |was )?(?:needed|required|necessary)))",
         r"no full crews?",
+        rf"no longer (?!needs? |needing |requires? ){_MORE}{_HEADS}",
         rf"no luck {_MORE}(?:crews?|coverage)",
         rf"not (?!only |just ){_MORE}{_HEADS}",
         rf"not {_MORE}{_RIG} (?:out|on the road|rolling|crewed|staffed|going|in service)",
@@ -81,13 +82,14 @@ _NO_CREW = (
         r"(?:crew|cover|coverage|staff|field|respond|run|man|make it|help|do|take)",
         rf"without {_SOME}(?:crews?|coverage|staff)",
         r"(?:lost|lacks?|lacking|missing|losing|short|down) (?:our|a|the|their|its|my) (?:whole |entire |full )?crew",
-        r"un(?:covered|staffed|crewed|manned|filled)",
+        r"un(?:covered|staffed|crewed|manned|filled)(?! (?:an?|some|my|his|her)\b)",
         r"(?:out of|not in) service",
         r"out of commission|off the road|off[- ]?line|off the air",
         rf"neither (?:[a-z0-9]+ ){{0,6}}?{_HEADS}",
         rf"(?:needs?|needing|in need of|requests?|requesting|request for|seeking|looking for|wants?|asking for|could use)"
         rf" {_SOME}(?:coverage|cover|a crew)(?! (?:sheet|letter|charge|chief))",
         r"(?:coverage|cover) (?:is )?(?:needed|wanted|required|requested|request)",
+        rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,2}} (?:bailed|fell through|backed out|fell apart|called out|cancell?ed)\b)",
         r"crews? (?:is |are |has |have |just |all )*(?:unavailable|not available|fell through|fallen through|backed out"
         r"|bailed(?: out| on us)?|called out|called off|canceled|cancelled|dropped out|fell apart)",
     ),
@@ -107,7 +109,6 @@ _NO_CREW = (
         r"can not(?! [a-z])",
         r"(?:will not|not going to) (?:happen|work)|not happening|a no[- ]go|no[- ]go|a bust|a no(?= for)",
         r"(?:have|has|going|need) to (?:pass|bow out|sit out|stand down|drop out|back out|bail)(?: on)?",
-        r"(?:no longer|not) (?:doing|taking|covering|running)(?= (?:\S+ ){1,6}any ?more)",
         r"standing down|shut(?:ting)? down|going dark",
         r"(?<!help )(?<!work )(?<!figure )(?<!find )(?<!check )down(?! (?:to|the|there|with|on|here)\b)",
         r"(?:(?<=we are )|(?<=\d is )|(?<=\d )|(?<=will be ))(?:dark|empty|closed|unavailable|vacant|toast|short a crew)",
@@ -127,6 +128,7 @@ _ADD = (
         r"|good to go|yes|a go)",
         r"crews? (?:is |are )(?:on|in|good)(?= (?:for|from|on|\w*day|tonight|tomorrow|\d))",
         rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,3}} (?:is |are )?(?:all )?(?:set|confirmed|ready|good|lined up|found|yes)\b)",
+        r"add(?:ing)? (?:an?|another|our)(?: full| extra| second)? (?:crew|shift)",
         r"(?:yes|full|complete) crews?(?! (?:at|in|dinner|meeting|photo|picture|of)\b)",
         r"(?:is|are|am) (?:now )?(?:confirmed|crewed)",
         r"(?:back )?in service",
@@ -164,6 +166,7 @@ _ADD = (
         r"(?:have|has|got) (?:enough |the |some )?(?:somebody|people|folks|a driver|a full)(?= (?:for|on|in|to))",
         r"(?:have|has|got) (?:somebody|people|folks|a driver|a full)",
         rf"(?:post|put|throw|stick) {_THING} (?:up|on|in)(?: the (?:board|calendar|schedule))?",
+        r"(?:(?<=day )|(?<=night )|(?<=ing )|(?<=noon ))yes(?= ?(?:[,.;]|$))",
         r"available",
         r"stay(?:ing)? on",
     ),
@@ -182,9 +185,10 @@ _REMOVE = (
         r"tak(?:e|ing)(?= (?:\S+ ){1,6}(?:off|down)\b)",
         rf"tak(?:e|ing) (?:down|off)(?= (?:for )?(?:{_OWN}|the|{_WHEN}))",
         rf"(?:pull|cross|get|bump|knock|back|strike|clear|wipe|drop)(?= {_OWNER} (?:\S+ ){{0,2}}?(?:off|from|out)\b)",
-        rf"(?:pull(?:ing)?|drop(?:ping)?|kill|cancel(?:l?ing)?|undo|revert|axe|forget|dump)(?= (?:{_OWNER}|no)\b)",
+        rf"(?:pull(?:ing)?|drop(?:ping)?(?! it off)|kill|cancel(?:l?ing)?|undo|revert|axe|forget|dump)(?= (?:{_OWNER}|no)\b)",
         rf"(?:pull|drop|kill|cancel|undo|axe)(?= {_WHEN})",
         r"get(?:ting)? rid of",
+        r"(?:no longer|not) (?:doing|taking)(?= (?:\S+ ){1,6}any ?more)",
         r"delet(?:e|ing)",
         r"(?:needs? to|has to|have to|must|should|can|to) (?:come|go|get) off",
         r"(?:be|get|getting|being) (?:taken (?:off|down)|removed|deleted|cancell?ed|pulled|dropped|scratched|erased|withdrawn)",

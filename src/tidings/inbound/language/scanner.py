@@ -37,9 +37,9 @@ _FILLERS = frozenset({
     "about", "going", "able", "get", "go", "late", "later", "entry", "shift", "shifts", "either", "because",
     "due", "squad", "squads", "sq",
     "up", "back", "thanks", "thank", "you", "extra", "added", "posted", "signed", "duplicate", "whole",
-    "entire", "one", "ones", "mistake", "error", "accident", "by", "instead", "too", "yes", "anymore", "more",
+    "entire", "one", "ones", "mistake", "error", "accident", "by", "instead", "too", "anymore", "more",
     "regretfully", "unfortunately", "kindly", "full", "whatever", "ok", "okay", "hello", "gang", "board", "lol",
-    "good", "news", "bad", "heads", "letting", "know", "tell", "per", "our", "captain", "chief", "afraid",
+    "good", "news", "bad", "heads", "letting", "know", "tell", "per", "our", "captain", "chief", "afraid", "name", "names",
 })  # fmt: skip
 _CLOCKS = (
     r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)(?![\d:]|/\d{1,2}\b)",
@@ -57,7 +57,7 @@ _COUNTED = re.compile(
 _DOES = re.compile(
     r" (?:has|have|is|are|will|can|does|do|needs?|(?:has |have )?no (?:crew|coverage)|out of service|down)\b"
 )
-_FOREIGN = "engine|medic|ladder|truck|tower|tanker|battalion|company|brush|als|unit|radio|bay|room|route|exit"
+_FOREIGN = "engine|medic|ladder|truck|tower|tanker|battalion|company|brush|als|unit|radio|ambulance|rig|car|bus|bay|room|route|exit"
 _BEFORE_TIMES = frozenset(
     {"to", "and", "-", "until", "till", "til", "from", "at", "between", "thru", "through", "after", "before"}
 )
@@ -123,6 +123,8 @@ class _Scanner:
 
     def _squad(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
         name = re.sub(r".*\D(?=\d)|^#", "", written) if written not in self._words.squads else written
+        if name not in self._words.squads and written.startswith(("station", "rescue")):
+            return self._foreign(written, match)
         return self._named(name, match.start())
 
     def _foreign(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
@@ -171,7 +173,8 @@ class _Scanner:
     def _is_squad(self, number: int, match: re.Match[str]) -> bool:
         """A number that does something, or for which something is done."""
         before = self._before(match.start())
-        if _DOES.match(self._text, match.end()) and before not in _BEFORE_TIMES:
+        is_range = before.endswith("-")
+        if _DOES.match(self._text, match.end()) and before not in _BEFORE_TIMES and not is_range:
             return True
         return number > 24 and before in _BEFORE_SQUADS and not _COUNTED.match(self._text, match.end())
 

@@ -76,11 +76,21 @@ SHORT: tuple[tuple[str, str], ...] = (
     (rf"\b({_MONTH}) ({_NUMBER})(,? (?:and|&|or) )({_NUMBER})", r"\1 \2\3\1 \4"),
 )  # fmt: skip
 
+_HOURS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+WORDED: tuple[tuple[str, str], ...] = tuple(
+    pair
+    for hour, word in enumerate(_HOURS, 1)
+    for pair in (
+        (rf"\b(from|until|till?|to|at|between) {word}\b(?= ?(?:$|[-,.!;]|to|till?|until|and \w+|am|pm|in the|at night|{_SOON}))", rf"\1 {hour}"),
+        (rf"\b{word} (?=(?:to|till?|until|-) (?:\d|noon|midnight|{'|'.join(_HOURS)}\b))", f"{hour} "),
+    )
+)  # fmt: skip
+
 SAID: tuple[tuple[str, str], ...] = (
     (r"\bno (\d\d) (crews?|coverage)\b", r"\1 no \2"),
     (r"\bwell (?=(?:take|cover|be|do|have|run|staff|handle|pick|need|crew)\b)", "we will "),
     # What somebody has put up is a tale of the past; only "put us on" without him is a wish.
-    (r"\b(somebody|i|you|they|he|she|we|who)( just| have| had| accidentally| mistakenly)? (?:put|added)\b", r"\1\2 posted"),
+    (r"(?<!can )(?<!could )(?<!would )(?<!will )\b(somebody|i|you|they|he|she|we|who)( just| have| had| accidentally| mistakenly)? (?:put|added)\b", r"\1\2 posted"),
     (r"(?:,| -|;) (?=(?:(?:can|could|would|will) (?:somebody|anybody|another|any|you|other)|any(?:body)?|who)\b(?! (?:all|day|time)))", ". "),
     (
         r"\b(?:move|switch|reschedule|bump|push) (?:(us|our|squad \d+|\d\d)\b)(?: shift)?([^.?!\n]*?) (?:over )?to"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .slips import SAID, SHORT, mended
+from .slips import SAID, SHORT, WORDED, mended
 
 LONGEST = 2_000
 """Characters that are looked at. No request is longer, and a wall of text is for a person."""
@@ -27,7 +27,7 @@ _FULL = (
     (r"\bnew year'?s\b", "new years"),
     (r"'s\b", ""),
 )
-_RULES = tuple((re.compile(pattern), full) for pattern, full in (*_FULL, *SHORT, *SAID))
+_RULES = tuple((re.compile(pattern), full) for pattern, full in (*_FULL, *SHORT, *WORDED, *SAID))
 _WORD = re.compile(r"[a-z]{6,}")
 
 

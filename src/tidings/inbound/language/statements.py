@@ -34,7 +34,7 @@ _OBJECTS = frozenset(
     }
 )
 _AUXILIARIES = frozenset({"can", "will", "able", "happy"})
-_SUBJECTLESS = frozenset({"down", "out", "out of service", "available", "in service"})
+_SUBJECTLESS = frozenset({"down", "out", "out of service", "available", "in service", "unavailable", "not available"})
 _REASONS = frozenset({"so", "because", "since", "as", "therefore"})
 _SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
 
@@ -222,6 +222,8 @@ def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
     if any(is_mark(item, *_SEPARATORS) for item in between):
         return False
     if first.absorbs:
+        return True
+    if first.action is Action.REMOVE and getattr(items[two], "is_terse", False):
         return True
     has_content = any(isinstance(i, Day | Span | Shift | Squad) or is_mark(i, Mark.US) for i in between)
     second = items[two]

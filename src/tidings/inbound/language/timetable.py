@@ -139,6 +139,7 @@ def _clock_pair(
     """The clock times of a span; a bare hour is read by the other one, by its shift, or not at all."""
     start, end = span.start, span.end
     if start and end:
+        start, end = _softened(start, end), _softened(end, start)
         if _is_24h(start) or _is_24h(end):
             return _as_24h(start), _as_24h(end)
         if start.form is Form.BARE and end.form is Form.EXACT:
@@ -154,6 +155,12 @@ def _clock_pair(
     if end:
         return None, (end.at if end.form is Form.EXACT else _bare_end(end, shift, day, now))
     return None, None
+
+
+def _softened(clock: Clock, other: Clock) -> Clock:
+    """ "6:30 to 10:30" is no clock of 24 hours, though "10:30" alone could be."""
+    is_short = ":" in clock.written and 600 <= clock.at < 780
+    return clock._replace(at=clock.at % 720, form=Form.BARE) if is_short and other.form is Form.BARE else clock
 
 
 def _is_24h(clock: Clock) -> bool:

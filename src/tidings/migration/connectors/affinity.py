@@ -14,8 +14,9 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from ..words import Attribute, Failure, Limits, Page, Quota, Record, Trouble
-from .calls import Calls, Refusal
+from ..words import Attribute, Failure, Limits, Page, Quota, Trouble
+from .calls import Calls, Refusal, Reply
+from .flaws import sift
 from .options import Connector, base_url, count, header, length, one_of, rate, words
 
 URL = "https://api.affinity.co"
@@ -174,16 +175,16 @@ class AffinitySource:
         query: dict[str, object] = {"page_size": self._settings.page_size or 500}
         if cursor:
             query["page_token"] = cursor
-        body = (await self._calls.read(path if name == "lists" else f"{path}?{urlencode(query)}")).body
-        if isinstance(body, list):
-            return Page([_record(type_, one) for one in body], None)
+        reply = await self._calls.read(path if name == "lists" else f"{path}?{urlencode(query)}")
+        body = reply.body
+        rows = body if isinstance(body, list) else _rows(body, name)
         token = body.get("next_page_token") if isinstance(body, dict) else None
-        return Page([_record(type_, one) for one in _rows(body, name)], token or None)
+        return _page(type_, rows, token or None, reply)
 
     async def _second(self, type_: str, path: str) -> Page:
         """A page of version 2; its cursor is the way to the next page."""
-        body = (await self._calls.read(path)).body
-        return Page([_record(type_, one) for one in _rows(body, "data")], self._next(body))
+        reply = await self._calls.read(path)
+        return _page(type_, _rows(reply.body, "data"), self._next(reply.body), reply)
 
     async def _entries(self, type_: str, list_: str | None, cursor: str | None) -> Page:
         """Entries list after list, in the order of the lists' ids. The cursor is "<list> <cursor of it>"."""
@@ -198,9 +199,9 @@ class AffinitySource:
             start = self._start(f"lists/{quote(current, safe='')}/list-entries")
             found = await self._second(type_, inner or start)
         if found.cursor is not None:
-            return Page(found.records, f"{current} {found.cursor}")
+            return found._replace(cursor=f"{current} {found.cursor}")
         after = None if list_ else await self._list_after(int(current))
-        return Page(found.records, None if after is None else f"{after} ")
+        return found._replace(cursor=None if after is None else f"{after} ")
 
     async def _list_after(self, id_: int) -> str | None:
         cursor, ids = None, []
@@ -250,10 +251,10 @@ def _rows(body: Any, name: str) -> Sequence[Any]:
     return found if isinstance(found, list) else []
 
 
-def _record(type_: str, one: Any) -> Record:
-    if not isinstance(one, dict) or one.get("id") is None:
-        raise Trouble(Failure.TEMPORARY, "the answer has a record without an id")
-    return Record(type_, str(one["id"]), one)
+def _page(type_: str, rows: Sequence[Any], cursor: str | None, reply: Reply) -> Page:
+    ids = [one.get("id") if isinstance(one, dict) else None for one in rows]
+    records, spoiled = sift(type_, rows, ids, reply.headers.body_prefix)
+    return Page(records, cursor, spoiled)
 
 
 def _attribute(one: Any) -> Attribute:

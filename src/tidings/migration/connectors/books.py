@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..words import Attribute, Failure, Fields, Limits, Strategy, Trouble, Written
-from .files import FileSource, Flaw, Form, Row, attributes_of, id_of, place_of
+from .files import FileSource, Form, Row, attributes_of, id_of, place_of
+from .flaws import Flaw
 
 BULK = 500
 

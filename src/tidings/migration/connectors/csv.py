@@ -14,8 +14,8 @@ import orjson
 
 from ..words import Failure, Fields, Trouble
 from .books import FileTarget
-from .files import FileSource, Flaw, Row, lines
-from .ndjson import check_texts
+from .files import FileSource, Row, lines
+from .flaws import Flaw, check_texts
 from .options import Connector, count, one_of, text
 
 MAX_RECORD = 1 << 20

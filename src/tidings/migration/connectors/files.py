@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
 from ..words import Attribute, Failure, Fields, Limits, Page, Record, Spoiled, Trouble
+from .flaws import Flaw
 
 PAGE_ROWS = 1_000
 PAGE_BYTES = 4 << 20
@@ -52,14 +53,6 @@ class Form(Protocol):
 
     def spell(self, fields: Fields, head: Sequence[str] | None) -> bytes:
         """A record as bytes with its line end; raises Trouble."""
-
-
-class Flaw(Exception):
-    """A record that cannot be read: why, the field, and its id where that could be read."""
-
-    def __init__(self, reason: str, field: str | None = None, id: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.field, self.id = reason, field, id
 
 
 def place_of(path: Path, type_: str, suffix: str) -> Path:

@@ -22,8 +22,9 @@ from typing import Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from ...wire.placeholders import DROPPED, Unresolved, fill, fill_text, look_up, names
-from ..words import Attribute, Failure, Fields, Limits, Page, Record, Strategy, Trouble, Written
+from ..words import Attribute, Failure, Fields, Limits, Page, Strategy, Trouble, Written
 from .calls import Calls, Reply
+from .flaws import sift
 from .options import Connector, count, header, length, one_of, rate, text, texts, web_address, yes_or_no
 
 WAYS = ("cursor", "page", "link")
@@ -109,8 +110,9 @@ class HttpSource:
         if not isinstance(found, list):
             where = self._settings.records or "itself"
             raise Trouble(Failure.VALIDATION, f"the answer has no list at {where!r}", field="records")
-        records = [self._record(type_, one) for one in found]
-        return Page(records, self._following(reply, url, cursor, is_empty=not found))
+        ids = [look_up(one, self._settings.id) for one in found]
+        records, spoiled = sift(type_, found, ids, reply.headers.body_prefix)
+        return Page(records, self._following(reply, url, cursor, is_empty=not found), spoiled)
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -145,13 +147,6 @@ class HttpSource:
             case "link":
                 return _linked(reply.headers.header("link"), url)
         return None
-
-    def _record(self, type_: str, one: Any) -> Record:
-        id_ = look_up(one, self._settings.id)
-        if not isinstance(one, dict) or id_ is None or isinstance(id_, dict | list | bool):
-            reason = f"a record has no {self._settings.id!r}, which names it"
-            raise Trouble(Failure.VALIDATION, reason, field="id")
-        return Record(type_, str(id_), one)
 
 
 def _linked(value: str | None, url: str) -> str | None:

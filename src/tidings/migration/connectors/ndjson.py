@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,12 @@ import orjson
 
 from ..words import Failure, Fields, Trouble
 from .books import FileTarget
-from .files import FileSource, Flaw, Row, lines
+from .files import FileSource, Row, lines
+from .flaws import SUSPICIOUS, Flaw, check_texts
 from .options import Connector, count, text
 
 MAX_RECORD = 1 << 20
 
-_SUSPICIOUS = re.compile(rb"\x00|\\u0000|\\u[dD][89a-fA-F]")
 _LARGEST = 1 << 63
 
 
@@ -63,7 +62,7 @@ class NdjsonForm:
             raise Flaw(f"it is not JSON: {error.msg} at character {error.pos + 1}") from None
         if not isinstance(found, dict):
             raise Flaw("it is not a JSON object")
-        if _SUSPICIOUS.search(raw):
+        if SUSPICIOUS.search(raw):
             check_texts(found, self.id)
         return found
 
@@ -77,28 +76,6 @@ class NdjsonForm:
             return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError as error:
             raise Trouble(Failure.VALIDATION, f"the record cannot be written as JSON: {error}") from error
-
-
-def check_texts(fields: Fields, id_: str) -> None:
-    """Raise Flaw for a text that no database takes, naming its field."""
-    named = fields.get(id_)
-    for name, value in fields.items():
-        problem = _problem(name) or _problem(value)
-        if problem:
-            own = str(named) if isinstance(named, str | int) and not _problem(named) else None
-            raise Flaw(f"{name!r} {problem}", name, own)
-
-
-def _problem(value: Any) -> str | None:
-    if isinstance(value, str):
-        if "\x00" in value:
-            return "has a null byte"
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            return "has half a character (a lone surrogate)"
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return next((found for name, one in inner if (found := _problem(name) or _problem(one))), None)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

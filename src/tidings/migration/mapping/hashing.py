@@ -13,7 +13,6 @@ from hashlib import sha256
 from typing import Any
 
 DEEPEST = 40
-LARGEST_EXPONENT = 400
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -54,7 +53,5 @@ def _number(value: float | Decimal) -> int | float:
     if isinstance(value, int):
         return int(value)
     if not math.isfinite(value):
-        raise ValueError("is not a finite number")
-    if isinstance(value, Decimal) and abs(value.adjusted()) > LARGEST_EXPONENT:
-        raise ValueError("is a number that is too large or too small")
+        raise ValueError("has a number in it that is not finite, or too large")
     return int(value) if value == int(value) else float(value)

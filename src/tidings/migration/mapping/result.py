@@ -82,5 +82,7 @@ def shown(value: Any, *, secret: bool = False) -> str:
     if isinstance(value, dict | list | tuple):
         kind = "an object" if isinstance(value, dict) else "a list"
         return f"{kind} of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 1000:
+        return f"a number of {value.bit_length():,} bits"
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
