@@ -515,14 +515,18 @@ async def test_many_records_in_one_body_have_an_answer_each() -> None:
     """C13: by their place in the answer; without a way to look, a doubt is a person's."""
     async with receiving() as receiver:
         given = {"url": f"{receiver.url}/bulk", "bulk": 100, "bulk_in": "items", "results": "results"}
-        target = registry.target("http", {**given, "success": {"ok": "True"}})
+        target = registry.target(
+            "http", {**given, "success": {"ok": "True"}, "body": {"n": "{%n%}", "t": "n {%n%}"}}
+        )
         receiver.script(answer(200, b'{"results": [{"ok": true, "id": "x"}, {"ok": false}]}'))
 
-        first, second = await target.write_many("people", [("1", {"n": 1}, None), ("2", {"n": 2}, None)])
+        given_records = [("1", {"n": 1}, None), ("0", {}, None), ("2", {"n": 2}, None)]
+        first, bad, second = await target.write_many("people", given_records)
         doubt = await trouble_of(target.find("people", "1", {}))
         await target.close()
 
-    assert receiver.requests[0].json == {"items": [{"n": 1}, {"n": 2}]}
+    assert receiver.requests[0].json == {"items": [{"n": 1, "t": "n 1"}, {"n": 2, "t": "n 2"}]}
+    assert isinstance(bad, Trouble) and bad.field == "n"
     assert first == Written("x")
     assert isinstance(second, Trouble) and second.failure is Failure.VALIDATION
     assert (target.strategy("people"), target.limits.bulk) == (Strategy.RECONCILE, 100)

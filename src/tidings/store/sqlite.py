@@ -28,6 +28,7 @@ from .turns import pace_of, taken, when_free
 
 _LINKED = (None, "connected")  # no session, or one that can send
 
+
 class SqliteStore:
     """`Store` on one SQLite file."""
 

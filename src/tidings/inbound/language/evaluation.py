@@ -1,6 +1,7 @@
 """How well a mind understands: recall, parameters right, false alarms, printed with the errors.
 
     python -m tidings.inbound.language.evaluation tests/corpora/inbound tuning
+    python -m tidings.inbound.language.evaluation tests/corpora/inbound tuning-2 --errors
 
 A held-out part is measured, not studied: its errors are listed only with `--errors`.
 """

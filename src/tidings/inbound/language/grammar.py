@@ -245,7 +245,7 @@ def _is_bare(statement: Statement) -> bool:
 
 def _is_ones(act: Act) -> bool:
     """ "Can not ride tomorrow" is said by one person of himself."""
-    return act.written.endswith(_PERSONAL)
+    return act.written.endswith(_PERSONAL) and "anybody" not in act.written
 
 
 def _requests(statement: Statement, setting: Setting, warnings: list[str]) -> list[Request]:

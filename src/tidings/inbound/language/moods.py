@@ -24,7 +24,7 @@ _PERHAPS = re.compile(
 )
 _TOLD = re.compile(
     r"\b(?:thanks?\b.{0,20}\bfor|appreciate|shout out|saw|asked why|glad (?:you|to (?:hear|see))"
-    r"|sorry to hear|noted|copy|received|got it(?! (?:covered|for|on))|i see|only thing|too bad|good to see|ok so|always|rule"
+    r"|sorry to hear|noted|copy|received|got it(?! (?:covered|for|on|figured|sorted|done))|i see|only thing|no need|confirm(?:ing)? (?:that|\d)|(?<!.)(?:great|nice|awesome|perfect|cool)(?=,)|too bad|good to see|ok so|always|rule"
     r"|every (?:night|day|week)|(?:calendar|page|board|schedule|bot|it) (?:says|shows|said)|(?:are|is) hard"
     r"|no worries|must|when (?:an?|you|the|it|we)|(?:on|every) (?:mon|tues|wednes|thurs|fri|satur|sun)days|every (?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:somebody|rumou?r|they|word) (?:said|says|has it)|please (?:post(?! (?:it|us|them|that|this|\d+)\b)|check|call|bring))\b"
 )
@@ -36,7 +36,7 @@ _QUESTION = re.compile(
 _ASKED_FOR = re.compile(
     r"\b(?:can|could|would|will) (?:you|somebody|anybody) (?:please |mind |kindly )?"
     r"(?:add|adding|put|putting|remov|tak|scratch|delet|cancel|mark|sign|drop|pull|list|enter|post|cross|erase)"
-    r"|\b(?:can|could|would|will) (?:\S+ ){1,8}?be (?:taken|removed|deleted|added|put|cancel|pulled)|\bplease\b"
+    r"|\b(?:can|could|would|will) (?:\S+ ){1,8}?(?:be|get) (?:taken|removed|deleted|added|put|cancel|pulled)|\bplease\b"
     r"|\b(?:cover(?:ing)?|tak(?:e|ing)|pick(?:ing)? up|grab(?:bing)?|handl(?:e|ing)|want|fill in)"
     r" (?:(?:for|up) )?(?:us|our)\b"
     r"|\b(?:somebody|anybody|any squad|another squad) (?:[a-z]+ ){0,4}?(?:cover|take|pick up|grab) (?:\S+ ){0,4}?for (?:us|squad|\d\d)\b"

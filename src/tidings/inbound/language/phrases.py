@@ -86,9 +86,9 @@ _NO_CREW = (
         r"(?:out of|not in) service",
         r"out of commission|off the road|off[- ]?line|off the air",
         rf"neither (?:[a-z0-9]+ ){{0,6}}?{_HEADS}",
-        rf"(?:needs?|needing|in need of|requests?|requesting|request for|seeking|looking for|wants?|asking for|could use)"
+        rf"(?:needs?|needing|in need of|requests?|requesting|request for|seeking|requires?|requiring|looking for|wants?|asking for|could use)"
         rf" {_SOME}(?:coverage|cover|a crew)(?! (?:sheet|letter|charge|chief))",
-        r"(?:coverage|cover) (?:is )?(?:needed|wanted|required|requested|request)",
+        r"(?:coverage|cover) (?:is )?(?:needed|wanted|required|requested|request|please)",
         rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,2}} (?:bailed|fell through|backed out|fell apart|called out|cancell?ed)\b)",
         r"crews? (?:is |are |has |have |just |all )*(?:unavailable|not available|fell through|fallen through|backed out"
         r"|bailed(?: out| on us)?|called out|called off|canceled|cancelled|dropped out|fell apart)",
@@ -101,9 +101,14 @@ _NO_CREW = (
     *_loose(
         Action.NO_CREW,
         r"nobody|(?:no|zero) (?:people|drivers?(?! licen)|members?|volunteers|takers|manpower|personnel)",
-        r"not (?:have|get|find|got|line up|round up) (?:anybody|enough|people|a driver|an? emt|a single person)",
+        r"(?:(?:can|could|do|does|did) )?not (?:have|get|find|got|line up|round up) (?:anybody|enough|people|a single person)"
+        r"(?: (?:to|who can) (?:ride|run|cover|drive|crew|staff|work|come in))?",
+        r"not have (?:a driver|an? emt)",
+        r"no can do|crewless|needs? a (?:home|taker)",
+        r"not enough (?:people|members|hands|volunteers|staff|drivers|emts)",
+        rf"will not be (?:around|up|running|on|in|here)(?= (?:on |for |from |at )?{_WHEN})",
         r"(?:have|has|got) (?:nothing|zip|zilch|nada)(?= (?:for|on|at)\b)",
-        rf"(?:can|will|could|would) not (?:{_SOME})(?:make it|make|be there|come|run|respond|ride|take|do|swing|manage|work|pull off|commit)",
+        rf"(?:can|will|could|would) not (?:{_SOME})(?:make it|make|be there|come|run|respond|ride|take|do|help|swing|manage|work|pull off|commit)",
         r"(?:fell|falling|fallen) (?:through|apart)",
         r"called out|call(?:ed)? off",
         r"can not(?! [a-z])",
@@ -117,16 +122,26 @@ _NO_CREW = (
     ),
 )
 _ADD = (
+    *_echo(
+        Action.ADD,
+        rf"(?:(?<=\d )|(?<=we )|(?<=they ))(?:do |will |can |could )?(?:has|have|got|gets|take|takes|get|cover|handle|do"
+        rf"|run|grab|pick up|picking up|taking|covering) {_THING}(?= ?(?:[.,;!\n]|$|for|up))",
+        rf"(?:(?<=\d )|(?<=we ))(?:can|will) (?:pick|step|jump|fill)(?: {_THING})?(?: up| in)(?= ?(?:[.,;!\n]|$))",
+        r"(?:(?<=\d )|(?<=we ))(?:can|will)(?= ?(?:instead ?)?(?:[.,;!\n]|$))",
+        r"(?:(?<=\d )|(?<=we ))(?:do )?(?:have|has) one",
+    ),
     *_loose(Action.ADD, rf"count(?= {_WHO}(?: \d+)? in\b)", absorbs=True),
     *_loose(Action.ADD, rf"put(?:ting)?(?= {_OWNER} (?:\d+ )?down (?:for|on))", absorbs=True),
     *_plain(
         Action.ADD,
-        r"(?:have|has|having|got|get|find|found|with|picked up|secured|arranged|lined up|provide|field|run|rounded up)"
+        r"(?:have|has|having|got|get|find|found|with|picked up|secured|arranged|lined up|provide|field|run|offer|rounded up|mustered"
+        r"|(?:scraped?|pulled|put|cobbled|got|threw) (?:up|together))"
         rf" (?:(?!no |not |half |partial |part |most |third |skeleton )[a-z]+ ){{0,3}}?{_TEAM}"
         r"(?! (?:chief|member|meeting|room|shirts?|jackets?))",
         r"crews? (?:is |are )?(?:now |all )?(?:confirmed|set|ready|available|in place|complete|found|secured|lined up"
         r"|good to go|yes|a go)",
-        r"crews? (?:is |are )(?:on|in|good)(?= (?:for|from|on|\w*day|tonight|tomorrow|\d))",
+        r"(?<=\d )crew on(?= (?:for|from|on|\w*day|tonight|tomorrow|\d))",
+        r"crews? (?:is |are |will be )(?:on|in|good)(?= (?:for|from|on|\w*day|tonight|tomorrow|\d))",
         rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,3}} (?:is |are )?(?:all )?(?:set|confirmed|ready|good|lined up|found|yes)\b)",
         r"add(?:ing)? (?:an?|another|our)(?: full| extra| second)? (?:crew|shift)",
         r"(?:yes|full|complete) crews?(?! (?:at|in|dinner|meeting|photo|picture|of)\b)",
@@ -137,17 +152,10 @@ _ADD = (
     ),
     *_plain(
         Action.ADD,
-        rf"(?:can|will|could|able to|happy to|glad to|going to) {_YES}(?:cover|staff|crew|man)",
-        r"covering(?! for\b)|(?<=\d )covers|(?:will be|are|is) (?:staffing|manning)",
+        rf"(?:can|will|could|able to|happy to|glad to|going to) {_YES}(?:cover|staff|man)",
+        r"(?:can|will|could|able to|happy to|glad to|going to) (?:still |now |also |fully )?crew",
+        r"(?<!been )covering(?! for\b)|(?<=\d )covers|(?:will be|are|is) (?:staffing|manning)",
         takes_object=True,
-    ),
-    *_echo(
-        Action.ADD,
-        rf"(?:(?<=\d )|(?<=we )|(?<=they ))(?:do |will |can |could )?(?:has|have|got|gets|take|takes|get|cover|handle|do"
-        rf"|run|grab|pick up|picking up|taking|covering) {_THING}(?= ?(?:[.,;!\n]|$|for|up))",
-        rf"(?:(?<=\d )|(?<=we ))(?:can|will) (?:pick|step|jump|fill)(?: {_THING})?(?: up| in)(?= ?(?:[.,;!\n]|$))",
-        r"(?:(?<=\d )|(?<=we ))(?:can|will)(?= ?(?:instead ?)?(?:[.,;!\n]|$))",
-        r"(?:(?<=\d )|(?<=we ))(?:do )?(?:have|has) one",
     ),
     *_loose(
         Action.ADD,
@@ -160,6 +168,10 @@ _ADD = (
         rf"(?:(?<=we )are|(?<=\d )is) {_AGAIN}(?:good|in|on|set|up|ready)(?= (?:for|from|on|to go|{_WHEN}))",
         rf"(?:(?<=we )are|(?<=\d )is) {_AGAIN}(?:a (?:go|yes))(?= (?:for|on|{_WHEN}))",
         r"(?:(?<=we )are|(?<=\d )is|(?<=we )will be|(?<=\d )will be) (?:back )?(?:on|in|good to go)(?= ?(?:[.,;!\n]|$))",
+        r"(?:will be|are|is) (?:back )?up and running",
+        r"(?<=we )volunteer|(?<=\d )volunteers?(?: to (?:cover|take|do))?",
+        rf"give(?= us {_WHEN})",
+        rf"get(?= {_WHO}(?: \d+)? (?:back )?(?:on|in)\b)",
         rf"(?<=\d )(?:in|good|good to go)(?= ?(?:$|[.!,]|for {_WHEN}))",
         rf"(?:(?<=we )(?:will be|are)|(?<=\d )(?:will be|is)) (?:on|in|taking|running|working|doing)(?= (?:for )?{_WHEN})",
         rf"(?<=\d )(?:taking|doing|running|picking up)(?= (?:for )?{_WHEN})",
@@ -184,7 +196,7 @@ _REMOVE = (
         r"scratch",
         r"tak(?:e|ing)(?= (?:\S+ ){1,6}(?:off|down)\b)",
         rf"tak(?:e|ing) (?:down|off)(?= (?:for )?(?:{_OWN}|the|{_WHEN}))",
-        rf"(?:pull|cross|get|bump|knock|back|strike|clear|wipe|drop)(?= {_OWNER} (?:\S+ ){{0,2}}?(?:off|from|out)\b)",
+        rf"(?:pull|cross|get|bump|knock|back|strike|clear|wipe|drop)(?! it off)(?= {_OWNER} (?:\S+ ){{0,2}}?(?:off|from|out)\b)",
         rf"(?:pull(?:ing)?|drop(?:ping)?(?! it off)|kill|cancel(?:l?ing)?|undo|revert|axe|forget|dump)(?= (?:{_OWNER}|no)\b)",
         rf"(?:pull|drop|kill|cancel|undo|axe)(?= {_WHEN})",
         r"get(?:ting)? rid of",

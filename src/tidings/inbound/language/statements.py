@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..words import Action
 from .moods import Mood, is_idle, mood
-from .pieces import Act, Clock, Day, Mark, Moment, Piece, Slot, Span, Squad, Word
+from .pieces import Act, Clock, Day, Form, Mark, Moment, Piece, Slot, Span, Squad, Word
 from .scanner import Scan
 from .shift_words import Shift
 from .spans import Item, is_mark, join
@@ -36,6 +36,7 @@ _OBJECTS = frozenset(
 _AUXILIARIES = frozenset({"can", "will", "able", "happy"})
 _SUBJECTLESS = frozenset({"down", "out", "out of service", "available", "in service", "unavailable", "not available"})
 _REASONS = frozenset({"so", "because", "since", "as", "therefore"})
+_HELPS = ("cover", "covering", "take", "taking", "pick up", "picking up", "handle", "grab", "do", "run")
 _SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
 
 
@@ -115,6 +116,9 @@ def _sentence(pieces: Sequence[Piece], said: str, now: Moment, *, asks: bool, de
     joined = join(pieces, now)
     items = _crew_as_act(joined.items) if denies else list(joined.items)
     mentions = any((isinstance(p, Act) and p.is_plain) or is_mark(p, Mark.CREW) for p in pieces)
+    if any(clock.form is Form.EXACT for clock in joined.lone):
+        items = [item._replace(implied=None) if isinstance(item, Day) else item for item in items]
+        items = [item for item in items if not isinstance(item, Shift)]
     statements = tuple(
         replace(made, is_idle=_is_idle(said, cut.act)) for cut in _cuts(items) for made in [_statement(cut)]
     )
@@ -283,7 +287,7 @@ def _has_subject(before: Sequence[Item]) -> bool:
 
 
 def _statement(cut: _Cut) -> Statement:
-    items = cut.items
+    items = _without_helped(cut)
     named = [item for item in items if isinstance(item, Squad)]
     return Statement(
         act=cut.act,
@@ -295,6 +299,18 @@ def _statement(cut: _Cut) -> Statement:
         pairs=_paired([item for item in items if isinstance(item, Day | Span | Shift)]),
         noise=sum(isinstance(item, Word) and not item.is_filler for item in items),
     )
+
+
+def _without_helped(cut: _Cut) -> list[Item]:
+    """ "54 will take 42's friday": the crew is 54's; whose shift it was does not matter."""
+    act = cut.act
+    if act is None or act.action is not Action.ADD or not act.written.endswith(_HELPS) or act not in cut.items:
+        return cut.items
+    place = cut.items.index(act)
+    before, after = cut.items[:place], cut.items[place:]
+    if not any(isinstance(item, Squad) or is_mark(item, Mark.US) for item in before):
+        return cut.items
+    return [*before, *(item for item in after if not isinstance(item, Squad))]
 
 
 def _paired(items: Sequence[Day | Slot]) -> tuple[Pair, ...]:

@@ -60,7 +60,7 @@ def is_correction(text: str) -> bool:
 def follow(thread: Thread, line: Utterance, heard: Heard, squads: Sequence[str], asked: str | None) -> None:
     """One more line of the conversation, and what was heard in it."""
     thread.warnings = []
-    if is_cancelled(line.text):
+    if is_cancelled(line.text) and (thread.requests or not heard.requests):
         thread.requests = []
         thread.notes.append(f"{line.speaker} took it back")
         return

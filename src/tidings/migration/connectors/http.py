@@ -212,15 +212,21 @@ class HttpTarget:
     async def write_many(
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
     ) -> Sequence[Written | Trouble]:
-        """One call for all; without answers of their own they share its fate."""
-        bodies = [self._body(_values(type_, key, fields, known)) for key, fields, known in records]
-        whole = {self._settings.bulk_in: bodies} if self._settings.bulk_in else bodies
+        """One call for all that can be written down; without answers of their own they share its fate."""
+        bodies = [self._written_down(type_, *record) for record in records]
+        sent = [body for body in bodies if not isinstance(body, Trouble)]
+        if not sent:
+            return [body for body in bodies if isinstance(body, Trouble)]
+        whole = {self._settings.bulk_in: sent} if self._settings.bulk_in else sent
         url = _url(self._settings.url, {"type": type_})
         reply = await self._calls.write(self._settings.method, url, whole, any_answer=True)
         found = look_up(reply.body, self._settings.results) if self._settings.results else reply.body
-        if not isinstance(found, list) or len(found) != len(records):
-            return [self._answered(reply.body, key) for key, _, _ in records]
-        return [self._answered(one, key) for one, (key, _, _) in zip(found, records, strict=True)]
+        is_each = isinstance(found, list) and len(found) == len(sent)
+        answers = iter(found if is_each else [reply.body] * len(sent))
+        return [
+            body if isinstance(body, Trouble) else self._answered(next(answers), key)
+            for body, (key, _, _) in zip(bodies, records, strict=True)
+        ]
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
         """Not by this connector: read it as a source."""
@@ -242,6 +248,12 @@ class HttpTarget:
                 Failure.VALIDATION, f"{name} is missing, and the body needs it", field=name
             ) from None
         return {} if found is DROPPED else found
+
+    def _written_down(self, type_: str, key: str, fields: Fields, known: str | None) -> Any:
+        try:
+            return self._body(_values(type_, key, fields, known))
+        except Trouble as trouble:
+            return trouble
 
     def _answered(self, body: Any, key: str) -> Written | Trouble:
         try:
