@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from tidings.kernel.clock import ManualClock
+from tidings.kernel.handler import Turn
 from tidings.kernel.lanes import Lane
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Retry
-from tidings.model.task import Category, TaskId
+from tidings.model.task import Category, Task, TaskId
 from tidings.model.time import SECOND
+from tidings.outbound.delivery import Delivery
 from tidings.store.pacing import spaced
 from tidings.store.port import Store
 
@@ -70,6 +72,23 @@ async def test_recipients_wait_for_each_other_over_two_nodes(store: Store, clock
         clock.advance(1.05)
     shown = [await nodes[0].show(id_) for id_ in ids]
     assert {(row["state"], row["tries"]) for row in shown} == {("sent", 1)}
+
+
+async def test_a_turn_that_was_not_used_frees_its_recipient(store: Store, clock: ManualClock) -> None:
+    """Nothing was sent, so nobody waits for it; a turn that somebody has taken since stays."""
+    world = await World(store, clock, per_recipient=timedelta(seconds=1), per_second=100, keyed=True).open()
+    id_ = await world.send("ada")
+    task = Task(TaskId(1), "default", "main", "message", 5, 0, 1, 0, 1, 0, False, None, None, None)
+    message = Message(id_, "default", "main", "ada", {"text": "hello"}, clock.now())
+    delivery = Delivery(store, world.channels, now=clock.now)
+    for _ in range(2):
+        taken = (await store.take_turns("main", line("ada"), GAP)).starts
+        assert taken, "ada is free"
+        await delivery.return_turn(task, Turn(taken[TaskId(1)], message))
+        clock.advance(0.2)
+    first = (await store.take_turns("main", line("ada"), GAP)).starts[TaskId(1)]
+    await delivery.return_turn(task, Turn(first - 1, message))
+    assert not (await store.take_turns("main", line("ada"), GAP)).starts
 
 
 async def test_the_urgent_one_goes_first_where_a_rate_lets_one_at_a_time_through(

@@ -44,6 +44,9 @@ class Paced(Protocol):
     async def take_turns(self, tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[TaskId, Any]:
         """These contents, each as a `Turn` with the instant reserved for it; or a Defer instead."""
 
+    async def return_turn(self, task: Task, turn: Turn) -> None:
+        """It was not used, so its recipient is free again."""
+
 
 def effects(
     handlers: Mapping[str, Handler], tasks: Sequence[Task], moves: Sequence[Transition]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -409,6 +410,8 @@ class Runner:
         try:
             if job.task.start_at:
                 outcome = await self._turns.wait(job.task, job.lane, self._node.id)
+            if outcome is not None and isinstance(job.content, Turn):
+                await self._return_turn(job.task, job.content)
             if outcome is None and not self._node.is_trusted:
                 outcome = Defer(job.claimed_at, "this node could not be sure of its claim any more")
             if outcome is None:
@@ -422,6 +425,12 @@ class Runner:
             outcome = Retry(Category.SYSTEM, told(error))
         point("sent")
         self._hand_in(Result(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
+
+    async def _return_turn(self, task: Task, turn: Turn) -> None:
+        handler = self._handlers[task.kind]
+        if isinstance(handler, Paced):
+            with suppress(Temporary):  # then its recipient waits once more, and nothing is lost
+                await handler.return_turn(task, turn)
 
     # -- results
 

@@ -29,8 +29,8 @@ class Ground(StrEnum):
 
 MEASURED: Mapping[Ground, int] = {
     Ground.COMPLETE: 99,
-    Ground.PARTIAL: 70,
-    Ground.LOOSE: 87,
+    Ground.PARTIAL: 90,
+    Ground.LOOSE: 97,
     Ground.OPEN: 40,
     Ground.UNPLACED: 35,
     Ground.TIMED: 35,

@@ -149,9 +149,15 @@ def _led(statement: Statement, waiting: Sequence[Statement], asked: Statement | 
         return statement
     for before in waiting:
         statement = with_more(statement, before)
-    if asked and not statement.is_placed and (_is_owned(statement) or _is_owned(asked) or _takes_back(statement)):
+    if (
+        asked
+        and not statement.is_placed
+        and (_is_owned(statement) or _is_owned(asked) or _takes_back(statement))
+    ):
         squads = statement.squads or asked.squads
-        return replace(statement, pairs=asked.pairs, squads=squads, is_ours=statement.is_ours or asked.is_ours)
+        return replace(
+            statement, pairs=asked.pairs, squads=squads, is_ours=statement.is_ours or asked.is_ours
+        )
     return statement
 
 
@@ -177,7 +183,9 @@ def _echoed(statements: Sequence[Statement]) -> list[Statement]:
     result: list[Statement] = []
     for statement in statements:
         echoes = statement.act is not None and statement.act.echoes and not statement.is_placed
-        before = next((s for s in reversed(result) if s.act and s.act.action is Action.NO_CREW and s.is_placed), None)
+        before = next(
+            (s for s in reversed(result) if s.act and s.act.action is Action.NO_CREW and s.is_placed), None
+        )
         if echoes and before and _is_owned(statement) and statement.squads != before.squads:
             result.append(replace(statement, pairs=before.pairs))
         else:
@@ -186,7 +194,7 @@ def _echoed(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def _shared(statements: Sequence[Statement]) -> list[Statement]:
-    """Those with a time; one without gives its owner to a neighbour that wants the same ("full crew, we are in")."""
+    """Those with a time; one without gives its owner to one that wants the same ("full crew, we are in")."""
     result = [s for s in statements if s.is_placed]
     for giver in (s for s in statements if not s.is_placed and s.act and _is_owned(s)):
         for i, taker in enumerate(result):
@@ -226,7 +234,12 @@ def _counts(statement: Statement) -> bool:
     if act is None or act.action is None or statement.is_foreign:
         return False
     if not statement.is_placed:
-        return act.action is not Action.ADD and _is_owned(statement) and not statement.noise and _is_bare(statement)
+        return (
+            act.action is not Action.ADD
+            and _is_owned(statement)
+            and not statement.noise
+            and _is_bare(statement)
+        )
     if statement.is_theirs and not statement.is_ours and not statement.squads:
         return False  # somebody's, but whose?
     if act.is_plain:
@@ -235,7 +248,12 @@ def _counts(statement: Statement) -> bool:
         return False
     if _is_owned(statement):
         return not (act.action is Action.ADD and statement.is_mine and not statement.squads)
-    return act.action is not Action.ADD and not statement.is_mine and statement.noise < _PURE and not _is_ones(act)
+    return (
+        act.action is not Action.ADD
+        and not statement.is_mine
+        and statement.noise < _PURE
+        and not _is_ones(act)
+    )
 
 
 def _is_bare(statement: Statement) -> bool:

@@ -15,35 +15,51 @@ _WAS = re.compile(r"\b(?:had|was(?! able to)|were(?! able to)|did|covered for)\b
 _SUBJECT = re.compile(r"\b(?:we|our|they|i|\d+)\b")
 _AHEAD = re.compile(r"\b(?:will|going to)\b")
 _SEARCH = re.compile(
-    r"\b(?:try(?:ing)?|working on|looking for(?! (?:coverage|cover|somebody to cover))|let (?:me|us)|let you know|waiting|stand by|see if|will see)\b"
+    r"\b(?:try(?:ing)?|working on|looking for(?! (?:coverage|cover|somebody to cover))|let (?:me"
+    r"|us)(?! (?:add|take|remove|put|scratch|cancel|drop))|let you know|waiting|stand by|see if"
+    r"|will see)\b"
 )
 _PERHAPS = re.compile(
     r"(?:^|[,;] )(?:were (?:we|i|they)|should (?:we|i|they|\d+)|suppose|in case)\b"
-    r"|\b(?:if|unless|maybe|might|may(?! \d)|in case|would (?:need|have|take)|should (?:have|be (?:able|good|covered|fine|ok|okay|in|on)\b)|would be(?! (?:glad|happy|able|willing|pleased))|perhaps|possibly|probably|hope|hoping|hopefully|wish|not sure|unsure"
+    r"|\b(?:if|unless|maybe|might|may(?! \d)|in case|would (?:need|have|take)|should (?:have|be (?:able"
+    r"|good|covered|fine|ok|okay|in|on)\b)|would be(?! (?:glad|happy|able|willing|pleased))|perhaps"
+    r"|possibly|probably|hope|hoping|hopefully|wish|not sure|unsure"
     r"|whether|think(?:ing|s)?|guess|believe|seems?|apparently|supposedly|according|will know)\b"
 )
 _TOLD = re.compile(
     r"\b(?:thanks?\b.{0,20}\bfor|appreciate|shout out|saw|asked why|glad (?:you|to (?:hear|see))"
-    r"|sorry to hear|noted|copy|received|got it(?! (?:covered|for|on|figured|sorted|done))|i see|only thing|no need|confirm(?:ing)? (?:that|\d)|(?<!.)(?:great|nice|awesome|perfect|cool)(?=,)|too bad|good to see|ok so|always|rule"
+    r"|sorry to hear|noted|copy|received|got it(?! (?:covered|for|on|figured|sorted|done))|i see"
+    r"|only thing|(?:was|were) going to|one more (?:emt|driver|person|member)|only (?:have|got) (?:an?|one"
+    r"|half)|(?:emts?|drivers?) (?:but|and) no|no need|confirm(?:ing)? (?:that|\d)|(?<!.)(?:great|nice"
+    r"|awesome|perfect|cool)(?=,)"
+    r"|too bad|good to see|ok so|always|rule"
     r"|every (?:night|day|week)|(?:calendar|page|board|schedule|bot|it) (?:says|shows|said)|(?:are|is) hard"
-    r"|no worries|must|when (?:an?|you|the|it|we)|(?:on|every) (?:mon|tues|wednes|thurs|fri|satur|sun)days|every (?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:somebody|rumou?r|they|word) (?:said|says|has it)|please (?:post(?! (?:it|us|them|that|this|\d+)\b)|check|call|bring))\b"
+    r"|no worries|must(?! (?:go|be out|stand|drop|withdraw|cancel|pull))|when (?:an?|you|the|it|we)|(?:on"
+    r"|every) (?:mon|tues|wednes|thurs|fri|satur|sun)days|every (?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|(?:somebody|rumou?r|they|word) (?:said|says|has it)|please (?:post(?! (?:it|us|them|that|this"
+    r"|\d+)\b)|check|call|bring))\b"
 )
 _QUESTION = re.compile(
-    r"^(?:\W*(?:hey|hi|ok|so|and|but|also|guys|all|@\w+)\W+)*(?:(?:who|what|when|where|why|how|which|whose|any|anybody)\b"
+    r"^(?:\W*(?:hey|hi|ok|so|and|but|also|guys|all|@\w+)\W+)*(?:(?:who|what|when|where|why|how|which|whose"
+    r"|any|anybody)\b"
     r"|(?:is|are|am|do|does|did|has|have|can|could|would|will|should|shall)"
     r" (?:we|you|they|i|it|he|she|there|the|this|that|our|any\w*|some\w*|\d+|squad|to\w+|\w+day)\b)"
 )
 _ASKED_FOR = re.compile(
     r"\b(?:can|could|would|will) (?:you|somebody|anybody) (?:please |mind |kindly )?"
-    r"(?:add|adding|put|putting|remov|tak|scratch|delet|cancel|mark|sign|drop|pull|list|enter|post|cross|erase)"
-    r"|\b(?:can|could|would|will) (?:\S+ ){1,8}?(?:be|get) (?:taken|removed|deleted|added|put|cancel|pulled)|\bplease\b"
+    r"(?:add|adding|put|putting|remov|tak|scratch|delet|cancel|mark|sign|drop|pull|list|enter|post|cross"
+    r"|erase)"
+    r"|\b(?:can|could|would|will) (?:\S+ ){1,8}?(?:be|get) (?:taken|removed|deleted|added|put|cancel"
+    r"|pulled)|\bplease\b"
     r"|\b(?:cover(?:ing)?|tak(?:e|ing)|pick(?:ing)? up|grab(?:bing)?|handl(?:e|ing)|want|fill in)"
     r" (?:(?:for|up) )?(?:us|our)\b"
-    r"|\b(?:somebody|anybody|any squad|another squad) (?:[a-z]+ ){0,4}?(?:cover|take|pick up|grab) (?:\S+ ){0,4}?for (?:us|squad|\d\d)\b"
+    r"|\b(?:somebody|anybody|any squad|another squad) (?:[a-z]+ ){0,4}?(?:cover|take|pick up"
+    r"|grab) (?:\S+ ){0,4}?for (?:us|squad|\d\d)\b"
 )
 _THINGS = re.compile(
     r"\b(?:radios?|pagers?|ambulance|truck|rig|unit|phones?|internet|server|system|computer|site|page|line"
-    r"|lights?|heater|door|car|road|power|insurance|store|stock|price|meeting|training|class|drill|party|dinner"
+    r"|lights?|heater|door|car|road|power|insurance|store|stock|price|meeting|training|class|drill|party"
+    r"|dinner"
     r"|lunch|list(?! (?:us|squad|\d))|order|film|trash)\b"
 )
 _CLAUSE = re.compile(r"[,:()]| - |\b(?:so|because|since|but|then|as|and)\b")

@@ -27,7 +27,8 @@ _SOMEBODY = (
 )
 _WEEKDAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?"
 _WHEN = (
-    rf"(?:(?:on |the |this |next |that |all |whole |both )*(?:{_WEEKDAY}|today|tonight|tomorrow|weekend|morning"
+    rf"(?:(?:on |the |this |next |that |all |whole |both )*(?:{_WEEKDAY}|today|tonight|tomorrow|weekend"
+    r"|morning"
     r"|afternoon|evening|nights?|days?|overnight|christmas|thanksgiving|easter|halloween|new years|24 hours"
     r"|\d{1,2}/\d{1,2}|\d{1,2}(?:st|nd|rd|th)|\d{4}|\d{1,2}(?:[ap]m?)?(?: ?- ?|to )\d"
     r"|(?:jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec)[a-z]* \d)\b)"
@@ -60,7 +61,10 @@ _ASKS_FOR_COVER = (
     r"(?: (?!know|hear|heard|see|seen|tell|told|remember|not|no|if|my|me|was)[a-z]+){0,5}?"
     r" (?:cover(?:ing)?|tak(?:e|ing)|pick(?:ing)? up|grab(?:bing)?|handl(?:e|ing)|want|spare|fill in|step in)"
     rf"(?= (?:\S+ ){{0,4}}?{_OWN}\b)",
-    rf"(?:please|kindly|can you|could you|would you)(?: please| kindly)? (?:cover|fill in for)(?= (?:for )?{_OWN}\b)",
+    r"who (?:can|could|will|would|wants? to|is able to) (?:cover|take|pick up|grab)(?= (?:for )?(?:us"
+    r"|our)\b)",
+    r"(?:please|kindly|can you|could you|would you)(?: please| kindly)? (?:cover"
+    rf"|fill in for)(?= (?:for )?{_OWN}\b)",
     rf"(?:need|needs|needing|looking for|in need of|could use|want) (?:{_SOMEBODY}|help|a hand)"
     r"(?: (?:to|with|in))? (?:cover(?:ing)?|coverage|fill(?:ing)?)",
 )
@@ -74,23 +78,29 @@ _NO_CREW = (
         r"no full crews?",
         rf"no longer (?!needs? |needing |requires? ){_MORE}{_HEADS}",
         rf"no luck {_MORE}(?:crews?|coverage)",
-        rf"not (?!only |just ){_MORE}{_HEADS}",
+        rf"not (?!only |just |happy |thrilled |impressed |bad |much of ){_MORE}{_HEADS}",
         rf"not {_MORE}{_RIG} (?:out|on the road|rolling|crewed|staffed|going|in service)",
         rf"not {_MORE}(?:man|roll|field|staff|crew|run) (?:the |an? |our |any )?{_RIG}",
         rf"not {_MORE}(?:answer|take|respond to|handle|run)(?: any)? calls",
         r"(?:unable|not able|not be able) to (?:[a-z]+ ){0,3}?"
         r"(?:crew|cover|coverage|staff|field|respond|run|man|make it|help|do|take)",
         rf"without {_SOME}(?:crews?|coverage|staff)",
-        r"(?:lost|lacks?|lacking|missing|losing|short|down) (?:our|a|the|their|its|my) (?:whole |entire |full )?crew",
+        r"(?:lost|lacks?|lacking|missing|losing|short|down) (?:our|a|the|their|its|my) (?:whole |entire "
+        r"|full )?crew",
+        r"(?:have|has|got) (?:nobody|no people|zero people)(?! to (?!ride|run|cover|crew|staff|drive))",
         r"un(?:covered|staffed|crewed|manned|filled)(?! (?:an?|some|my|his|her)\b)",
         r"(?:out of|not in) service",
         r"out of commission|off the road|off[- ]?line|off the air",
         rf"neither (?:[a-z0-9]+ ){{0,6}}?{_HEADS}",
-        rf"(?:needs?|needing|in need of|requests?|requesting|request for|seeking|requires?|requiring|looking for|wants?|asking for|could use)"
+        r"(?:needs?|needing|in need of|requests?|requesting|request for|seeking|requires?|requiring"
+        r"|looking for|wants?|asking for|could use)"
         rf" {_SOME}(?:coverage|cover|a crew)(?! (?:sheet|letter|charge|chief))",
         r"(?:coverage|cover) (?:is )?(?:needed|wanted|required|requested|request|please)",
-        rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,2}} (?:bailed|fell through|backed out|fell apart|called out|cancell?ed)\b)",
-        r"crews? (?:is |are |has |have |just |all )*(?:unavailable|not available|fell through|fallen through|backed out"
+        rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,2}} (?:is |are )?(?:out sick|all sick|sick|bailed"
+        r"|fell through|backed out|fell apart"
+        r"|called out|cancell?ed)\b)",
+        r"crews? (?:is |are |has |have |just |all )*(?:unavailable|not available|fell through"
+        r"|fallen through|backed out"
         r"|bailed(?: out| on us)?|called out|called off|canceled|cancelled|dropped out|fell apart)",
     ),
     Phrase(
@@ -100,33 +110,41 @@ _NO_CREW = (
     *_loose(Action.NO_CREW, rf"count(?:ing)?(?= {_WHO}(?: \d+)? out\b)", absorbs=True),
     *_loose(
         Action.NO_CREW,
-        r"nobody|(?:no|zero) (?:people|drivers?(?! licen)|members?|volunteers|takers|manpower|personnel)",
-        r"(?:(?:can|could|do|does|did) )?not (?:have|get|find|got|line up|round up) (?:anybody|enough|people|a single person)"
+        r"nobody|(?:no|zero) (?:people|drivers?(?! licen)|members?|takers|manpower|personnel)",
+        r"(?:(?:can|could|do|does|did) )?not (?:have|get|find|got|line up|round up) (?:anybody|enough"
+        r"|people|a single person)"
         r"(?: (?:to|who can) (?:ride|run|cover|drive|crew|staff|work|come in))?",
         r"not have (?:a driver|an? emt)",
         r"no can do|crewless|needs? a (?:home|taker)",
         r"not enough (?:people|members|hands|volunteers|staff|drivers|emts)",
         rf"will not be (?:around|up|running|on|in|here)(?= (?:on |for |from |at )?{_WHEN})",
         r"(?:have|has|got) (?:nothing|zip|zilch|nada)(?= (?:for|on|at)\b)",
-        rf"(?:can|will|could|would) not (?:{_SOME})(?:make it|make|be there|come|run|respond|ride|take|do|help|swing|manage|work|pull off|commit)",
+        rf"(?:can|will|could|would) not (?:{_SOME})(?:make it|make|be there|come|run|respond|ride|take|do"
+        r"|help|fill|field|swing|manage|work|pull off|commit)",
         r"(?:fell|falling|fallen) (?:through|apart)",
         r"called out|call(?:ed)? off",
         r"can not(?! [a-z])",
         r"(?:will not|not going to) (?:happen|work)|not happening|a no[- ]go|no[- ]go|a bust|a no(?= for)",
-        r"(?:have|has|going|need) to (?:pass|bow out|sit out|stand down|drop out|back out|bail)(?: on)?",
+        r"(?:have|has|going|need) to (?:pass|bow out|sit out|stand down|drop out|back out|pull out"
+        r"|bail)(?: on| of)?",
         r"standing down|shut(?:ting)? down|going dark",
         r"(?<!help )(?<!work )(?<!figure )(?<!find )(?<!check )down(?! (?:to|the|there|with|on|here)\b)",
-        r"(?:(?<=we are )|(?<=\d is )|(?<=\d )|(?<=will be ))(?:dark|empty|closed|unavailable|vacant|toast|short a crew)",
+        r"(?:(?<=we are )|(?<=\d is )|(?<=\d )|(?<=we will be )|(?<=\d will be ))(?:dark|empty|closed"
+        r"|unavailable|vacant|toast"
+        r"|short a crew)",
         r"unavailable|not available",
-        r"(?<!help )(?<!work )(?<!figure )(?<!find )(?<!check )out(?! (?:of|on|at|to|there|with|in|here|for a)\b)",
+        r"(?<!help )(?<!work )(?<!figure )(?<!find )(?<!check )out(?! (?:of|on|at|to|there|with|in|here"
+        r"|for a)\b)",
     ),
 )
 _ADD = (
     *_echo(
         Action.ADD,
-        rf"(?:(?<=\d )|(?<=we )|(?<=they ))(?:do |will |can |could )?(?:has|have|got|gets|take|takes|get|cover|handle|do"
+        r"(?:(?<=\d )|(?<=we )|(?<=they ))(?:do |will |can |could )?(?:has|have|got|gets|take|takes|get"
+        r"|cover|handle|do"
         rf"|run|grab|pick up|picking up|taking|covering) {_THING}(?= ?(?:[.,;!\n]|$|for|up))",
-        rf"(?:(?<=\d )|(?<=we ))(?:can|will) (?:pick|step|jump|fill)(?: {_THING})?(?: up| in)(?= ?(?:[.,;!\n]|$))",
+        rf"(?:(?<=\d )|(?<=we ))(?:can|will) (?:pick|step|jump|fill)(?: {_THING})?(?: up"
+        r"| in)(?= ?(?:[.,;!\n]|$))",
         r"(?:(?<=\d )|(?<=we ))(?:can|will)(?= ?(?:instead ?)?(?:[.,;!\n]|$))",
         r"(?:(?<=\d )|(?<=we ))(?:do )?(?:have|has) one",
     ),
@@ -134,17 +152,23 @@ _ADD = (
     *_loose(Action.ADD, rf"put(?:ting)?(?= {_OWNER} (?:\d+ )?down (?:for|on))", absorbs=True),
     *_plain(
         Action.ADD,
-        r"(?:have|has|having|got|get|find|found|with|picked up|secured|arranged|lined up|provide|field|run|offer|rounded up|mustered"
+        r"(?:have|has|having|got|get|find|found|with|picked up|secured|arranged|lined up|provide|field|run"
+        r"|offer|rounded up|mustered"
         r"|(?:scraped?|pulled|put|cobbled|got|threw) (?:up|together))"
         rf" (?:(?!no |not |half |partial |part |most |third |skeleton )[a-z]+ ){{0,3}}?{_TEAM}"
         r"(?! (?:chief|member|meeting|room|shirts?|jackets?))",
-        r"crews? (?:is |are )?(?:now |all )?(?:confirmed|set|ready|available|in place|complete|found|secured|lined up"
+        r"crews? (?:is |are )?(?:now |all )?(?:confirmed|set|ready|available|in place|complete|found"
+        r"|secured|lined up"
         r"|good to go|yes|a go)",
         r"(?<=\d )crew on(?= (?:for|from|on|\w*day|tonight|tomorrow|\d))",
         r"crews? (?:is |are |will be )(?:on|in|good)(?= (?:for|from|on|\w*day|tonight|tomorrow|\d))",
-        rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,3}} (?:is |are )?(?:all )?(?:set|confirmed|ready|good|lined up|found|yes)\b)",
+        rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,3}} (?:is |are )?(?:all )?(?:set|confirmed|ready|good"
+        r"|lined up|found|yes)\b)",
         r"add(?:ing)? (?:an?|another|our)(?: full| extra| second)? (?:crew|shift)",
-        r"(?:yes|full|complete) crews?(?! (?:at|in|dinner|meeting|photo|picture|of)\b)",
+        r"(?:can|will|able to|could) (?:[a-z]+ )?(?:put|make|form|get|field|muster|provide)"
+        r" (?:together )?(?:a|an|one)(?: full| extra)? crew",
+        r"(?:agree[sd]?|offer(?:s|ed|ing)?) to (?:cover|take)",
+        r"(?:yes|full|complete|confirmed) crews?(?! (?:at|in|dinner|meeting|photo|picture|of)\b)",
         r"(?:is|are|am) (?:now )?(?:confirmed|crewed)",
         r"(?:back )?in service",
         r"(?<!short )(?<!short-)(?<!half )(?<!under )(?:fully )?(?:staffed|crewed|manned)",
@@ -152,9 +176,9 @@ _ADD = (
     ),
     *_plain(
         Action.ADD,
-        rf"(?:can|will|could|able to|happy to|glad to|going to) {_YES}(?:cover|staff|man)",
+        rf"(?:can|will|could|able to|happy to|glad to|going to) {_YES}(?:cover(?! (?:for )?us\b)|staff|man)",
         r"(?:can|will|could|able to|happy to|glad to|going to) (?:still |now |also |fully )?crew",
-        r"(?<!been )covering(?! for\b)|(?<=\d )covers|(?:will be|are|is) (?:staffing|manning)",
+        r"(?<!been )covering(?! for\b(?! \d| squad))|(?<=\d )covers|(?:will be|are|is) (?:staffing|manning)",
         takes_object=True,
     ),
     *_loose(
@@ -164,18 +188,24 @@ _ADD = (
         rf"(?:sign|mark|pencil|write)(?= {_WHO}(?: \d+)? (?:up|on|in|down|for|as)\b)",
         rf"(?:sign(?:ing)? up|list|enter|schedule|book|post|slot|show|log)(?= {_WHO}\b)",
         rf"(?:sign(?:ing)? up)(?= (?:for )?{_WHEN})",
-        rf"(?:can|will|able to|happy to|glad to) {_YES}(?:do|take|pick up|run|stay on|ride|work|handle|help|grab|answer)",
+        rf"(?:can|will|able to|happy to|glad to) {_YES}(?:do|take|pick up|run|stay on|ride|work|handle|help"
+        r"|grab|answer)",
         rf"(?:(?<=we )are|(?<=\d )is) {_AGAIN}(?:good|in|on|set|up|ready)(?= (?:for|from|on|to go|{_WHEN}))",
         rf"(?:(?<=we )are|(?<=\d )is) {_AGAIN}(?:a (?:go|yes))(?= (?:for|on|{_WHEN}))",
-        r"(?:(?<=we )are|(?<=\d )is|(?<=we )will be|(?<=\d )will be) (?:back )?(?:on|in|good to go)(?= ?(?:[.,;!\n]|$))",
-        r"(?:will be|are|is) (?:back )?up and running",
+        r"(?:(?<=we )are|(?<=\d )is|(?<=we )will be|(?<=\d )will be) (?:back )?(?:on|in"
+        r"|good to go)(?= ?(?:[.,;!\n]|$))",
+        r"(?:will be|are|is) (?:back )?up and running|be put (?:back )?(?:on|in|down)",
+        rf"(?:good to go|all set)(?= for {_WHEN})",
+        rf"(?:(?<=we )|(?<=\d )|(?<=have )|(?<=has ))filled(?= {_WHEN})",
         r"(?<=we )volunteer|(?<=\d )volunteers?(?: to (?:cover|take|do))?",
         rf"give(?= us {_WHEN})",
         rf"get(?= {_WHO}(?: \d+)? (?:back )?(?:on|in)\b)",
         rf"(?<=\d )(?:in|good|good to go)(?= ?(?:$|[.!,]|for {_WHEN}))",
-        rf"(?:(?<=we )(?:will be|are)|(?<=\d )(?:will be|is)) (?:on|in|taking|running|working|doing)(?= (?:for )?{_WHEN})",
+        r"(?:(?<=we )(?:will be|are)|(?<=\d )(?:will be|is)) (?:on|in|taking|running|working"
+        rf"|doing)(?= (?:for )?{_WHEN})",
         rf"(?<=\d )(?:taking|doing|running|picking up)(?= (?:for )?{_WHEN})",
-        r"(?:have|has|got) (?:enough |the |some )?(?:somebody|people|folks|a driver|a full)(?= (?:for|on|in|to))",
+        r"(?:have|has|got) (?:enough |the |some )?(?:somebody|people|folks|a driver|a full)(?= (?:for|on"
+        r"|in|to))",
         r"(?:have|has|got) (?:somebody|people|folks|a driver|a full)",
         rf"(?:post|put|throw|stick) {_THING} (?:up|on|in)(?: the (?:board|calendar|schedule))?",
         r"(?:(?<=day )|(?<=night )|(?<=ing )|(?<=noon ))yes(?= ?(?:[,.;]|$))",
@@ -183,7 +213,7 @@ _ADD = (
         r"stay(?:ing)? on",
     ),
     Phrase(
-        rf"(?:(?<=we )(?:have got|have|got)|(?<=\d )(?:has got|has|got|gets))(?= {_WHEN})"
+        rf"(?:(?<=we )(?:have got|have|got)|(?<=\d )(?:has got|has|got|gets|picked up))(?= {_WHEN})"
         r"|got (?:you|it|this|them)(?= (?:for |on )?"
         rf"{_WHEN})",
         Act(Action.ADD, False, "", is_terse=True),
@@ -192,20 +222,27 @@ _ADD = (
 _REMOVE = (
     *_loose(
         Action.REMOVE,
-        r"remov(?:e|ing)|erase|eras(?:ing)|unschedule|withdraw(?:ing)?|nix|retract|rescind|void|strike|unbook|unlist",
+        r"remov(?:e|ing)|erase|eras(?:ing)|unschedule|withdraw(?:ing)?|nix|retract|rescind|void|strike"
+        r"|unbook|unlist",
         r"scratch",
         r"tak(?:e|ing)(?= (?:\S+ ){1,6}(?:off|down)\b)",
         rf"tak(?:e|ing) (?:down|off)(?= (?:for )?(?:{_OWN}|the|{_WHEN}))",
-        rf"(?:pull|cross|get|bump|knock|back|strike|clear|wipe|drop)(?! it off)(?= {_OWNER} (?:\S+ ){{0,2}}?(?:off|from|out)\b)",
-        rf"(?:pull(?:ing)?|drop(?:ping)?(?! it off)|kill|cancel(?:l?ing)?|undo|revert|axe|forget|dump)(?= (?:{_OWNER}|no)\b)",
+        r"(?:pull|cross|get|bump|knock|back|strike|clear|wipe"
+        rf"|drop)(?! it off)(?= {_OWNER} (?:\S+ ){{0,2}}?(?:off|from|out)\b)",
+        r"(?:pull(?:ing)?|drop(?:ping)?(?! it off)|kill|cancel(?:l?ing)?|undo|revert|axe|forget"
+        rf"|dump)(?= (?:{_OWNER}|no)\b)",
         rf"(?:pull|drop|kill|cancel|undo|axe)(?= {_WHEN})",
         r"get(?:ting)? rid of",
+        rf"(?:have|get)(?= {_WHO}(?: \d+)? (?:taken (?:off|down)|removed|deleted|pulled)\b)",
+        rf"clear(?= {_OWN}\b)",
         r"(?:no longer|not) (?:doing|taking)(?= (?:\S+ ){1,6}any ?more)",
         r"delet(?:e|ing)",
         r"(?:needs? to|has to|have to|must|should|can|to) (?:come|go|get) off",
-        r"(?:be|get|getting|being) (?:taken (?:off|down)|removed|deleted|cancell?ed|pulled|dropped|scratched|erased|withdrawn)",
+        r"(?:be|get|getting|being) (?:taken (?:off|down)|removed|deleted|cancell?ed|pulled|dropped"
+        r"|scratched|erased|withdrawn)",
         r"(?:taken off|removed|deleted)(?= please)",
-        r"(?:should not|not supposed to|not meant to|no longer) be (?:up there|on there|on the (?:calendar|schedule|board)|up|on|listed)",
+        r"(?:should not|not supposed to|not meant to|no longer) be (?:up there|on there|on the (?:calendar"
+        r"|schedule|board)|up|on|listed)",
     ),
 )
 

@@ -38,8 +38,9 @@ _FILLERS = frozenset({
     "due", "squad", "squads", "sq",
     "up", "back", "thanks", "thank", "you", "extra", "added", "posted", "signed", "duplicate", "whole",
     "entire", "one", "ones", "mistake", "error", "accident", "by", "instead", "too", "anymore", "more",
-    "regretfully", "unfortunately", "kindly", "full", "whatever", "ok", "okay", "hello", "gang", "board", "lol",
-    "good", "news", "bad", "heads", "letting", "know", "tell", "per", "our", "captain", "chief", "afraid", "name", "names",
+    "regretfully", "unfortunately", "kindly", "full", "whatever", "ok", "okay", "gang", "board", "lol",
+    "good", "news", "bad", "heads", "letting", "know", "tell", "per", "our",
+    "afraid", "name", "names",
 })  # fmt: skip
 _CLOCKS = (
     r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)(?![\d:]|/\d{1,2}\b)",
@@ -57,7 +58,10 @@ _COUNTED = re.compile(
 _DOES = re.compile(
     r" (?:has|have|is|are|will|can|does|do|needs?|(?:has |have )?no (?:crew|coverage)|out of service|down)\b"
 )
-_FOREIGN = "engine|medic|ladder|truck|tower|tanker|battalion|company|brush|als|unit|radio|ambulance|rig|car|bus|bay|room|route|exit"
+_FOREIGN = (
+    "engine|medic|ladder|truck|tower|tanker|battalion|company|brush|als|unit|radio|ambulance|rig|car|bus"
+    "|bay|room|route|exit"
+)
 _BEFORE_TIMES = frozenset(
     {"to", "and", "-", "until", "till", "til", "from", "at", "between", "thru", "through", "after", "before"}
 )
@@ -230,7 +234,8 @@ def _pattern(squads: tuple[str, ...], shifts: tuple[str, ...]) -> re.Pattern[str
     parts = [
         *(f"(?P<act{i}>{phrase.pattern})" + r"\b" for i, phrase in enumerate(PHRASES)),
         *(pattern for _, pattern in days.PATTERNS),
-        rf"(?P<foreign>(?:{_FOREIGN})(?: company)? #?\d{{1,3}})\b|(?P<squad>(?:squads?|sq|station|rescue|#) ?#?\d{{1,3}}|(?:{names})(?!:\d|-?\d| ?[ap]m?\b| ?%))\b",
+        rf"(?P<foreign>(?:{_FOREIGN})(?: company)? #?\d{{1,3}})\b",
+        rf"(?P<squad>(?:squads?|sq|station|rescue|#) ?#?\d{{1,3}}|(?:{names})(?!:\d|-?\d| ?[ap]m?\b| ?%))\b",
         rf"(?P<shift>(?:(?:during )?the )?(?:{words})s?(?: shifts?| crew| time)?)\b",
         *_CLOCKS,
         *(f"(?P<mark{i}>{pattern})" + r"\b" for i, (_, pattern) in enumerate(_MARKS)),

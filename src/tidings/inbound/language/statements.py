@@ -34,7 +34,9 @@ _OBJECTS = frozenset(
     }
 )
 _AUXILIARIES = frozenset({"can", "will", "able", "happy"})
-_SUBJECTLESS = frozenset({"down", "out", "out of service", "available", "in service", "unavailable", "not available"})
+_SUBJECTLESS = frozenset(
+    {"down", "out", "out of service", "available", "in service", "unavailable", "not available"}
+)
 _REASONS = frozenset({"so", "because", "since", "as", "therefore"})
 _HELPS = ("cover", "covering", "take", "taking", "pick up", "picking up", "handle", "grab", "do", "run")
 _SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
@@ -152,6 +154,9 @@ def _crew_as_act(items: Sequence[Item]) -> list[Item]:
     for i, item in enumerate(items):
         before = items[i - 1] if i else None
         opens = before is None or is_mark(before, *_SEPARATORS, Mark.PAUSE) or isinstance(before, Squad)
+        after = items[i + 1] if i + 1 < len(items) else None
+        if isinstance(after, Word) and not after.is_filler:
+            continue
         if is_mark(item, Mark.CREW) and getattr(item, "written", "") == "crew" and opens:
             changed[i] = Act(Action.ADD, True, "crew")
     return changed
@@ -247,11 +252,15 @@ def _fits(items: Sequence[Item], place: int) -> bool:
         cover = next((i for i, item in enumerate(after) if _written(item).startswith("cover")), None)
         if cover is not None and _has_object(after[cover + 1 :]):
             return False
-    if act.written == "available" and not any(isinstance(i, Squad) or is_mark(i, Mark.US) for i in items[:place]):
+    if act.written == "available" and not any(
+        isinstance(i, Squad) or is_mark(i, Mark.US) for i in items[:place]
+    ):
         return False
     if act.written in _SUBJECTLESS:
-        return _has_subject(items[:place]) and not _has_object(after)
-    if act.action is Action.ADD and not act.is_plain and act.written.split()[0] in _AUXILIARIES:
+        is_told = act.is_plain and any(isinstance(i, Squad) or is_mark(i, Mark.US) for i in items[:place])
+        return _has_subject(items[:place]) and (is_told or not _has_object(after))
+    is_offer = act.action is Action.ADD and (act.takes_object or not act.is_plain)
+    if is_offer and act.written.split()[0] in _AUXILIARIES:
         before = next((i for i in reversed(items[:place]) if not _is_filler(i)), None)
         return not isinstance(before, Word)
     return True
@@ -304,7 +313,12 @@ def _statement(cut: _Cut) -> Statement:
 def _without_helped(cut: _Cut) -> list[Item]:
     """ "54 will take 42's friday": the crew is 54's; whose shift it was does not matter."""
     act = cut.act
-    if act is None or act.action is not Action.ADD or not act.written.endswith(_HELPS) or act not in cut.items:
+    if (
+        act is None
+        or act.action is not Action.ADD
+        or not act.written.endswith(_HELPS)
+        or act not in cut.items
+    ):
         return cut.items
     place = cut.items.index(act)
     before, after = cut.items[:place], cut.items[place:]

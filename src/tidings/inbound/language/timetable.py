@@ -65,6 +65,8 @@ def _timings(pair: Pair, day: Day | None, now: Moment, warnings: list[str]) -> l
     implied = day.implied if day else None
     if implied and len(pair.days) > 1 and spans and not any(_could_lie_in(span, implied) for span in spans):
         return [_Timing(implied.hours)]
+    if implied and len(pair.days) > 1 and shifts and not any(_begins_in(shift, implied) for shift in shifts):
+        return [_Timing(implied.hours)]
     if not spans:
         named = shifts or ([implied] if implied else [])
         return [_Timing(shift.hours, by_night=shift.name == "night") for shift in named] or [
@@ -87,6 +89,14 @@ def _halves_joined(spans: Sequence[Span]) -> list[Span]:
     if len(starts) == len(ends) == 1 and len(spans) == 2:
         return [Span(starts[0].start, ends[0].end, ends[0].until)]
     return list(spans)
+
+
+def _begins_in(shift: Shift, whole: Shift) -> bool:
+    """ "Tonight and tomorrow during the day": the day is not part of tonight."""
+    start, first, last = shift.hours.start, *whole.hours
+    if start is None or first is None or last is None:
+        return False
+    return (start - first) % _DAY < ((last - first) % _DAY or _DAY)
 
 
 def _could_lie_in(span: Span, shift: Shift) -> bool:
@@ -160,7 +170,9 @@ def _clock_pair(
 def _softened(clock: Clock, other: Clock) -> Clock:
     """ "6:30 to 10:30" is no clock of 24 hours, though "10:30" alone could be."""
     is_short = ":" in clock.written and 600 <= clock.at < 780
-    return clock._replace(at=clock.at % 720, form=Form.BARE) if is_short and other.form is Form.BARE else clock
+    return (
+        clock._replace(at=clock.at % 720, form=Form.BARE) if is_short and other.form is Form.BARE else clock
+    )
 
 
 def _is_24h(clock: Clock) -> bool:
