@@ -38,7 +38,7 @@ from .outbound.adoption.rollout import ShadowPruner
 from .outbound.broadcasting.forgetting import FrozenPruner
 from .outbound.broadcasting.freezing import Freezer
 from .outbound.broadcasting.pump import Pump
-from .outbound.channels.base import Channel
+from .outbound.channels.base import Channel, SpeaksInChats
 from .outbound.channels.connection import HasSession
 from .outbound.channels.events import EventsChannel, EventsSettings
 from .outbound.channels.registry import build as build_channel
@@ -127,7 +127,7 @@ def build(
     rules = messages.Rules(grace=settings.grace, max_body=settings.max_body)
     templates = Templates(store, clock, zone=settings.zone, max_body=settings.max_body)
     accepting = Messages(store, clock, channels, rules, templates)
-    working = _workflows(store, clock, calendar, accepting, settings)
+    working = _workflows(store, clock, calendar, accepting, channels, settings)
     freezer = _freezer(store, clock, channels, templates, rules, settings)
     makers: Mapping[str, Maker] = {"message": MessageMaker(accepting), "broadcast": freezer}
     actors: list[Actor] = [
@@ -256,13 +256,25 @@ class _Voice:
     table: str = "messages"
     columns: tuple[str, ...] = messages.COLUMNS
 
-    def __init__(self, accepting: Messages) -> None:
+    def __init__(self, accepting: Messages, channels: Mapping[str, Channel]) -> None:
         self._messages = accepting
+        self._channels = channels
 
     async def prepare(
-        self, channel: str, to: str, text: str, *, tenant: str, order_key: str, now: int
+        self,
+        channel: str,
+        to: str,
+        text: str,
+        *,
+        tenant: str,
+        order_key: str,
+        now: int,
+        in_chat: bool = False,
     ) -> tuple[NewTask, tuple[Any, ...]]:
         """One message, ready for a transaction of inbound's."""
+        way_out = self._channels.get(channel)
+        if in_chat and isinstance(way_out, SpeaksInChats):
+            to = way_out.chat(to)
         draft = Draft(channel, to, text, tenant=tenant, order_key=order_key)
         return await self._messages.prepare(draft, now)
 
@@ -280,7 +292,12 @@ def _workflow_settings(settings: Settings) -> WorkflowSettings:
 
 
 def _workflows(
-    store: Store, clock: Clock, calendar: ShiftCalendar, accepting: Messages, settings: Settings
+    store: Store,
+    clock: Clock,
+    calendar: ShiftCalendar,
+    accepting: Messages,
+    channels: Mapping[str, Channel],
+    settings: Settings,
 ) -> workflows.Workflows:
     """Workflows over what comes in, with the mind that is configured."""
     chosen, model = _workflow_settings(settings), settings.inbound.model
@@ -308,7 +325,7 @@ def _workflows(
         recorded = RecordedMind.from_journal(model, load(model.prompts), store, clock, shifts=shifts)
         return workflows.Minds(rules, build_mind(model, rules, store, clock, shifts=shifts), recorded)
 
-    return workflows.build(chosen, store, clock, calendar, _Voice(accepting), minds)
+    return workflows.build(chosen, store, clock, calendar, _Voice(accepting, channels), minds)
 
 
 def _freezer(

@@ -130,7 +130,15 @@ class ChatVoice:
         self._messages = messages
 
     async def prepare(
-        self, channel: str, to: str, text: str, *, tenant: str, order_key: str, now: int
+        self,
+        channel: str,
+        to: str,
+        text: str,
+        *,
+        tenant: str,
+        order_key: str,
+        now: int,
+        in_chat: bool = False,
     ) -> tuple[NewTask, tuple[Any, ...]]:
         """One message, ready to be written."""
         return await self._messages.prepare(Draft(channel, to, text, tenant=tenant, order_key=order_key), now)

@@ -110,10 +110,11 @@ def answer_before_commit() -> None:
 
     async def hasty(self: GroupWriter, group: Any) -> Any:
         await self._begin()
-        answers = [self._member(work) for work, _ in group]
-        for (_, future), (value, failure) in zip(group, answers, strict=True):
-            if failure is None and not future.done():
-                future.set_result(value)
+        answers = [self._run(member.work) for member in group]
+        for member, (value, failure) in zip(group, answers, strict=True):
+            for future in (member.ahead, member.future):
+                if failure is None and future is not None and not future.done():
+                    future.set_result(value)
         await asyncio.sleep(0.05)
         self._connection.execute("commit")
         return answers

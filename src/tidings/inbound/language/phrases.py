@@ -119,7 +119,7 @@ _NO_CREW = (
         r"not enough (?:people|members|hands|volunteers|staff|drivers|emts)",
         rf"will not be (?:around|up|running|on|in|here)(?= (?:on |for |from |at )?{_WHEN})",
         r"(?:have|has|got) (?:nothing|zip|zilch|nada)(?= (?:for|on|at)\b)",
-        rf"(?:can|will|could|would) not (?:{_SOME})(?:make it|make|be there|come|run|respond|ride|take|do"
+        rf"(?:can|will|could|would) not (?!take (?:us|our) )(?:{_SOME})(?:make it|make|be there|come|run|respond|ride|take|do"
         r"|help|fill|field|swing|manage|work|pull off|commit)",
         r"(?:fell|falling|fallen) (?:through|apart)",
         r"called out|call(?:ed)? off",
@@ -165,7 +165,7 @@ _ADD = (
         rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,3}} (?:is |are )?(?:all )?(?:set|confirmed|ready|good"
         r"|lined up|found|yes)\b)",
         r"add(?:ing)? (?:an?|another|our)(?: full| extra| second)? (?:crew|shift)",
-        r"(?:can|will|able to|could) (?:[a-z]+ )?(?:put|make|form|get|field|muster|provide)"
+        r"(?:can|will|able to|could) (?:now |still |also )?(?:put|make|form|get|field|muster|provide)"
         r" (?:together )?(?:a|an|one)(?: full| extra)? crew",
         r"(?:agree[sd]?|offer(?:s|ed|ing)?) to (?:cover|take)",
         r"(?:yes|full|complete|confirmed) crews?(?! (?:at|in|dinner|meeting|photo|picture|of)\b)",

@@ -23,7 +23,7 @@ _MARKS: tuple[tuple[Mark, str], ...] = (
     (Mark.NEXT_WEEK, r"next week"),
     (Mark.THEN, r"then|but|however|while|whereas"),
     (Mark.AND, r"and|or|&|plus|nor"),
-    (Mark.NOT, r"not|never|no longer"),
+    (Mark.NOT, r"not|never|no longer|hardly|barely|unable to|fail(?:ed)? to|doubt|refuse[sd]?"),
     (Mark.US, r"we|us|our|ours|ourselves|my (?:squad|station)"),
     (Mark.THEY, r"they|them|their"),
     (Mark.ME, r"i|me|my|mine"),

@@ -126,6 +126,7 @@ class Cases:
             tenant=tenant,
             order_key=row["conversation"],
             now=now,
+            in_chat=True,
         )
         flow = await self._flow(row)
         spoken = Utterance(row["claimed_by"], None, now, text, is_ours=True)

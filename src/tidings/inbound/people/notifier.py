@@ -24,7 +24,15 @@ class Voice(Protocol):
     columns: tuple[str, ...]
 
     async def prepare(
-        self, channel: str, to: str, text: str, *, tenant: str, order_key: str, now: int
+        self,
+        channel: str,
+        to: str,
+        text: str,
+        *,
+        tenant: str,
+        order_key: str,
+        now: int,
+        in_chat: bool = False,
     ) -> tuple[NewTask, tuple[Any, ...]]:
         """One message with its task; raises one of ours when it cannot be sent."""
 

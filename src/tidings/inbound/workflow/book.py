@@ -94,9 +94,20 @@ class Voice(Protocol):
     columns: tuple[str, ...]
 
     async def prepare(
-        self, channel: str, to: str, text: str, *, tenant: str, order_key: str, now: int
+        self,
+        channel: str,
+        to: str,
+        text: str,
+        *,
+        tenant: str,
+        order_key: str,
+        now: int,
+        in_chat: bool = False,
     ) -> tuple[NewTask, tuple[Any, ...]]:
-        """One message with its task; raises one of ours when it cannot be sent."""
+        """One message with its task; raises one of ours when it cannot be sent.
+
+        `in_chat`: `to` is the platform's id of a chat, and not of a person.
+        """
 
 
 class Book(Protocol):
@@ -185,6 +196,7 @@ class StoreBook:
                     tenant=entry.spoken.tenant,
                     order_key=entry.spoken.conversation,
                     now=now,
+                    in_chat=True,
                 )
             except CallerError as error:
                 issue = f"a reply could not be sent: {error.problem}"

@@ -141,6 +141,7 @@ class FollowUp:
             tenant=flow.tenant,
             order_key=flow.conversation,
             now=now,
+            in_chat=True,
         )
 
 

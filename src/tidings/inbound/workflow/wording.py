@@ -52,7 +52,9 @@ def _known(asked: Request) -> str:
 
 def remarks(lines: Sequence[str]) -> str:
     """Warnings and reasons, one sentence each."""
-    return " ".join(f"{line[:1].upper()}{line[1:].rstrip('.')}." for line in lines)
+    return " ".join(
+        f"{line[:1].upper()}{line[1:]}{'' if line.endswith(('.', '?', '!')) else '.'}" for line in lines
+    )
 
 
 def reply(*parts: str) -> str:

@@ -57,6 +57,14 @@ class Probed(Protocol):
         """Try the account without sending anything. Done says in its receipt who we are over there."""
 
 
+@runtime_checkable
+class SpeaksInChats(Protocol):
+    """What a channel may fill besides: for it, a group's address is not just the platform's id."""
+
+    def chat(self, id_: str) -> str:
+        """The recipient that stands for this chat."""
+
+
 async def probe(channel: Channel) -> Outcome:
     """Whether a channel would work, as far as that can be told; Skip where it cannot."""
     if isinstance(channel, Probed):

@@ -86,6 +86,10 @@ class GroupMeChannel:
         """Refuse what GroupMe would refuse whoever gets it."""
         posts_of("", recipient, content, self._settings)
 
+    def chat(self, id_: str) -> str:
+        """A group, as a recipient: by its id, or by the bot that lives in it."""
+        return BOT if self._settings.token is None else f"{GROUP}{id_}"
+
     async def send(self, message: Message) -> Outcome:
         """One call, or one for each part of a long text."""
         try:
