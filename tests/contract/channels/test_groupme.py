@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from tidings.app import _Voice
+from tidings.app import build as build_app
+from tidings.config import ChannelSettings, Settings
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.message import Message
@@ -296,6 +300,22 @@ def test_the_rule_in_doubt_follows_from_what_the_channel_has() -> None:
 
 
 # Long texts, recipients, configuration
+
+
+async def test_an_answer_in_a_group_goes_to_the_group_and_not_to_a_person_of_that_number(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    """D11: the bot answers where it was asked; with a bot alone, through the bot."""
+    for options, to in (({"token": TOKEN}, "group:9"), ({"bot_id": BOT_ID}, "bot")):
+        settings = Settings(
+            database=f"sqlite:///{tmp_path}/x.db", channels={"crew": ChannelSettings("groupme", options)}
+        )
+        app = build_app(settings, clock=clock)
+        voice = _Voice(app.messages, app.channels)
+        more = {"tenant": "default", "order_key": "crew/9", "now": clock.now()}
+        _, row = await voice.prepare("crew", "9", "done", in_chat=True, **more)  # type: ignore[arg-type]
+        assert to in row
+        await app.close()
 
 
 async def test_a_long_text_is_refused_or_split(sandbox: Sandbox) -> None:

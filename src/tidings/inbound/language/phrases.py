@@ -119,7 +119,8 @@ _NO_CREW = (
         r"not enough (?:people|members|hands|volunteers|staff|drivers|emts)",
         rf"will not be (?:around|up|running|on|in|here)(?= (?:on |for |from |at )?{_WHEN})",
         r"(?:have|has|got) (?:nothing|zip|zilch|nada)(?= (?:for|on|at)\b)",
-        rf"(?:can|will|could|would) not (?!take (?:us|our) )(?:{_SOME})(?:make it|make|be there|come|run|respond|ride|take|do"
+        rf"(?:can|will|could|would) not (?!take (?:us|our) )(?:{_SOME})(?:make it|make|be there|come|run"
+        r"|respond|ride|take|do"
         r"|help|fill|field|swing|manage|work|pull off|commit)",
         r"(?:fell|falling|fallen) (?:through|apart)",
         r"called out|call(?:ed)? off",

@@ -120,7 +120,8 @@ SAID: tuple[tuple[str, str], ...] = (
         r"\1\2 posted",
     ),
     (
-        r"(?:,| -|;) (?=(?:(?:can|could|would|will) (?:somebody|anybody|another|any|you|other)"
+        r"(?:,| -|;) (?=(?:(?:can|could|would|will|does|do|is|are) (?:somebody|anybody|another|any|you"
+        r"|other|\d\d)"
         r"|any(?:body)?|who)\b(?! (?:all|day|time)))",
         ". ",
     ),
