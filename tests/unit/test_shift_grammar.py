@@ -212,10 +212,80 @@ def test_what_turns_asks_or_doubts_books_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "phrase", ["have a crew", "have coverage", "cover", "staff", "be in service", "have a full crew"]
+    ("text", "requests"),
+    [
+        ("42 needs coverage tonight, 54 has it", ["no_crew 42", "add 54"]),
+        ("42 can't do tonight so 54 will", ["no_crew 42", "add 54"]),
+        ("54 will take 42's night tonight", ["add 54"]),
+        ("could another squad cover us tonight?", ["no_crew 43"]),
+        ("who can cover us tonight? no crew here", ["no_crew 43"]),
+        ("we are crewless 2nite", ["no_crew 43"]),
+        ("no covrage tonihgt", ["no_crew 43"]),
+        ("got people for tonight, we're in", ["add 43"]),
+        ("nix tonight for 43", ["remove 43"]),
+        ("tonight's shift for 43 needs to come off the calendar", ["remove 43"]),
+        ("somebody put us on tonight and that was wrong, please remove", ["remove 43"]),
+        ("engine 7 is out of service tonight", []),
+        ("tom can cover tonight", []),
+        ("we only have a driver for tonight", []),
+    ],
+)
+def test_many_words_say_the_same(text: str, requests: list[str]) -> None:
+    """D10: short forms, slips, asking others for cover; other units, lone people, half crews are none."""
+    assert told(text) == [f"{one} 20260103 1800 0600" for one in requests]
+
+
+@pytest.mark.parametrize(
+    ("text", "requests"),
+    [
+        ("no crew thanksgiving night", ["no_crew 43 20261126 1800 0600"]),
+        ("no crew memorial day (5/25) day shift", ["no_crew 43 20260525 0600 1800"]),
+        ("no crew easter sunday all day", ["no_crew 43 20260405 0600 0600"]),
+        (
+            "no crew jan 9, 10 and 11 nights",
+            [f"no_crew 43 202601{day} 1800 0600" for day in ("09", "10", "11")],
+        ),
+        ("no crew mon/wed nights", [f"no_crew 43 202601{day} 1800 0600" for day in ("05", "07")]),
+        (
+            "move us from mon night to tues night",
+            ["remove 43 20260105 1800 0600", "add 43 20260106 1800 0600"],
+        ),
+        ("no crew tonight 6:30 to 10:30", ["no_crew 43 20260103 1830 2230"]),
+        ("no crew tonight at 2200", ["no_crew 43 20260103 . ."]),
+        ("we have no crew", ["no_crew 43 . . ."]),
+    ],
+)
+def test_days_and_hours_in_other_words(text: str, requests: list[str]) -> None:
+    """D10: holidays, lists of dates, a move; an hour that fits nowhere leaves the hours open."""
+    assert told(text) == requests
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "have a crew",
+        "have coverage",
+        "cover",
+        "staff",
+        "be in service",
+        "have a full crew",
+        "put a crew together",
+    ],
 )
 @pytest.mark.parametrize(
-    "no", ["can not", "can't", "cannot", "cant", "won't", "wont", "will not", "are not able to", "do not"]
+    "no",
+    [
+        "can not",
+        "can't",
+        "cannot",
+        "cant",
+        "won't",
+        "wont",
+        "will not",
+        "are not able to",
+        "do not",
+        "can hardly",
+    ],
 )
 def test_a_no_is_never_read_as_a_yes(phrase: str, no: str) -> None:
     """The opposite of what was said would be the worst of all bookings."""

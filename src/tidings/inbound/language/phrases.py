@@ -89,7 +89,9 @@ _NO_CREW = (
         r"|full )?crew",
         r"(?:have|has|got) (?:nobody|no people|zero people)(?! to (?!ride|run|cover|crew|staff|drive))",
         r"un(?:covered|staffed|crewed|manned|filled)(?! (?:an?|some|my|his|her)\b)",
-        r"(?:out of|not in) service",
+        r"(?:needs? to|must|have to|has to|going to) (?:be|go) out of service",
+        r"(?:out of|not in) service|a crew short",
+        r"please (?:assist|help)(?: us)?(?: out)? with (?:[a-z]+ )?coverage",
         r"out of commission|off the road|off[- ]?line|off the air",
         rf"neither (?:[a-z0-9]+ ){{0,6}}?{_HEADS}",
         r"(?:needs?|needing|in need of|requests?|requesting|request for|seeking|requires?|requiring"
@@ -117,7 +119,8 @@ _NO_CREW = (
         r"not have (?:a driver|an? emt)",
         r"no can do|crewless|needs? a (?:home|taker)",
         r"not enough (?:people|members|hands|volunteers|staff|drivers|emts)",
-        rf"will not be (?:around|up|running|on|in|here)(?= (?:on |for |from |at )?{_WHEN})",
+        r"will not be (?:around|up|responding|answering|running|on|in|here)"
+        rf"(?= (?:on |for |from |at )?{_WHEN})",
         r"(?:have|has|got) (?:nothing|zip|zilch|nada)(?= (?:for|on|at)\b)",
         rf"(?:can|will|could|would) not (?!take (?:us|our) )(?:{_SOME})(?:make it|make|be there|come|run"
         r"|respond|ride|take|do"
@@ -165,6 +168,8 @@ _ADD = (
         r"crews? (?:is |are |will be )(?:on|in|good)(?= (?:for|from|on|\w*day|tonight|tomorrow|\d))",
         rf"crews?(?= (?:for |on )?{_WHEN}(?: \S+){{0,3}} (?:is |are )?(?:all )?(?:set|confirmed|ready|good"
         r"|lined up|found|yes)\b)",
+        r"put (?:in )?(?:an?|our)(?: full| extra)? (?:crew|shift)",
+        r"(?:can|will) (?:take|answer|run) calls",
         r"add(?:ing)? (?:an?|another|our)(?: full| extra| second)? (?:crew|shift)",
         r"(?:can|will|able to|could) (?:now |still |also )?(?:put|make|form|get|field|muster|provide)"
         r" (?:together )?(?:a|an|one)(?: full| extra)? crew",
@@ -209,7 +214,7 @@ _ADD = (
         r"|in|to))",
         r"(?:have|has|got) (?:somebody|people|folks|a driver|a full)",
         rf"(?:post|put|throw|stick) {_THING} (?:up|on|in)(?: the (?:board|calendar|schedule))?",
-        r"(?:(?<=day )|(?<=night )|(?<=ing )|(?<=noon ))yes(?= ?(?:[,.;]|$))",
+        r"(?:(?<=day )|(?<=night )|(?<=ing )|(?<=noon ))(?:yes|ok|okay|good|fine)(?= ?(?:[,.;]|$))",
         r"available",
         r"stay(?:ing)? on",
     ),
@@ -221,12 +226,12 @@ _ADD = (
     ),
 )
 _REMOVE = (
+    *_loose(Action.REMOVE, r"tak(?:e|ing)(?= (?:\S+ ){1,6}(?:off|down|away)\b)", absorbs=True),
     *_loose(
         Action.REMOVE,
         r"remov(?:e|ing)|erase|eras(?:ing)|unschedule|withdraw(?:ing)?|nix|retract|rescind|void|strike"
         r"|unbook|unlist",
         r"scratch",
-        r"tak(?:e|ing)(?= (?:\S+ ){1,6}(?:off|down)\b)",
         rf"tak(?:e|ing) (?:down|off)(?= (?:for )?(?:{_OWN}|the|{_WHEN}))",
         r"(?:pull|cross|get|bump|knock|back|strike|clear|wipe"
         rf"|drop)(?! it off)(?= {_OWNER} (?:\S+ ){{0,2}}?(?:off|from|out)\b)",
@@ -248,7 +253,7 @@ _REMOVE = (
 )
 
 PHRASES: tuple[Phrase, ...] = (
-    *(Phrase(p.pattern, p.act) for p in _REMOVE if "not supposed" in p.pattern),
+    *(phrase for phrase in _REMOVE if "not supposed" in phrase.pattern),  # before its "not" is read alone
     *_NO_CREW,
     *_ADD,
     *_REMOVE,

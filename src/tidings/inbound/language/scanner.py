@@ -236,7 +236,8 @@ def _pattern(squads: tuple[str, ...], shifts: tuple[str, ...]) -> re.Pattern[str
         *(pattern for _, pattern in days.PATTERNS),
         rf"(?P<foreign>(?:{_FOREIGN})(?: company)? #?\d{{1,3}})\b",
         rf"(?P<squad>(?:squads?|sq|station|rescue|#) ?#?\d{{1,3}}|(?:{names})(?!:\d|-?\d| ?[ap]m?\b| ?%))\b",
-        rf"(?P<shift>(?:(?:during )?the )?(?:{words})s?(?: shifts?| crew(?! (?:for|is|are|fell|bailed|backed|called|cancel))| time)?)\b",
+        rf"(?P<shift>(?:(?:during )?the )?(?:{words})s?"
+        r"(?: shifts?| crew(?! (?:for|is|are|fell|bailed|backed|called|cancel))| time)?)\b",
         *_CLOCKS,
         *(f"(?P<mark{i}>{pattern})" + r"\b" for i, (_, pattern) in enumerate(_MARKS)),
     ]

@@ -110,6 +110,8 @@ WORDED: tuple[tuple[str, str], ...] = tuple(
 
 SAID: tuple[tuple[str, str], ...] = (
     (r"\b(?:is|be) no (\d\d)\b(?! crew| coverage)", r"\1 no crew"),
+    (rf"\bno (\d\d) (?={_SOON})", r"\1 no crew "),
+    (r"\bun-?add\b", "remove"),
     (r"\bno (\d\d) (crews?|coverage)\b", r"\1 no \2"),
     (r"\bwell (?=(?:take|cover|be|do|have|run|staff|handle|pick|need|crew)\b)", "we will "),
     # What somebody has put up is a tale of the past; only "put us on" without him is a wish.
