@@ -376,3 +376,20 @@ def test_a_shift_word_off_the_grid_is_refused(name: str, start: str) -> None:
     """The settings are held to the same grid as the messages."""
     with pytest.raises(Invalid, match="shift"):
         shift_words({name: (start, "0600")})
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("no crew on 99 saturday night", "no_crew 99 20260103 1800 0600"),
+        ("we have a crew Mon Jan 5 night", "add 43 20260105 1800 0600"),
+        ("we have a crew wed Feb 4 night", "add 43 20260204 1800 0600"),
+        ("we have a crew 2/4 night", "add 43 20260204 1800 0600"),
+        ("we have a crew 4 tonight", "add 43 20260103 1800 0600"),
+    ],
+)
+def test_an_unknown_squad_is_not_the_senders_and_a_four_after_a_month_is_a_day(
+    text: str, request_: str
+) -> None:
+    """Bad input: unknown squad, odd dates; never a wrong booking."""
+    assert told(text) == [request_]

@@ -65,6 +65,7 @@ _FOREIGN = (
 _BEFORE_TIMES = frozenset(
     {"to", "and", "-", "until", "till", "til", "from", "at", "between", "thru", "through", "after", "before"}
 )
+_LAST_DAY = 31  # of a month: "on 30" may be a date, "on 99" is not
 _BEFORE_SQUADS = frozenset(
     {"for", "add", "remove", "scratch", "take", "put", "pull", "drop", "cancel", "from", "at", "and"}
 )
@@ -180,7 +181,8 @@ class _Scanner:
         is_range = before.endswith("-")
         if _DOES.match(self._text, match.end()) and before not in _BEFORE_TIMES and not is_range:
             return True
-        return number > 24 and before in _BEFORE_SQUADS and not _COUNTED.match(self._text, match.end())
+        comes_after = before in _BEFORE_SQUADS or (before == "on" and number > _LAST_DAY)
+        return number > 24 and comes_after and not _COUNTED.match(self._text, match.end())
 
     def _bare(self, written: str, value: str, at: int, end: int) -> Sequence[Piece]:
         hour = int(value.partition(":")[0])

@@ -15,6 +15,11 @@ _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
+_MONTHS = (
+    "jan feb mar apr may jun jul aug sep sept oct nov dec january february march april june july august "
+    "september october november december"
+)
+_NO_MONTH = "".join(f"(?<!{month} )" for month in _MONTHS.split())
 _SOON = rf"(?:{_WEEKDAY}|today|tomorrow|tonight)"
 _NUMBER = r"\d{1,2}(?:st|nd|rd|th)?\b(?![:/]| ?[ap]m?\b| ?- ?\d| to \d|\d)"
 
@@ -47,7 +52,7 @@ SHORT: tuple[tuple[str, str], ...] = (
     (r"(?<=[a-z])/(?=[a-z])", " and "),
     (r"(?<=\w) ?\+ ?(?=\w)", " and "),
     (r"(?<=\w) n (?=\w)", " and "),
-    (rf"\b4 (?=(?:{_SOON}|squad|us|our|the|this|night|days?)\b)", "for "),
+    (rf"(?<![/\d]){_NO_MONTH}\b4 (?=(?:{_SOON}|squad|us|our|the|this|night|days?)\b)", "for "),
     (r"\b(?:gonna|gunna|goin to)\b", "going to"),
     (r"\bgotta\b", "have to"),
     (r"\baint\b|\bain't\b", "are not"),
