@@ -9,8 +9,6 @@ import io
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import segno
-
 from ...model.errors import NotFound, Refused
 from ..channels.base import Channel
 from ..channels.connection import HasCode, HasSession, Link
@@ -50,6 +48,8 @@ async def ask(channels: Mapping[str, Channel], name: str) -> Scan:
 def for_terminal(code: str, *, colours: bool) -> str:
     """The code in half blocks. With colours it is dark on light whatever those of the terminal are."""
     out = io.StringIO()
+    import segno  # only where a code is shown: it takes a tenth of a second to load
+
     segno.make_qr(code).terminal(out=out, border=QUIET, compact=True)
     lines = out.getvalue().splitlines()
     return "\n".join(f"\x1b[97;40m{line}\x1b[0m" if colours else line for line in lines if line) + "\n"
@@ -58,6 +58,8 @@ def for_terminal(code: str, *, colours: bool) -> str:
 def as_svg(code: str) -> bytes:
     """The code as a picture that any size can be given to."""
     out = io.BytesIO()
+    import segno
+
     segno.make_qr(code).save(
         out, kind="svg", border=QUIET, light="#fff", omitsize=True, xmldecl=False, nl=False
     )
