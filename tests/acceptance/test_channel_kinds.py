@@ -163,7 +163,7 @@ async def test_a_bad_token_pauses_the_bot_and_its_message_waits(tmp_path: Path) 
             assert (await home.show(other))["state"] == "sent"
 
             await home.http.post("/v1/channels/bot/resume")
-            home.clock.advance(1)  # the attempt that was refused counts for this chat's pace
+            home.clock.advance(1.1)  # the attempt that was refused counts for this chat's pace
             await home.work()
             sent = await home.show(id_)
             everything = str([sent, bots, await home.show(other)])

@@ -9,7 +9,8 @@ from typer.core import TyperGroup
 SECTIONS = {
     "Send": ("serve", "send", "broadcasts", "schedules", "templates"),
     "People": ("contacts", "lists", "suppressions"),
-    "Look": ("messages", "log", "dead", "calendar", "models", "channels", "nodes"),
+    "Look": ("messages", "log", "dead", "channels", "nodes"),
+    "Hear": ("inbox", "roster", "cases", "calendar", "models"),
     "Connect": ("subscriptions", "rollout", "import"),
     "Look after": ("doctor", "db", "config", "sandbox", "version"),
 }

@@ -33,14 +33,17 @@ class ChannelBoard:
         self._callback = callback
 
     async def all(self) -> list[Row]:
-        """Every channel that any process has made known, by name."""
+        """Every channel that any process has made known, by name; not the queues of the engine itself."""
+        return [row for row in await self._queues() if row["kind"] != "engine"]
+
+    async def _queues(self) -> list[Row]:
         now: int = (await self._store.read("now"))[0]["now"]
         rows = await self._store.read("queue_list")
         return [self._described(row, now) for row in rows]
 
     async def one(self, name: str) -> Row:
         """One channel."""
-        for row in await self.all():
+        for row in await self._queues():
             if row["name"] == name:
                 return row
         known = ", ".join(sorted(self._channels.keys() - {telling.CHANNEL})) or "none"

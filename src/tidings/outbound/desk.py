@@ -92,6 +92,7 @@ def open_desk(
     callable_at: Rules = getattr(channels.get(telling.CHANNEL), "rules", Rules())
     subscriptions = Subscriptions(store, clock, callable_at)
     reachable = [name for name in channels if name != telling.CHANNEL]
+    own = frozenset({telling.CHANNEL, *lanes} - set(reachable))  # queues of the engine itself
     contacts = Contacts(store, clock, reachable)
     audience = Audience(store, clock, contacts)
     freezer = freezer or Freezer(store, clock, channels, messages.templates, audience, webhooks=callable_at)
@@ -99,6 +100,6 @@ def open_desk(
         store, clock, lease, messages, dead, board, Overview(store), SentLog(store), subscriptions, contacts,
         audience, Suppressions(store, clock, reachable),
         schedules=Schedules(store, clock, {"message": MessageMaker(messages), "broadcast": freezer}),
-        rollout=RollOut(store, clock), broadcasts=Broadcasts(store, clock), freezer=freezer,
+        rollout=RollOut(store, clock, own=own), broadcasts=Broadcasts(store, clock), freezer=freezer,
         callbacks=callbacks,
     )  # fmt: skip

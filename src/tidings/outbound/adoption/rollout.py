@@ -57,14 +57,17 @@ class Compared(NamedTuple):
 class RollOut:
     """All that faces may do with roll-out."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, *, own: frozenset[str] = frozenset({telling.CHANNEL})
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._own = own  # queues of the engine itself
 
     async def all(self) -> list[Row]:
         """Every channel with its mode and share."""
         rows = await self._store.read("rollout_list")
-        return [_described(row) for row in rows if row["name"] != telling.CHANNEL]
+        return [_described(row) for row in rows if row["name"] not in self._own]
 
     async def show(self, name: str) -> Row:
         """One channel, and what was switched before."""
@@ -196,9 +199,9 @@ class RollOut:
     async def _find(self, name: str) -> Row:
         rows = await self._store.read("rollout_list")
         for row in rows:
-            if row["name"] == name and name != telling.CHANNEL:
+            if row["name"] == name and name not in self._own:
                 return row
-        known = ", ".join(row["name"] for row in rows if row["name"] != telling.CHANNEL) or "none"
+        known = ", ".join(row["name"] for row in rows if row["name"] not in self._own) or "none"
         raise NotFound(f"there is no channel {name[:60]!r}", field="name", remedy=f"known channels: {known}")
 
 
