@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from typing import Any
@@ -353,6 +354,7 @@ BOMBS = {
 def test_a_bomb_does_not_go_off(text: str) -> None:
     """Issue 3, bad input: it ends at once, with a clear answer or a small result, on this very thread."""
     threads = threading.active_count()
+    gc.disable()  # the heap of all the other tests is not what is timed here
     began = time.thread_time()
     try:
         made = said(text, CONTACT, name=BIG, items=LIST)
@@ -361,7 +363,10 @@ def test_a_bomb_does_not_go_off(text: str) -> None:
         assert len(str(error)) < 1000
     else:
         assert len(made) <= LARGEST_TEXT
-    assert time.thread_time() - began < QUICK
+    finally:
+        took = time.thread_time() - began
+        gc.enable()
+    assert took < QUICK
     assert threading.active_count() == threads
 
 

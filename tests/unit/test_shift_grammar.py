@@ -348,11 +348,11 @@ def test_every_hour_of_the_week_is_one_window_of_one_day(template: str) -> None:
 )
 def test_anything_can_be_read_in_no_time(text: str) -> None:
     """Long, empty, foreign or strange text neither fails nor takes long."""
-    started = time.perf_counter()
+    started = time.thread_time()
 
     hear(text)
 
-    assert time.perf_counter() - started < 2.0
+    assert time.thread_time() - started < 2.0
 
 
 def test_shift_words_are_a_setting() -> None:
