@@ -19,8 +19,9 @@ from ...model.errors import Invalid, NotFound, Refused
 from ...model.time import iso, micros
 from ...reading.cursor import page_size
 from ...store.port import Outrun, Row, Rows, Step, Store
+from ..voice import Voice
 from ..words import Utterance
-from ..workflow.book import Voice, flow_row
+from ..workflow.book import flow_row
 from ..workflow.flow import Flow, read
 from ..workflow.settings import WorkflowSettings
 from ..workflow.stages import Cause, moved

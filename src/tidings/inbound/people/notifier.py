@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
 
 import orjson
 
 from ...kernel.clock import Clock
 from ...model.errors import CallerError
-from ...model.task import NewTask
 from ...store.port import Outrun, Row, Rows, Step, Store
+from ..voice import Voice
 from .telling import in_words
 
 PAGE = 50
 LOOK = 1.0  # seconds between two looks
-
-
-class Voice(Protocol):
-    """Makes messages ready to be written; given by whoever joins the domains."""
-
-    table: str
-    columns: tuple[str, ...]
-
-    async def prepare(
-        self,
-        channel: str,
-        to: str,
-        text: str,
-        *,
-        tenant: str,
-        order_key: str,
-        now: int,
-        in_chat: bool = False,
-    ) -> tuple[NewTask, tuple[Any, ...]]:
-        """One message with its task; raises one of ours when it cannot be sent."""
 
 
 class Notifier:

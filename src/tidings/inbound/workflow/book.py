@@ -20,6 +20,7 @@ from ...store.port import Outrun, Rows, Step, Store
 from ..effects import ledger
 from ..people.calling import Caller
 from ..people.telling import Call
+from ..voice import Voice
 from ..words import Command, Speaker
 from .choosing import Decision
 from .flow import SCHEMA, Flow, read
@@ -85,29 +86,6 @@ class Entry:
         """The workflow it went into."""
         flows = [*self.added, *self.changed]
         return flows[0].id if flows else None
-
-
-class Voice(Protocol):
-    """Makes replies ready to be written with everything else; given by whoever joins the domains."""
-
-    table: str
-    columns: tuple[str, ...]
-
-    async def prepare(
-        self,
-        channel: str,
-        to: str,
-        text: str,
-        *,
-        tenant: str,
-        order_key: str,
-        now: int,
-        in_chat: bool = False,
-    ) -> tuple[NewTask, tuple[Any, ...]]:
-        """One message with its task; raises one of ours when it cannot be sent.
-
-        `in_chat`: `to` is the platform's id of a chat, and not of a person.
-        """
 
 
 class Book(Protocol):

@@ -23,8 +23,9 @@ from ..people.cases import Cases
 from ..people.notifier import Notifier
 from ..people.telling import Call
 from ..pipeline import Pipeline
+from ..voice import Voice
 from ..words import Mind
-from .book import Spoken, StoreBook, Voice
+from .book import Spoken, StoreBook
 from .conversations import Conversations
 from .followup import FollowUp
 from .langgraph import runner

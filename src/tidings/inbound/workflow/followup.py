@@ -21,9 +21,10 @@ from ...store.port import Outrun, Row, Rows, Step, Store
 from ..effects.ledger import EffectState, command_of
 from ..people.calling import Caller
 from ..people.telling import Call
+from ..voice import Voice
 from ..words import Utterance
 from . import wording
-from .book import Voice, flow_row
+from .book import flow_row
 from .flow import Flow, read
 from .planning import US
 from .settings import WorkflowSettings
