@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer) and make; everything else is fetched into .tools/ and .venv/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run sync test postgres faketime lint format types bench crash soak clean
+.PHONY: help run sync test postgres faketime chromium screenshots lint format types bench crash soak clean
 
 PYTHON ?= python3
 WORKERS ?= 3
@@ -28,7 +28,7 @@ run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 sync: $(UV)
 	@$(UV) sync --frozen --all-extras --inexact --quiet
 
-test: lint types postgres faketime ## check and test everything (ARGS="-k retry")
+test: lint types postgres faketime chromium ## check and test everything (ARGS="-k retry")
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: sync ## ruff: rules and format
@@ -55,6 +55,16 @@ faketime:
 	|| { test "$$(id -u)" = 0 && apt-get update -qq \
 	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends faketime; } \
 	|| echo "faketime is not here and could not be installed: its test will be skipped."
+
+# For tests of the pages in a real browser.
+chromium:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+	|| { test "$$(id -u)" = 0 && apt-get update -qq \
+	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; } \
+	|| echo "Chromium is not here and could not be installed: its tests will be skipped."
+
+screenshots: sync chromium ## pictures of the pages, into docs/screenshots
+	$(BIN)/python -m tests.browser.screenshots
 
 bench: $(UV) ## measure against peers and the raw limits
 	$(UV) run --frozen --all-extras --group bench python -m bench $(ARGS)

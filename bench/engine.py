@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tidings.kernel.clock import SystemClock
+from tidings.kernel.garbage import look_less_often
 from tidings.kernel.lanes import Lane
 from tidings.kernel.loop import Worker
 from tidings.kernel.runner import Tunables
@@ -127,6 +128,7 @@ class Engine:
                 for table in ("tasks", "messages"):
                     await connection.execute(f"vacuum analyze {table}", timeout=300)
                 await connection.execute("checkpoint", timeout=300)
+        look_less_often()  # as `tidings serve` does before it works
 
     async def verify(self, n: int) -> None:
         """Every message done, two history rows each."""

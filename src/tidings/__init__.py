@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .client import ApiError, Client, SyncClient
+    from .embedding import Engine
 
 __version__ = "0.1.0"
-__all__ = ["ApiError", "Client", "SyncClient", "__version__"]
+__all__ = ["ApiError", "Client", "Engine", "SyncClient", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """The client, loaded only by who asks for it."""
+    """The client and the engine, each loaded only by who asks for it."""
+    if name == "Engine":
+        from .embedding import Engine
+
+        return Engine
     if name not in ("ApiError", "Client", "SyncClient"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import client

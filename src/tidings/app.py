@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+from .access.audit import Forgetter
+from .access.desk import AccessDesk, open_access
 from .config import ChannelSettings, Settings
+from .dispatch.dispatcher import Terms
+from .dispatch.link import Link
+from .dispatch.office import Office
+from .dispatch.roles import Role, Share
+from .dispatch.transport import Transport
 from .inbound import hearing, intake
 from .inbound.calendar.base import ShiftCalendar
 from .inbound.calendar.builtin import BuiltinCalendar
@@ -19,22 +29,33 @@ from .inbound.effects import ledger
 from .inbound.effects.aftermath import Aftermath
 from .inbound.language.shift_words import DEFAULTS as SHIFTS
 from .inbound.models.forgetting import CallPruner
+from .inbound.poller import Poller
 from .inbound.workflow import building as workflows
 from .inbound.workflow.settings import WorkflowSettings
 from .kernel.actor import Actor
 from .kernel.breaker import BreakerRule
 from .kernel.clock import Clock, SystemClock
+from .kernel.handler import Handler
 from .kernel.lanes import Lane
 from .kernel.loop import Worker
+from .kernel.nodes import DISPATCHER
 from .kernel.pruner import Retention
 from .kernel.runner import Tunables
+from .migration import batches
+from .migration.connections import Connections
+from .migration.desk import Migrations
+from .migration.extract import Extractor
+from .migration.foreman import Foreman
 from .model.errors import Misconfigured
 from .model.message import Draft
 from .model.task import NewTask
 from .model.time import micros
 from .observability.events import Emit, silence
+from .observability.log import fan_out
 from .outbound import messages
 from .outbound.adoption.rollout import ShadowPruner
+from .outbound.alerts.figures import Figures
+from .outbound.alerts.guard import Guard, Told
 from .outbound.broadcasting.forgetting import FrozenPruner
 from .outbound.broadcasting.freezing import Freezer
 from .outbound.broadcasting.pump import Pump
@@ -60,6 +81,7 @@ from .outbound.receipts.receipt import Reader
 from .outbound.scheduling.making import Maker, MessageMaker
 from .outbound.scheduling.scheduler import Scheduler
 from .outbound.templating.templates import Templates
+from .outbound.watch import Watch
 from .store.port import Store
 from .store.sqlite import SqliteStore
 from .wire.addresses import Rules
@@ -82,6 +104,10 @@ class App:
     shifts: ShiftDesk
     inbound: InboundDesk
     workflows: workflows.Workflows
+    access: AccessDesk
+    connections: Connections
+    migrations: Migrations
+    office: Office | None = None  # of a dispatcher
 
     async def open(self, *, upgrade: bool = False) -> None:
         """Open the store and make the channels known to it."""
@@ -92,23 +118,39 @@ class App:
                 await self.store.write(lane.join())
         await self.inbound.open()
 
+    def narrow_to_migrations(self) -> None:
+        """Before the start: this process moves records and does nothing else."""
+        self.worker.narrow({batches.QUEUE}, {Extractor.name, Foreman.name})
+
     async def close(self) -> None:
         """Stop working, then let go of everything."""
         await self.worker.stop()
+        if self.office is not None:
+            await self.office.stop()
+        await self.access.audit.close()
         for channel in self.channels.values():
             await channel.close()
         await self.calendar.close()
         await self.inbound.close()
         await self.workflows.close()
+        await self.connections.close()
+        if self.desk.store is not self.store:
+            await self.desk.store.close()
         await self.store.close()
 
 
 def build(
-    settings: Settings, *, clock: Clock | None = None, store: Store | None = None, emit: Emit = silence
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    store: Store | None = None,
+    emit: Emit = silence,
+    share: Share = Share(),
 ) -> App:
     """Wire an engine from its settings; a test may bring its own clock and store."""
     clock = clock or SystemClock()
     store = store or open_store(settings, clock)
+    reading = _reading(settings, store, emit)
     channels = {
         name: build_channel(name, channel.kind, _options(name, channel, settings), now=clock.now)
         for name, channel in settings.channels.items()
@@ -126,10 +168,12 @@ def build(
     )
     rules = messages.Rules(grace=settings.grace, max_body=settings.max_body)
     templates = Templates(store, clock, zone=settings.zone, max_body=settings.max_body)
-    accepting = Messages(store, clock, channels, rules, templates)
+    accepting = Messages(reading, clock, channels, rules, templates)
     working = _workflows(store, clock, calendar, accepting, channels, settings)
     freezer = _freezer(store, clock, channels, templates, rules, settings)
+    connections = _connections(store, clock, lanes)
     makers: Mapping[str, Maker] = {"message": MessageMaker(accepting), "broadcast": freezer}
+    watch = Watch(store, clock)
     actors: list[Actor] = [
         Messenger(store, clock, listeners),
         ShadowPruner(store, clock, settings.keep_history),
@@ -137,32 +181,57 @@ def build(
         Pump(store, clock, freezer, grace=micros(settings.grace), emit=emit),
         Keeper(store, clock, channels, listeners=listeners, emit=emit),
         FrozenPruner(store, clock, settings.keep_done),
+        Forgetter(store, clock, settings.keep_audit),
+        watch,
         Aftermath(store, clock),
+        Extractor(store, clock, connections),
+        Foreman(store, clock),
         *([ReceiptKeeper(store, clock)] if readers else []),
         *inbound.pollers,
         *working.actors,
         *([CallPruner(store, clock, settings.keep_done)] if settings.inbound.model else []),
     ]
+    path = settings.database_path
+    figures = Figures(store, place=None if path is None else path.parent)
+    guard = Guard(
+        store,
+        clock,
+        accepting,
+        figures,
+        told=Told(settings.alert_channel, settings.alert_to),
+        keep=settings.keep_history,
+        emit=emit,
+    )
+    handlers: dict[str, Handler] = {
+        messages.KIND: Delivery(store, channels, now=clock.now, listeners=listeners, readers=readers),
+        ledger.KIND: effects.EffectHandler(store, clock, {calendar.name: calendar}),
+        batches.KIND: batches.BatchHandler(store, clock, connections),
+        **working.handlers,
+    }
+    runs = _runs(lanes, settings, share)
+    office = _office(settings, share, store, clock, runs, handlers, emit)
     worker = Worker(
         store,
         clock,
         lanes,
-        {
-            messages.KIND: Delivery(store, channels, now=clock.now, listeners=listeners, readers=readers),
-            ledger.KIND: effects.EffectHandler(store, clock, {calendar.name: calendar}),
-            **working.handlers,
-        },
-        emit=emit,
+        handlers,
+        emit=emit if office is None else fan_out(emit, office.heard),
+        runs=runs if office is None else office.lanes,
+        hands=None if office is None else office.hands,
+        also_load=dict if office is None else office.standing,
+        name=None if office is None else f"{DISPATCHER}{_host()}",
         tunables=Tunables(slots=settings.slots, poll=settings.poll),
         lease=settings.lease,
         beat=settings.beat,
         poison_after=settings.poison_after,
         retention=Retention(history=settings.keep_history, ended=settings.keep_done),
-        contents=("prune_message", "prune_receipts", "prune_followup", "prune_rehearing"),
-        actors=actors,
+        contents=("prune_message", "prune_receipts", "prune_followup", "prune_rehearing", "prune_turn"),
+        actors=_actors(actors, office, share),
+        onlookers=[guard],
+        memory_limit=settings.memory_limit,
     )
     desk = open_desk(
-        store,
+        reading,
         clock,
         accepting,
         channels,
@@ -171,6 +240,8 @@ def build(
         lease=settings.lease,
         freezer=freezer,
         callbacks=_callbacks(store, clock, readers, settings, emit),
+        watch=watch,
+        figures=figures,
     )
     shifts = ShiftDesk(store, clock, calendar, squads=shift_settings.squads, zone=settings.zone)
     desk.callbacks.listener = inbound.listening
@@ -188,7 +259,125 @@ def build(
         shifts,
         inbound,
         working,
+        access=open_access(store, clock, settings.api_keys, is_local=settings.is_local),
+        connections=connections,
+        migrations=Migrations(store, clock, connections),
+        office=office,
     )
+
+
+def _runs(lanes: Mapping[str, Lane], settings: Settings, share: Share) -> dict[str, Lane]:
+    """The lanes that this process works on: its own share, sent by itself or given to transports."""
+    share.check(lanes)
+    wanted = {
+        name: Role.DISPATCHER if name in settings.dispatched else Role.WORKER
+        for name in lanes
+        if share.takes(name)
+    }
+    return {name: lanes[name] for name, role in wanted.items() if role in share.roles}
+
+
+def _actors(actors: Sequence[Actor], office: Office | None, share: Share) -> list[Actor]:
+    """What this process does beside its tasks."""
+    chosen: list[Actor] = [] if office is None else [office.heir]
+    for actor in actors:
+        if isinstance(actor, Poller):
+            wanted = Role.POLLER in share.roles and (share.part is None or share.part.has(actor.name))
+        else:
+            wanted = Role.SCHEDULER in share.roles
+        chosen += [actor] if wanted else []
+    return chosen
+
+
+def _office(
+    settings: Settings,
+    share: Share,
+    store: Store,
+    clock: Clock,
+    runs: Mapping[str, Lane],
+    handlers: Mapping[str, Handler],
+    emit: Emit,
+) -> Office | None:
+    """What a dispatcher needs besides."""
+    if Role.DISPATCHER not in share.roles:
+        return None
+    return Office(
+        _broker(settings),
+        store,
+        clock,
+        runs,
+        frozenset(settings.dispatched & set(runs)),
+        handlers,
+        slots=settings.slots,
+        terms=Terms(ttl=settings.broker_wait.total_seconds(), poison_after=settings.poison_after),
+        emit=emit,
+        name=f"{DISPATCHER}{_host()}",
+    )
+
+
+def _broker(settings: Settings) -> str:
+    if settings.broker is None:
+        raise Misconfigured(
+            "dispatchers and transports need a RabbitMQ, and none is set",
+            remedy="Set broker to its URL, such as amqp://user@host/tidings",
+            field="broker",
+        )
+    return settings.broker
+
+
+def _host() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A transport with its channels, wired and not started. It has no database."""
+
+    channels: Mapping[str, Channel]
+    transport: Transport
+
+    async def close(self, grace: float = 20.0) -> None:
+        """Stop sending, then let go of everything."""
+        await self.transport.stop(grace)
+        for channel in self.channels.values():
+            await channel.close()
+
+
+def build_carrier(
+    settings: Settings, *, share: Share, clock: Clock | None = None, emit: Emit = silence
+) -> Carrier:
+    """Wire a transport for its share of the channels: only theirs need credentials here."""
+    clock = clock or SystemClock()
+    share.check(settings.channels)
+    url = _broker(settings)
+    names = sorted(name for name in settings.dispatched if share.takes(name))
+    channels = {
+        name: build_channel(
+            name,
+            settings.channels[name].kind,
+            _options(name, settings.channels[name], settings),
+            now=clock.now,
+        )
+        for name in names
+    }
+
+    def connect(came: Callable[[], None], went: Callable[[], None]) -> Link:
+        name = f"transport@{_host()}"
+        return Link(
+            url, clock, emit=emit, channels=tuple(names), name=name, declares=False, came=came, went=went
+        )
+
+    return Carrier(channels, Transport(channels, clock, connect, slots=settings.slots, emit=emit))
+
+
+def _reading(settings: Settings, store: Store, emit: Emit) -> Store:
+    """What lists, pages and exports read from."""
+    if settings.replica is None:
+        return store
+    from .store.postgres import PostgresStore
+    from .store.replica import WithReplica
+
+    return cast(Store, WithReplica(store, PostgresStore(settings.replica, connections=4), emit=emit))
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
@@ -213,6 +402,16 @@ def _options(name: str, channel: ChannelSettings, settings: Settings) -> Mapping
         status_callback = f"{address(settings.public_url, name)}?message={{id}}"
         return {"status_callback": status_callback, **channel.options}
     return channel.options
+
+
+def _connections(store: Store, clock: Clock, lanes: dict[str, Lane]) -> Connections:
+    """The systems of migrations, and the lane of their batches."""
+    if batches.QUEUE in lanes:
+        raise Misconfigured(
+            f"the channel name {batches.QUEUE!r} is the engine's own", remedy="give your channel another name"
+        )
+    lanes[batches.QUEUE] = batches.lane()
+    return Connections(store, clock, environ=os.environ, folder=Path())
 
 
 def _readers(settings: Settings) -> dict[str, Reader]:

@@ -51,7 +51,7 @@ _SECRET_WORDS = frozenset(
     | {"key", "keys", "authorization", "credential", "credentials"}
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-_SIZES = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "kib": 1024, "mib": 1024**2}
+_SIZES = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
 
 
 class Secret(str):
@@ -201,6 +201,41 @@ def _is_signing(secret: object) -> bool:
         return False
 
 
+def _place(raw: object) -> tuple[str, int]:
+    host, _, port = _text(raw).rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise _Bad(f"is {raw!r}", "Use a host and a port, such as 127.0.0.1:8125")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _addresses(raw: object) -> tuple[str, ...]:
+    if not isinstance(raw, list | tuple) or not all(isinstance(one, str) and one.strip() for one in raw):
+        raise _Bad("is not a list of addresses", 'Write alert_to = ["ada"]')
+    return tuple(one.strip() for one in raw)
+
+
+def _names(raw: object) -> tuple[str, ...]:
+    if not isinstance(raw, list | tuple) or not all(isinstance(one, str) and one.strip() for one in raw):
+        raise _Bad("is not a list of names", 'Write ["phone", "mail"]')
+    return tuple(one.strip() for one in raw)
+
+
+def _broker(raw: object) -> str:
+    url = _text(raw)
+    parts = urlsplit(url)
+    if parts.scheme not in ("amqp", "amqps") or not parts.hostname:
+        remedy = "Use the URL of a RabbitMQ, such as amqps://tidings:secret@rabbit.example.com/tidings"
+        raise _Bad(f"is {mask_url(url)!r}", remedy)
+    return url
+
+
+def _replica(raw: object) -> str:
+    url = _database(raw)
+    if not url.startswith("postgresql://"):
+        raise _Bad("is not a PostgreSQL", "Use postgresql://user@host/name of a standby, or leave it out")
+    return url
+
+
 def _setting(default: object, parse: Callable[[Any], Any], about: str) -> Any:
     """One setting: its default, written as a user would, how it is read, and what it is for."""
     value = parse(default) if default is not None else None
@@ -271,6 +306,7 @@ class Settings:
     breaker_pause: timedelta = _setting("60s", _length, "how long, until one message tries it again")
     keep_history: timedelta = _setting("30d", _length, "how long the history of moves is kept")
     keep_done: timedelta = _setting("90d", _length, "how long finished messages are kept")
+    keep_audit: timedelta = _setting("365d", _length, "how long the audit trail is kept")
     max_body: int = _setting("256KiB", _size, "largest message")
     max_bulk: int = _setting(1_000_000, _whole(1, 100_000_000), "most lines in one bulk call")
     log_format: str = _setting("auto", _choice("auto", "json", "text"), "auto: text on a terminal, else json")
@@ -283,6 +319,31 @@ class Settings:
     events_secrets: tuple[str, ...] = _setting(
         (), _signing, "sign events to a URL that is no subscription, such as a broadcast's webhook"
     )
+    alert_channel: str | None = _setting(None, _text, "the channel on which people are told of alerts")
+    alert_to: tuple[str, ...] = _setting((), _addresses, "who is told of alerts there")
+    statsd: tuple[str, int] | None = _setting(
+        None, _place, "where counters and times go over UDP, such as 127.0.0.1:8125"
+    )
+    otel: bool = _setting(False, _flag, "send them with OpenTelemetry, too (extra `otel`)")
+    memory_limit: int | None = _setting(
+        None, _size, "memory that one process may use, for its alert; unset: what the system allows"
+    )
+    broker: str | None = _setting(
+        None, _broker, "the RabbitMQ between dispatchers and transports; unset: nodes send by themselves"
+    )
+    broker_channels: tuple[str, ...] = _setting(
+        (), _names, "the channels that go through it; empty: all of them"
+    )
+    broker_wait: timedelta = _setting(
+        "10s", _length, "how long a message waits in RabbitMQ for a transport before it is taken back"
+    )
+    replica: str | None = _setting(
+        None, _replica, "a PostgreSQL standby for lists, pages and exports; claims never go there"
+    )
+    recycle_after: int | None = _setting(
+        None, _whole(1, 10**12), "messages after which a process ends in order, to be started afresh"
+    )
+    recycle_memory: int | None = _setting(None, _size, "memory in use after which it does")
     channels: Mapping[str, ChannelSettings] = field(
         default_factory=lambda: {name: ChannelSettings(kind) for name, kind in DEFAULT_CHANNELS.items()}
     )
@@ -295,10 +356,22 @@ class Settings:
             object.__setattr__(self, "slots_per_channel", self.slots)
 
     @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server, as far as its address says."""
+        return _is_loopback(self.host)
+
+    @property
     def database_path(self) -> Path | None:
         """The SQLite file; None for a server."""
         is_file = self.database.startswith("sqlite:///")
         return Path(self.database.removeprefix("sqlite:///")) if is_file else None
+
+    @property
+    def dispatched(self) -> frozenset[str]:
+        """The channels whose messages are sent by transports."""
+        if self.broker is None:
+            return frozenset()
+        return frozenset(self.broker_channels or self.channels)
 
     @property
     def all_policies(self) -> Mapping[str, retry.Policy]:
@@ -319,6 +392,27 @@ class Settings:
                 f"lease ({lease}) is under two beats ({beat} each)",
                 remedy="Make the lease longer or the beat shorter, or healthy nodes will be taken for dead",
                 field="lease",
+            )
+        if bool(self.alert_channel) != bool(self.alert_to) or (
+            self.alert_channel and self.alert_channel not in self.channels
+        ):
+            known = ", ".join(sorted(self.channels))
+            raise Misconfigured(
+                f"alert_channel is {self.alert_channel!r} and alert_to {list(self.alert_to)!r}",
+                remedy=f"Set both or neither; the channel is one of: {known}",
+                field="alert_channel",
+            )
+        if unknown := sorted(set(self.broker_channels) - set(self.channels)):
+            raise Misconfigured(
+                f"broker_channels names {unknown[0]!r}, which is no channel",
+                remedy=f"Use some of: {', '.join(sorted(self.channels))}",
+                field="broker_channels",
+            )
+        if self.replica and self.database_path is not None:
+            raise Misconfigured(
+                "replica is set, but the database is a SQLite file",
+                remedy="Leave replica out, or point database at the PostgreSQL that it follows",
+                field="replica",
             )
         if self.sandbox and self.port and self.port == self.sandbox_port:
             raise Misconfigured(
@@ -437,7 +531,7 @@ class _Reader:
         return settings
 
     def _parse(self, name: str, raw: object, origin: str) -> Any:
-        if name in ("api_keys", "events_secrets") and isinstance(raw, str):
+        if name in ("api_keys", "events_secrets", "alert_to", "broker_channels") and isinstance(raw, str):
             raw = [key.strip() for key in raw.split(",") if key.strip()]
         try:
             return _SIMPLE[name](self._resolve(raw, name, origin, secret=_is_secret(name)))

@@ -200,6 +200,21 @@ async def test_an_asserted_record_is_there_once_however_often_it_is_sent(sandbox
     assert [one["values"]["job_title"] for one in people] == [["Countess"]]
 
 
+async def test_a_link_leads_to_a_record_of_its_object_and_is_read_back_as_an_id(sandbox: Sandbox) -> None:
+    """C13: a map gives the target's id alone; Attio wants to know of which object."""
+    await told(sandbox, "attio", attributes={"people": [{"api_slug": "mentor", "type": "record-reference"}]})
+    target = attio(sandbox, references={"mentor": "people"})
+    company = await target.write("companies", "acme.example", {}, None)
+    boss = await target.write("people", "boss@acme.example", {"company": company.id}, None)
+
+    await target.write("people", "ada@acme.example", {"company": company.id, "mentor": boss.id}, None)
+    (found,) = await target.find("people", "ada@acme.example", {})
+    await target.close()
+
+    assert found.fields is not None
+    assert (found.fields["company"], found.fields["mentor"]) == (company.id, boss.id)
+
+
 async def test_a_note_in_doubt_is_found_by_its_content_and_not_written_again(sandbox: Sandbox) -> None:
     """C13, F62: the answer is lost after the note was made; a look at its parent finds it."""
     target = attio(sandbox)

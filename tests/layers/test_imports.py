@@ -16,9 +16,9 @@ TESTS = ROOT / "tests"
 SQL = SOURCE / "store" / "sql"
 
 LAYERS = (
-    ("cli", "api", "dashboard", "testing", "client"),
+    ("cli", "api", "dashboard", "embedding", "testing", "client"),
     ("app", "config", "diagnosis"),
-    ("outbound", "inbound", "migration"),
+    ("outbound", "inbound", "migration", "access"),
     ("dispatch",),
     ("kernel",),
     ("store",),

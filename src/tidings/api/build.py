@@ -5,12 +5,14 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from .. import __version__
+from ..access.behalf import on_behalf
 from ..app import App
 from ..observability.metrics import Metrics
 from . import errors
 from .gate import Gate
-from .keys import Keys
 from .routes import (
+    alerts,
+    audit,
     broadcasts,
     bulk,
     calendar,
@@ -22,10 +24,12 @@ from .routes import (
     health,
     heard,
     inbox,
+    keys,
     lists,
     log,
     messages,
     metrics,
+    migrations,
     rollout,
     roster,
     schedules,
@@ -41,9 +45,9 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
 
     `metrics_` is what counts in this process, if anything does.
     """
-    settings = app.settings
+    settings, access = app.settings, app.access
+    app = on_behalf(app)  # everything that a route reaches is done for its caller's tenant
     desk = app.desk
-    keys = Keys(settings.api_keys, app.clock)
     calendar_ = settings.inbound.calendar
     largest = 3 * settings.max_body + 16_384  # as escaped JSON a text may be three times as long
     api = FastAPI(
@@ -56,6 +60,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
         broadcasts.routes(desk, largest=largest, most=settings.max_bulk),
         dead.routes(desk),
         channels.routes(desk),
+        alerts.routes(desk),
         log.routes(desk),
         subscriptions.routes(desk),
         templates.routes(desk),
@@ -66,8 +71,13 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
         health.routes(desk),
         metrics.routes(desk, metrics_ or Metrics()),
         rollout.routes(desk, settings.zone, largest=largest, most=settings.max_bulk),
-        session.routes(keys),
-        calendar.routes(app.shifts, keys, feed_token=None if calendar_ is None else calendar_.feed_token),
+        migrations.routes(app.migrations, most=settings.max_bulk),
+        session.routes(access),
+        keys.routes(app.access),
+        audit.routes(app.access),
+        calendar.routes(
+            app.shifts, access.door, feed_token=None if calendar_ is None else calendar_.feed_token
+        ),
         callbacks.routes(desk),
         heard.routes(app.inbound),
         inbox.routes(app.inbound),
@@ -77,10 +87,10 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
         api.include_router(router)
     errors.install(api)
     api.add_middleware(
-        Gate, keys=keys, host=settings.host, new_id=app.clock.new_id, largest=largest,
+        Gate, access=access, host=settings.host, new_id=app.clock.new_id, largest=largest,
         unlimited=frozenset(
             {bulk.PATH, broadcasts.RECIPIENTS, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT,
-             callbacks.PATH, roster.IMPORT}
+             callbacks.PATH, roster.IMPORT, migrations.REPAIRED}
         ),
     )  # fmt: skip
     return api

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from ..model.errors import CallerError, InProgress, Temporary, TidingsError
+from ..model.errors import CallerError, InProgress, Temporary, TidingsError, TooOften
 
 _SECONDS = {InProgress: 1, Temporary: 5}  # Retry-After
 
@@ -31,7 +31,7 @@ class Unauthorised(CallerError):
 
 
 class Forbidden(CallerError):
-    """The request comes from where none may come."""
+    """The request comes from where none may come, or its key does not cover it."""
 
     code = "forbidden"
     status = 403
@@ -104,7 +104,7 @@ async def _of_routing(request: Request, error: Exception) -> Response:
     if error.status_code == 405:
         told = _With(405, "method_not_allowed", f"there is no {asked}", f"allowed here: {_allowed(request)}")
     elif error.status_code == 404:
-        told = _With(404, "not_found", f"there is no {asked}", "the routes are listed at /docs")
+        told = no_route(request.method, request.url.path)
     else:
         told = _With(error.status_code, "refused", str(error.detail), "see /docs")
     answer = refusal(told, id_of(request))
@@ -124,7 +124,14 @@ async def _of_parameters(request: Request, error: Exception) -> Response:
     return refusal(told, id_of(request))
 
 
+def no_route(method: str, path: str) -> TidingsError:
+    """What is said of an address that leads nowhere."""
+    return _With(404, "not_found", f"there is no {method} {path[:100]}", "the routes are listed at /docs")
+
+
 def _seconds(error: TidingsError) -> int | None:
+    if isinstance(error, TooOften):
+        return error.seconds
     return next((seconds for kind, seconds in _SECONDS.items() if isinstance(error, kind)), None)
 
 

@@ -1,4 +1,4 @@
-"""The gate every request passes: its id, its host, its origin, its key, its size.
+"""The gate every request passes: its id, its host, its origin, its caller, its rule, its size.
 
 Loopback is no protection by itself: any page in the user's browser can send requests to it, and a name that
 is made to point at 127.0.0.1 can read the answers. So on loopback only local names are served, and a request
@@ -11,20 +11,24 @@ import ipaddress
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..access.caller import NOBODY, PAGE, THIS_MACHINE, Caller, acting_as
+from ..access.desk import AccessDesk
+from ..access.rules import OPEN
 from ..model.errors import TidingsError, TooLarge
-from .errors import Forbidden, Unauthorised, Unexpected, refusal
-from .keys import Keys
+from .credentials import Shown, shown
+from .errors import Forbidden, Unauthorised, Unexpected, no_route, refusal
+from .noting import SAFE, Noting
+from .rulebook import Found, Rulebook
 
 CALLBACKS = "/callbacks/"  # providers call here: what they send is known by its signature
 FEED = "/calendar.ics"  # calendar programs have no headers: the route looks at its own token
 INBOUND = "/inbound/"  # sources call here, likewise
-OPEN = ("/health", "/sign-in", "/static/", CALLBACKS, FEED, INBOUND)  # what needs no key
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 SIGN_IN = "/sign-in"
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -44,14 +48,15 @@ class Gate:
         self,
         app: ASGIApp,
         *,
-        keys: Keys,
+        access: AccessDesk,
         host: str,
         new_id: Callable[[], str],
         largest: int,
         unlimited: frozenset[str],
     ) -> None:
         self._app = app
-        self._keys = keys
+        self._access = access
+        self._rulebook = Rulebook()
         self._local_only = is_loopback(host)
         self._host = host.lower()
         self._new_id = new_id
@@ -78,7 +83,7 @@ class Gate:
         try:
             await self._pass(scope, headers, receive, answer)
         except TidingsError as error:
-            await refusal(error, request_id)(scope, receive, answer)
+            await _told(error, scope, headers)(scope, receive, answer)
         except Exception:  # the last resort: the caller gets an answer, the log gets the reason
             _log.exception("request %s failed", request_id)
             if started:
@@ -95,13 +100,42 @@ class Gate:
             self._check_host(headers)
         if scope["method"] not in SAFE:
             check_origin(headers)
-        if not path.startswith(OPEN) and not self._keys.admit(headers):
-            await self._turn_away(scope, headers)(scope, receive, send)
+        found = self._rulebook.find(scope["app"], scope["method"], path)
+        if found is not None and found.rule.action is OPEN:
+            caller, shows = replace(NOBODY, origin=origin_of(scope)), Shown(None, None)
+        else:
+            shows = shown(headers)
+            known = await self._access.door.caller(*shows)
+            if known is None:
+                await self._turn_away(scope, headers)(scope, receive, send)
+                return
+            caller = _placed(known, scope)
+        if found is None:
+            raise no_route(scope["method"], path)
+        noting = Noting(self._access.audit, found, caller, scope["state"]["request_id"])
+        with acting_as(caller):
+            try:
+                await self._check(found, caller, shows, headers)
+                if not self._unlimited.fullmatch(path):
+                    self._check_length(headers)
+                    receive = self._counted(receive)
+                await self._app(scope, receive, noting.before(send))
+            except Exception as error:
+                await noting.failed(error)
+                raise
+
+    async def _check(
+        self, found: Found, caller: Caller, shows: Shown, headers: Mapping[bytes, bytes]
+    ) -> None:
+        """Raises unless this caller may do this now."""
+        place = found.place
+        if place is None or found.rule.action is OPEN:
             return
-        if not self._unlimited.fullmatch(path):
-            self._check_length(headers)
-            receive = self._counted(receive)
-        await self._app(scope, receive, send)
+        if place.method not in SAFE and shows.session is not None:
+            check_origin(headers, certainly=True)
+        await self._access.limiter.spend(caller)
+        if not caller.passes(found.rule, place.area):
+            raise _not_covered(caller, found)
 
     def _request_id(self, headers: Mapping[bytes, bytes]) -> str:
         given = headers.get(b"x-request-id", b"")
@@ -120,7 +154,7 @@ class Gate:
         """A person is shown the way in; a program is told what is missing."""
         if scope["method"] in SAFE and b"text/html" in headers.get(b"accept", b""):
             return RedirectResponse(f"{SIGN_IN}?next={quote(scope['path'])}", 303)
-        remedy = "send Authorization: Bearer KEY, or X-API-Key: KEY, with one of the configured api_keys"
+        remedy = "send Authorization: Bearer KEY, or X-API-Key: KEY, with a key that is good"
         return refusal(Unauthorised("a valid API key is needed", remedy=remedy), scope["state"]["request_id"])
 
     def _check_length(self, headers: Mapping[bytes, bytes]) -> None:
@@ -154,17 +188,52 @@ def too_large(largest: int) -> TooLarge:
     return TooLarge(f"the body has more than {largest:,} bytes", remedy=remedy)
 
 
-def check_origin(headers: Mapping[bytes, bytes]) -> None:
-    """Refuse what another site makes a browser send. Programs send neither header."""
+def check_origin(headers: Mapping[bytes, bytes], *, certainly: bool = False) -> None:
+    """Refuse what another site makes a browser send. Programs send neither header; who has a cookie must."""
     site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
     if site is not None:
         foreign = site not in (b"same-origin", b"none")
     else:
-        foreign = origin is not None and origin.partition(b"://")[2] != headers.get(b"host")
+        foreign = certainly if origin is None else origin.partition(b"://")[2] != headers.get(b"host")
     if foreign:
         raise Forbidden(
             "another site made this request", remedy="use the page or the API of this server itself"
         )
+
+
+def _told(error: TidingsError, scope: Scope, headers: Mapping[bytes, bytes]) -> Response:
+    """A refusal: on a page for a person, where there are pages."""
+    page: Callable[[TidingsError], Response] | None = getattr(scope["app"].state, "problem_page", None)
+    if page is not None and b"text/html" in headers.get(b"accept", b"") and scope["path"][:4] != "/v1/":
+        return page(error)
+    return refusal(error, scope["state"]["request_id"])
+
+
+def origin_of(scope: Scope) -> str | None:
+    """The address that a request comes from; behind a proxy it is the proxy's."""
+    client = scope.get("client")
+    return str(client[0]) if client else None
+
+
+def _placed(caller: Caller, scope: Scope) -> Caller:
+    """The caller, with where they call from; on an open door the pages are told from the API."""
+    is_page = caller is THIS_MACHINE and not scope["path"].startswith("/v1/")
+    return replace(caller, origin=origin_of(scope), who=PAGE if is_page else caller.who)
+
+
+def _not_covered(caller: Caller, found: Found) -> Forbidden:
+    rule = found.rule
+    if found.place is not None and caller.may(rule.action, area=found.place.area):
+        problem, remedy = "this belongs to the whole engine", "use a key of the tenant default"
+    elif caller.may(rule.action):
+        problem, remedy = (
+            f"the key {caller.who!r} is not for this area",
+            "use a key without scopes, or with this",
+        )
+    else:
+        problem = f"a key with the role {caller.role} may not do this"
+        remedy = f"use a key that may {rule.action}; see the table of roles in the documentation"
+    return Forbidden(problem, remedy=remedy)
 
 
 def host_name(header: str) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from .. import __version__
 from ..app import App
 from ..config import Settings, mask_url
+from ..dispatch.roles import Share
 from . import output
 from .phone import Phone
 from .ports import shown
@@ -38,6 +39,18 @@ def show(app: App, phone: Phone | None, *, works: bool, config: Path | None) -> 
     output.say(("    " + send_line(settings, config), "bold green"))
     output.say()
     output.say(("  Ctrl-C stops in order.", "dim"))
+    sys.stdout.flush()
+
+
+def show_roles(settings: Settings, share: Share) -> None:
+    """A process without pages: what it does, and on what."""
+    output.say(("Tidings ", "bold"), (__version__, "bold"), " is ready: ", ", ".join(sorted(share.roles)))
+    if share.needs_database:
+        output.say(("  database  ", "dim"), mask_url(settings.database))
+    if settings.broker is not None:
+        output.say(("  broker    ", "dim"), mask_url(settings.broker))
+    if share.queues is not None:
+        output.say(("  channels  ", "dim"), ", ".join(sorted(share.queues)))
     sys.stdout.flush()
 
 

@@ -14,6 +14,7 @@ import orjson
 from ..model.errors import CallerError, Invalid, TidingsError, TooLarge
 from ..outbound.drafts import Reading
 from . import engine, files, output
+from .noting import noted
 
 if TYPE_CHECKING:
     from ..config import Settings
@@ -28,7 +29,7 @@ async def send_file(
     """Accept every line; the exit code says whether all of them were good."""
     accepted = refused = 0
     with files.opened(name) as file:
-        async with engine.opened(chosen) as app:
+        async with engine.opened(chosen) as app, noted(app, "messages.accept_many"):
             reading = Reading(now=app.clock.now(), zone=chosen.zone)
             with files.progress(file, is_shown=not as_json) as show:
                 drafts = _drafts(file, reading, usual, show, most=chosen.max_bulk)

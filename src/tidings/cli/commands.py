@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import typer
 
 from . import engine, output
+from .noting import noted
 from .options import AsJson, ConfigFile, Database
 
 if TYPE_CHECKING:
@@ -64,7 +65,11 @@ def command(
         @functools.wraps(function)
         def call(*, as_json: bool, database: str | None, config: Any, **given: Any) -> None:
             async def work() -> int | None:
-                async with engine.opened(engine.settings(config, database)) as app:
+                target = next((given[one] for one in words if isinstance(given[one], str)), None)
+                async with (
+                    engine.opened(engine.settings(config, database)) as app,
+                    noted(app, what, target),
+                ):
                     return await function(Ask(app, app.desk, as_json), **given)
 
             if code := engine.run(work(), fast=fast):
@@ -72,6 +77,8 @@ def command(
 
         signature = inspect.signature(function, eval_str=True)
         own = list(signature.parameters.values())[1:]  # without `ask`
+        words = [it.name for it in own if it.kind is not Parameter.KEYWORD_ONLY]
+        what = f"{function.__module__.rpartition('.')[2]}.{name or function.__name__.strip('_')}"
         call.__signature__ = signature.replace(parameters=[*own, *_SHARED])  # type: ignore[attr-defined]
         call.__annotations__ = {it.name: it.annotation for it in [*own, *_SHARED]}
         group.command(name, epilog=epilog)(call)

@@ -1,4 +1,4 @@
-"""`tidings db`: bring the schema up, check the database, back it up."""
+"""`tidings db`: bring the schema up, check the database, back it up, move it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..app import App
     from ..config import Settings
 
-group = typer.Typer(help="The database: upgrade, check, backup.", no_args_is_help=True)
+group = typer.Typer(help="The database: upgrade, check, backup, move.", no_args_is_help=True)
 
 
 @group.command()
@@ -78,6 +78,30 @@ def backup(
             output.say(("✓ ", "green"), f"{target} holds a consistent copy ({size:,} bytes)")
 
     engine.run(work())
+
+
+@group.command(epilog=examples("tidings db move --to postgresql://tidings@localhost/tidings"))
+def move(
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="URL", help="An empty PostgreSQL database.", show_default=False),
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take a file into use again that was moved away.")
+    ] = False,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Move a SQLite database to PostgreSQL: everything or nothing, compared row by row.
+
+    Stop every process first. Afterwards the file refuses to be worked on, so that nothing is sent twice.
+    """
+    from .moving import move as run
+
+    chosen = engine.settings(config, database)
+    _must_exist(chosen)
+    run(chosen, to, undo=undo, as_json=as_json)
 
 
 async def _open(chosen: Settings, *, upgrade: bool, create: bool = True) -> None:

@@ -23,6 +23,9 @@ Category = Annotated[
 ]
 Letter = Annotated[str | None, typer.Argument(metavar="ID", help="One message's id.", show_default=False)]
 All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
+PerSecond = Annotated[
+    float | None, typer.Option(metavar="N", help="With --all: so many a second, not all at once.")
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -77,6 +80,7 @@ async def retry(
     channel: OfChannel = None,
     category: Category = None,
     unknown: InDoubt = False,
+    per_second: PerSecond = None,
     yes: Yes = False,
 ) -> None:
     """Start dead letters afresh, with all their tries.
@@ -89,7 +93,9 @@ async def retry(
     if message is not None:
         _one("retried", await ask.desk.messages.retry(message), as_json=ask.as_json)
         return
-    swept = await ask.desk.dead.retry_all(channel=channel, category=category, unknown=unknown)
+    swept = await ask.desk.dead.retry_all(
+        channel=channel, category=category, unknown=unknown, per_second=per_second
+    )
     _many("retried", swept, as_json=ask.as_json)
 
 

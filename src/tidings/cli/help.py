@@ -9,10 +9,10 @@ from typer.core import TyperGroup
 SECTIONS = {
     "Send": ("serve", "send", "broadcasts", "schedules", "templates"),
     "People": ("contacts", "lists", "suppressions"),
-    "Look": ("messages", "log", "dead", "channels", "nodes"),
+    "Look": ("messages", "log", "dead", "channels", "nodes", "alerts", "top"),
     "Hear": ("inbox", "roster", "cases", "calendar", "models"),
-    "Connect": ("subscriptions", "rollout", "import"),
-    "Look after": ("doctor", "db", "config", "sandbox", "version"),
+    "Connect": ("subscriptions", "rollout", "import", "migrate"),
+    "Look after": ("keys", "audit", "doctor", "db", "config", "sandbox", "version"),
 }
 
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from . import engine, output
 from .help import examples
+from .noting import noted
 from .options import AsJson, ConfigFile, Database
 from .output import Column
 
@@ -88,6 +89,7 @@ def take(
         )
         async with (
             engine.opened(engine.settings(config, database)) as app,
+            noted(app, "import.messages"),
             open_table(from_, table) as opened,
         ):
             with _progress(is_shown=not as_json) as say:
@@ -133,7 +135,7 @@ def undo(
     """Cancel what still waits of a run, and say what was already sent."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app:
+        async with engine.opened(engine.settings(config, database)) as app, noted(app, "import.undo", run):
             told = await _takeover(app).undo(run)
         if as_json:
             output.say_json(told)

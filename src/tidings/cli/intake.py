@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ..model.errors import CallerError, Invalid, TidingsError
 from ..outbound.people import intake, uploads
 from . import engine, files, output
+from .noting import noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +92,7 @@ async def _run(
 ) -> Counter[str]:
     counts: Counter[str] = Counter()
     with files.opened(name) as file, _noted(report) as note:
-        async with engine.opened(chosen) as app:
+        async with engine.opened(chosen) as app, noted(app, "people.import"):
             with files.progress(file, is_shown=not as_json) as show:
                 source = _source(file, show)
 

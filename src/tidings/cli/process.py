@@ -17,21 +17,44 @@ from ..api import create_api
 from ..app import build
 from ..config import Settings
 from ..dashboard import add_pages
+from ..dispatch.roles import Role, Share
+from ..observability.events import Emit
+from ..observability.extras import extra_sinks
 from ..observability.log import fan_out, log_sink
 from ..observability.metrics import Metrics
-from . import banner
+from . import banner, fleet
 from .engine import learn_time
 from .logs import adopt_libraries
 from .phone import Phone, is_wanted, ledger_of, mail_port_of
 from .ports import listen, port_of
+from .recycling import Recycler
 from .servers import QuietServer
 
 _REMEDY = "stop what listens there, or choose another with --port"
 
 
-async def serve(settings: Settings, *, works: bool, config: Path | None) -> None:
-    """Run until a signal comes."""
+async def serve(settings: Settings, share: Share, *, config: Path | None) -> int:
+    """Run until a signal comes, or until it is time for a fresh process; gives the exit code."""
     stop = _stop_signal()
+    recycler = Recycler(settings.recycle_after, settings.recycle_memory, stop.set)
+    log = log_sink(form=settings.log_format, level=settings.log_level)
+    watching = asyncio.create_task(recycler.watch(log))
+    try:
+        if Role.API in share.roles:
+            await _serve(settings, share, stop, fan_out(log, recycler.take), config=config)
+        else:
+            adopt_libraries(form=settings.log_format, level=settings.log_level)
+            await fleet.work(settings, share, stop, emit=fan_out(log, recycler.take))
+    finally:
+        watching.cancel()
+    banner.bye()
+    return recycler.code
+
+
+async def _serve(
+    settings: Settings, share: Share, stop: asyncio.Event, emit: Emit, *, config: Path | None
+) -> None:
+    works = share.works
     async with AsyncExitStack() as stack:  # undone in the opposite order
         listening = listen(settings.host, settings.port, remedy=_REMEDY)
         stack.callback(listening.close)
@@ -44,8 +67,11 @@ async def serve(settings: Settings, *, works: bool, config: Path | None) -> None
             settings = replace(settings, sandbox_port=phone.port)
         adopt_libraries(form=settings.log_format, level=settings.log_level)
         metrics = Metrics()
-        log = log_sink(form=settings.log_format, level=settings.log_level)
-        app = build(settings, emit=fan_out(log, metrics.take))
+        extras = extra_sinks(statsd=settings.statsd, otel=settings.otel)
+        for extra in extras:
+            stack.callback(extra.close)
+        emit = fan_out(emit, metrics.take, *(extra.take for extra in extras))
+        app = build(settings, emit=emit, share=share)
         stack.push_async_callback(app.close)
         if works:
             app.workflows.ready()
@@ -58,12 +84,15 @@ async def serve(settings: Settings, *, works: bool, config: Path | None) -> None
         server = QuietServer(api, listening)
         serving = await server.begin()
         if works:
-            app.worker.start()
+            await fleet.begin(app)
+        else:
+            app.worker.look_on()
+        if Role.TRANSPORT in share.roles:
+            await fleet.carry(settings, share, stack, emit=emit)
         banner.show(app, phone, works=works, config=config)
         await _first(stop, serving)
         pages.close()
         await asyncio.gather(server.end(), app.worker.stop())
-    banner.bye()
 
 
 def _stop_signal() -> asyncio.Event:

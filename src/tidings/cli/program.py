@@ -8,6 +8,8 @@ import typer
 
 from .. import __version__
 from . import (
+    alerts,
+    audit,
     broadcasts,
     calendar,
     cases,
@@ -19,9 +21,11 @@ from . import (
     dead,
     doctor,
     import_,
+    keys,
     lists,
     log,
     messages,
+    migrate_records,
     models,
     nodes,
     rollout,
@@ -33,7 +37,9 @@ from . import (
     subscriptions,
     suppressions,
     templates,
+    top,
 )
+from .commands import command
 from .help import Sections, examples
 
 program = typer.Typer(
@@ -79,11 +85,16 @@ program.add_typer(cases.group, name="cases")
 program.add_typer(roster.group, name="roster")
 program.add_typer(channels.group, name="channels")
 program.add_typer(nodes.group, name="nodes")
+program.add_typer(alerts.group, name="alerts")
+command(program, "top", epilog=top.EXAMPLES)(top.top)
 program.add_typer(subscriptions.group, name="subscriptions")
 program.add_typer(calendar.group, name="calendar")
 program.add_typer(rollout.group, name="rollout")
 program.add_typer(import_.group, name="import")
+program.add_typer(migrate_records.GROUP, name="migrate")
 program.add_typer(models.group, name="models")
+program.add_typer(keys.group, name="keys")
+program.add_typer(audit.group, name="audit")
 program.command("doctor")(doctor.doctor)
 program.add_typer(db.group, name="db")
 program.command("config")(config.config)

@@ -9,6 +9,7 @@ import typer
 
 from . import engine, output
 from .help import examples
+from .noting import noted
 from .options import AsJson, ConfigFile, Database
 from .templates import values
 
@@ -108,7 +109,8 @@ async def _send_one(
 
     _read(fields, SystemClock().wall(), chosen)  # what is wrong is said before a file is made
     async with engine.opened(chosen) as app:
-        accepted = await app.desk.messages.accept(_read(fields, app.clock.now(), chosen), key=key)
+        async with noted(app, "messages.accept"):
+            accepted = await app.desk.messages.accept(_read(fields, app.clock.now(), chosen), key=key)
         if not as_json:
             await _confirm(app, accepted.id, accepted.at, replayed=accepted.replayed, quiet=wait)
         if wait:

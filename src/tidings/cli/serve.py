@@ -14,6 +14,8 @@ EXAMPLES = examples(
     "tidings serve",
     "tidings serve --database postgresql://tidings@localhost/tidings --slots 256",
     "TIDINGS_SANDBOX_PORT=9025 tidings serve --port 9020",
+    "tidings serve --role worker --role scheduler --queue phone",
+    "tidings serve --role transport --queue phone --slots 200",
 )
 
 
@@ -27,6 +29,22 @@ def serve(
         int | None, typer.Option(metavar="N", help="Port to listen on; 0 takes a free one. [8020]")
     ] = None,
     slots: Annotated[int | None, typer.Option(metavar="N", help="Messages in hand at once. [100]")] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="What it does; repeatable. [api scheduler worker poller]"),
+    ] = None,
+    queue: Annotated[
+        list[str] | None, typer.Option(metavar="CHANNEL", help="Only this channel, repeatable. [all]")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Only part I of N of the channels and sources.")
+    ] = None,
+    recycle_after: Annotated[
+        int | None, typer.Option(metavar="N", help="End in order after N messages, with exit code 75.")
+    ] = None,
+    recycle_memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="The same when so much memory is in use.")
+    ] = None,
     api_only: Annotated[bool, typer.Option("--api-only", help="Accept and show, but send nothing.")] = False,
     no_sandbox: Annotated[bool, typer.Option("--no-sandbox", help="Without the pretend phone.")] = False,
     log_format: Annotated[
@@ -37,16 +55,19 @@ def serve(
     ] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Run everything in one process: engine, API, page, pretend phone.
+    """Run everything in one process: engine, API, page, pretend phone. Or one role of a fleet.
 
     Without a configuration it keeps its database in ./data and serves http://127.0.0.1:8020. Ctrl-C or
     SIGTERM finishes what is in hand, or gives it back, and exits with 0; a second one stops at once.
     """
     chosen = engine.settings(
         config, database, host=host, port=port, slots=slots, log_format=log_format, log_level=log_level,
-        sandbox=False if no_sandbox else None,
+        sandbox=False if no_sandbox else None, recycle_after=recycle_after, recycle_memory=recycle_memory,
     )  # fmt: skip
     chosen.check()
+    from ..dispatch.roles import share
     from .process import serve as run
 
-    engine.run(run(chosen, works=not api_only, config=config), fast=True)
+    roles = ["api"] if api_only else role or []
+    code = engine.run(run(chosen, share(roles, queue or [], partition), config=config), fast=True)
+    raise typer.Exit(code)

@@ -14,11 +14,15 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from .. import __version__
+from ..access.behalf import on_behalf
+from ..access.caller import current
+from ..access.rules import Action
 from ..app import App
 from ..model.time import iso
 from . import views, words
 from .frame import Frame
 from .live import Live
+from .navigation import GROUPS, group_of
 
 HERE = Path(__file__).parent
 FOR_EVER = "public, max-age=31536000, immutable"  # addresses change with their content
@@ -33,9 +37,11 @@ class Pages:
 
 def add_pages(api: FastAPI, app: App) -> Pages:
     """Put the pages onto an API, behind its gate."""
+    app = on_behalf(app)  # everything that a page reaches is done for its caller's tenant
     settings, live = app.settings, Live()
     frame = Frame(_environment(app), live, app.clock, zone=settings.zone, phone_port=_phone_port(app))
-    views.add_routes(api, app.desk, frame, app.shifts, app.inbound, app.workflows)
+    views.add_routes(api, app.desk, frame, app.shifts, app.inbound, app.workflows, settings, app.migrations)
+    api.state.problem_page = frame.problem
     api.mount("/static", _Files(directory=HERE / "static"), name="static")
     return Pages(live)
 
@@ -54,6 +60,7 @@ def _environment(app: App) -> Environment:
         "timeline": words.timeline,
         "sentence": words.sentence,
         "full": partial(words.full, zone=app.settings.zone),
+        "clock": partial(words.clock, zone=app.settings.zone),
     }
     environment.filters.update(filters)
     environment.globals.update(
@@ -63,11 +70,19 @@ def _environment(app: App) -> Environment:
         channels=sorted(app.settings.channels),
         phones=_phones(app),
         zone=app.settings.zone.key,
-        needs_key=bool(app.settings.api_keys),
+        may=_may,
+        caller=current,
         tiles=words.TILES,
         in_doubt=words.IN_DOUBT,
+        navigation=GROUPS,
+        group_of=group_of,
     )
     return environment
+
+
+def _may(action: str, *, whole: bool = False) -> bool:
+    """Whether a button is shown to whoever looks; the gate decides when it is pressed."""
+    return current().may(Action(action), whole=whole)
 
 
 def _phones(app: App) -> list[str]:

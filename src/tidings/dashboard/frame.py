@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -12,6 +13,8 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
+from ..access.caller import current
+from ..access.rules import READ, Action, Rule
 from ..kernel.clock import Clock
 from ..model.errors import NotFound, TidingsError
 from ..outbound.drafts import Reading
@@ -21,11 +24,19 @@ View = Callable[[Request], Awaitable[Response]]
 
 
 class Way(NamedTuple):
-    """One route: how a view is reached."""
+    """One route: how a view is reached, and by whom (access/rules.py). Looking is READ unless it says so."""
 
     method: str
     path: str
     view: View
+    action: Action | None = None
+    whole: bool = False
+
+    @property
+    def rule(self) -> Rule | None:
+        """What it asks of its caller."""
+        action = READ if self.action is None and self.method == "GET" else self.action
+        return None if action is None else Rule(action, self.whole)
 
 
 class Frame:
@@ -44,22 +55,27 @@ class Frame:
         """A whole page."""
         return HTMLResponse(self._environment.get_template(name).render(**values), status)
 
+    def problem(self, error: TidingsError) -> Response:
+        """What went wrong, on a page."""
+        return self.page("problem.html", error.status, error=error)
+
     def piece(self, name: str, **values: Any) -> str:
         """A fragment that can be put in place again later."""
         return self._environment.get_template(f"pieces/{name}").render(**values)
 
     def reading(self) -> Reading:
         """Reads what was typed, as of now."""
-        return Reading(now=self.clock.now(), zone=self.zone)
+        return Reading(now=self.clock.now(), zone=self.zone, tenant=current().tenant)
 
     def told(self, view: View) -> View:
         """A view whose errors are told on a page."""
 
+        @functools.wraps(view)
         async def safe(request: Request) -> Response:
             try:
                 return await view(request)
             except TidingsError as error:
-                return self.page("problem.html", error.status, error=error)
+                return self.problem(error)
 
         return safe
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import orjson
 
+from ..access.caller import current
 from ..kernel.clock import Clock
 from ..model.errors import TidingsError
 
@@ -74,20 +75,23 @@ class Live:
 
 
 class Shared:
-    """Fragments that are the same for everybody, rendered at most once in `EVERY` seconds."""
+    """Fragments that are the same for all who may do the same, rendered at most once in `EVERY` seconds.
+
+    Others get their own: a page must not show one tenant what was rendered for another.
+    """
 
     def __init__(self, render: Render, clock: Clock) -> None:
         self._render = render
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._fragments: Fragments = {}
-        self._read_at = float("-inf")
+        self._rendered: dict[object, tuple[float, Fragments]] = {}
 
     async def __call__(self) -> Fragments:
         """What it looked like within the last second."""
         async with self._lock:
-            is_old = self._clock.monotonic() - self._read_at >= 0.9 * EVERY
-            return await self._read() if is_old else self._fragments
+            known = self._rendered.get(current().view)
+            is_fresh = known is not None and self._clock.monotonic() - known[0] < 0.9 * EVERY
+            return known[1] if known is not None and is_fresh else await self._read()
 
     async def fresh(self) -> Fragments:
         """What it looks like now, for whoever has just changed something."""
@@ -95,9 +99,11 @@ class Shared:
             return await self._read()
 
     async def _read(self) -> Fragments:
-        self._fragments = await self._render()
-        self._read_at = self._clock.monotonic()
-        return self._fragments
+        fragments = await self._render()
+        if len(self._rendered) >= MOST_STREAMS:
+            self._rendered.clear()
+        self._rendered[current().view] = (self._clock.monotonic(), fragments)
+        return fragments
 
 
 async def safely(render: Render) -> Fragments:

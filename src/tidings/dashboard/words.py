@@ -96,6 +96,11 @@ def full(at: str | None, zone: ZoneInfo) -> str:
     return "" if at is None else f"{datetime.fromisoformat(at).astimezone(zone):%a %d %b %Y %H:%M:%S %Z}"
 
 
+def clock(at: str, zone: ZoneInfo) -> str:
+    """The time of day, in the configured zone."""
+    return f"{datetime.fromisoformat(at).astimezone(zone):%H:%M}"
+
+
 def sentence(text: str) -> Markup:
     """One or more clauses as a sentence; what stands in backticks is set as code."""
     ended = text if text.endswith((".", "?", "!")) else f"{text}."

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ..model import durations
 from ..model.time import micros
@@ -16,6 +17,11 @@ _REASONS = {
     Said.DELETE: "a deletion: the message it belongs to is marked",
     Said.SYSTEM: "the platform itself said it",
 }
+
+
+_OURS, _BOT = "we sent it ourselves", "a bot said it"
+_OTHER_GROUP = "it is of another group than this source's"
+_FINAL = frozenset({*_REASONS.values(), _OURS, _BOT, _OTHER_GROUP})
 
 
 class Named(NamedTuple):
@@ -81,13 +87,24 @@ def _not_to_be_handled(incoming: Incoming, source: SourceSettings, known: Known,
     if incoming.kind in _REASONS:
         return _REASONS[incoming.kind]
     if known.is_ours:
-        return "we sent it ourselves"
+        return _OURS
     if incoming.own:
-        return "a bot said it"
+        return _BOT
     if source.group is not None and incoming.conversation != source.group:
-        return "it is of another group than this source's"
+        return _OTHER_GROUP
     if incoming.at < since:
         return "it was said before this source was known"
+    return None
+
+
+def why_not(row: Mapping[str, Any]) -> str | None:
+    """Why a message that was skipped or has expired cannot be handled after all; None if it can."""
+    if row["deleted_at"] is not None:
+        return "its sender deleted it"
+    if row["reason"] in _FINAL:
+        return str(row["reason"])
+    if spoken_for(row["text"]) is not None:
+        return "it wants to speak for somebody else"
     return None
 
 

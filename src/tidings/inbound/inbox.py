@@ -1,4 +1,4 @@
-"""The inbox as people see it: a list, one message with its history, and a retry of what failed (D2, D14).
+"""The inbox as people see it: a list, one message with its history, and another try (D2, D14).
 
 States: received (others of its conversation are before it), pending, processing, done, failed, expired,
 skipped. They are a view: the kernel's task says how far it is, and nothing is ever deleted.
@@ -16,9 +16,12 @@ from ..kernel import queue
 from ..kernel.clock import Clock
 from ..kernel.queue import Answer
 from ..model.errors import Invalid, NotFound, Refused
+from ..model.task import NewTask
 from ..model.time import iso, micros
 from ..reading.cursor import page_size, place
-from ..store.port import Row, Store
+from ..store.port import Outrun, Row, Step, Store
+from .filing import why_not
+from .intake import KIND, QUEUE
 from .roster import Page
 from .sources.settings import SourceSettings
 
@@ -74,28 +77,55 @@ class Inbox:
         }
 
     async def retry(self, id_: str, *, tenant: str = "default") -> Row:
-        """Start one that failed afresh, with all its tries, at its place in the conversation."""
+        """Start one that failed afresh, with all its tries, at its place in the conversation.
+
+        One that was skipped or has expired is handled after all, behind what its conversation has in line.
+        """
         row = await self._find(id_, tenant)
         source = self._sources.get(row["source"])
         now = self._clock.now()
         expires = now + micros(_USUAL_AGE if source is None else source.expires)
-        answer = Answer.REFUSED
-        if row["task"] is not None and row["state"] == "failed":
+        if row["state"] in ("skipped", "expired"):
+            await self._take_up(row, now, expires)
+        elif row["state"] == "failed":
             answer, _ = await queue.retry(
                 self._store, row["task"], due_at=now, expires_at=expires, reason="a person asked for it"
             )
-        if answer is not Answer.DONE:
+            if answer is not Answer.DONE:
+                raise _changed(row)
+        else:
             raise Refused(
                 f"the message is {row['state']}",
-                remedy="only one that failed can be tried again; ask its sender to repeat it",
+                remedy="one that is done or under way is not tried again; ask its sender to repeat it",
             )
         await self._store.hint()
         return await self.show(id_, tenant=tenant)
 
-    async def sources(self) -> list[Row]:
-        """How far each source was read, and what is wrong with it."""
+    async def _take_up(self, row: Row, now: int, expires: int) -> None:
+        """A task for a message that had ended without being heard."""
+        problem = why_not(row)
+        if problem is not None:
+            raise Refused(f"the message is {row['state']}: {problem}", remedy="it cannot be tried again")
+        speaker = row["speaks_for"] or row["sender"]
+        wanted = orjson.dumps([speaker]).decode()
+        people = await self._store.read("roster_of", tenant=row["tenant"], senders=wanted)
+        if not any(person["source"] in ("", row["source"]) for person in people):
+            raise Refused(
+                f"its sender {speaker[:60]} is not on the roster",
+                remedy=f"put them on it (tidings roster add {speaker[:60]} …), then try again",
+            )
+        task = NewTask(QUEUE, KIND, now, row["tenant"], order_key=row["conversation"], expires_at=expires)
+        again = Step("inbox_again", {name: row[name] for name in ("n", "task", "ended")}, needed=True)
+        try:
+            await self._store.enqueue([task], also=[again])
+        except Outrun:
+            raise _changed(row) from None
+
+    async def sources(self, *, tenant: str = "default") -> list[Row]:
+        """How far each source was read, and what is wrong with it; those not configured are the default's."""
         rows = {row["name"]: row for row in await self._store.read("source_list", limit=1000)}
-        names = sorted({*rows, *self._sources})
+        whose = {name: "default" for name in rows} | {name: one.tenant for name, one in self._sources.items()}
+        names = sorted(name for name, owner in whose.items() if owner == tenant)
         return [_source(name, rows.get(name), self._sources.get(name)) for name in names]
 
     async def _find(self, id_: str, tenant: str) -> Row:
@@ -103,6 +133,12 @@ class Inbox:
         if not rows:
             raise NotFound(f"there is no message {id_[:60]!r}", field="id", remedy="see: tidings inbox list")
         return rows[0]
+
+
+def _changed(row: Row) -> Refused:
+    return Refused(
+        "the message has changed meanwhile", remedy=f"look at it again: tidings inbox show {row['id']}"
+    )
 
 
 def described(row: Row) -> Row:

@@ -20,7 +20,7 @@ from ..observability.events import Emit, MessagesHeard, silence
 from ..store.port import Outrun, Row, Rows, Step, Store
 from .filing import Filed, Known, file, spoken_for
 from .leases import Lease
-from .notices import FAILING, Notice, Tell, by_event
+from .notices import CHANGED, FAILING, Notice, Tell, by_event
 from .roster import Roster
 from .sources.port import Entry
 from .sources.settings import SourceSettings
@@ -169,7 +169,7 @@ class Intake:
         handled = [piece.filed for piece in run if piece.filed.ended is None]
         rows = [_row(source, filed, self._clock.new_id(), now) for filed in handled]
         steps = [lease.move(run[-1].cursor)] if lease is not None and run[-1].cursor is not None else []
-        steps += self._marks(source, run, now)
+        steps += self._marks(source, run, now, len(steps))
         tasks = [_task(source, filed.incoming, now) for filed in handled]
         if tasks:
             values = [tuple(row[name] for name in COLUMNS) for row in rows]
@@ -177,10 +177,10 @@ class Intake:
         else:
             await self._store.write(steps)
 
-    def _marks(self, source: SourceSettings, run: Sequence[_Piece], now: int) -> list[Step]:
+    def _marks(self, source: SourceSettings, run: Sequence[_Piece], now: int, before: int) -> list[Step]:
         """Rows of what ended on arrival, marks of edits and deletes, lines of the roster's log."""
         over = [piece.filed for piece in run if piece.filed.ended is not None]
-        steps = []
+        steps: list[Step] = []
         if over:
             rows = [
                 {
@@ -192,11 +192,8 @@ class Intake:
             ]
             steps.append(Step("inbox_add", {"rows": orjson.dumps(rows).decode()}))
         for one in (filed.incoming for filed in over):
-            which = {"source": source.name, "original": one.original, "at": one.at}
-            if one.kind is Said.EDIT:
-                steps.append(Step("inbox_edit", {**which, "text": one.text}))
-            elif one.kind is Said.DELETE:
-                steps.append(Step("inbox_delete", which))
+            if one.kind in (Said.EDIT, Said.DELETE):
+                steps += self._changed(source, one, before + len(steps))
         notes = [
             {
                 "source": source.name,
@@ -211,11 +208,38 @@ class Intake:
             steps.append(Step("roster_note", {"tenant": source.tenant, "rows": orjson.dumps(notes).decode()}))
         return steps
 
+    def _changed(self, source: SourceSettings, one: Incoming, place: int) -> list[Step]:
+        """Mark the message that an edit or a delete is about; what is too late to be heeded is told."""
+        which = {"source": source.name, "original": one.original}
+        text = one.text if one.kind is Said.EDIT else None
+        late = Step("inbox_late", {**which, "text": text})
+        told = [step._replace(only_if=place) for step in self._tell(_too_late(source, one))]
+        if text is None:
+            return [late, *told, Step("inbox_delete", {**which, "at": one.at})]
+        return [late, *told, Step("inbox_edit", {**which, "at": one.at, "text": text})]
+
     async def _failed(self, source: SourceSettings, problem: str) -> None:
         failed = {"name": source.name, "token": None, "problem": problem}
         rows = (await self._store.write([Step("source_failed", failed)]))[0]
         if rows and rows[0]["failures"] == TELL_AFTER:
             await self._store.write(list(self._tell(failing(source, problem))))
+
+
+def _too_late(source: SourceSettings, one: Incoming) -> Notice:
+    """What an admin is told of a change that came after its message was handled."""
+    did = (
+        f"edited a message, which says now: {one.text[:200]!r}"
+        if one.kind is Said.EDIT
+        else "deleted a message"
+    )
+    return Notice(
+        CHANGED,
+        source.tenant,
+        source.name,
+        f"{one.name or one.sender} {did}; it was handled as it read before (message {one.original})",
+        "see whether what came of it still holds (tidings inbox list)",
+        f"{source.name}/{one.original}",
+    )
 
 
 def failing(source: SourceSettings, problem: str) -> Notice:

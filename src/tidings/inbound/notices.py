@@ -15,6 +15,7 @@ from ..store.port import Step
 FAILING = "source.failing"
 OVERRUN = "source.overrun"
 HOLE = "source.hole"
+CHANGED = "inbox.changed"
 
 
 class Notice(NamedTuple):
@@ -25,6 +26,7 @@ class Notice(NamedTuple):
     source: str
     problem: str
     remedy: str
+    about: str = ""  # what is told once; the source, where nothing is said
 
 
 Tell = Callable[[Notice], Sequence[Step]]

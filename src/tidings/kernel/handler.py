@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from ..model.message import Message
 from ..model.outcome import Outcome
 from ..model.task import Task, TaskId, Transition
 from ..store.port import Step
@@ -46,6 +47,17 @@ class Paced(Protocol):
 
     async def return_turn(self, task: Task, turn: Turn) -> None:
         """It was not used, so its recipient is free again."""
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """What a handler may fill besides: its attempts can be made by somebody who has no database."""
+
+    async def outgoing(self, task: Task, content: Any) -> Message | Outcome:
+        """What is to be sent, or what became of the task without."""
+
+    def incoming(self, task: Task, content: Any, outcome: Outcome) -> Outcome:
+        """What came of it, in the eyes of whoever knows its content."""
 
 
 def effects(

@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from ..model.errors import Temporary, told
+from ..observability import memory
 from ..observability.events import ClockDrift, Emit, NodeFenced, NodeJoined, StoreTrouble
 from ..store.port import Store
 from .actor import Actor
@@ -22,6 +24,7 @@ from .nodes import Node
 from .pruner import Pruner, Retention
 from .reaper import Reaper
 from .runner import Runner, Tunables
+from .slots import Hands, Slots
 from .sweeper import Sweeper
 
 TAKE_OVER = 0.2  # seconds between two looks at the work lock
@@ -45,15 +48,22 @@ class Worker:
         retention: Retention = Retention(),
         contents: tuple[str, ...] = (),
         actors: Sequence[Actor] = (),
+        onlookers: Sequence[Actor] = (),  # act also where this process may not work
+        memory_limit: int | None = None,  # bytes; None: what the system allows
+        runs: Mapping[str, Lane] | None = None,  # the lanes this process works on; None: all
+        hands: Callable[[Runner, Slots], Hands] | None = None,
+        also_load: Callable[[], Mapping[str, Any]] = dict,  # what else the others should know of this node
         name: str | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._lanes = lanes
+        self._lanes = lanes if runs is None else runs
         self._handlers = handlers
         self._emit = emit
         self._tunables = tunables
         self._beat = beat.total_seconds()
+        self._hands = hands
+        self._also_load = also_load
         self.node = Node(store, clock, lease=lease, name=name)
         self.runner = self._new_runner()
         self.reaper = Reaper(
@@ -69,6 +79,9 @@ class Worker:
         self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id, contents=contents)
         self.sweeper = Sweeper(store, clock, lanes, emit=emit, me=lambda: self.node.id)
         self._actors = [(actor, asyncio.Event()) for actor in actors]
+        self._onlookers = onlookers
+        self._looking: list[asyncio.Task[None]] = []
+        self._memory_limit = memory_limit
         self._loops: list[asyncio.Task[None]] = []
         self._life: asyncio.Task[None] | None = None
         self._retiring: set[asyncio.Task[None]] = set()
@@ -84,19 +97,35 @@ class Worker:
             emit=self._emit,
             tunables=self._tunables,
             stir=self.stir,
+            hands=self._hands,
         )
+
+    def narrow(self, queues: Collection[str], actors: Collection[str]) -> None:
+        """Before the start: run these queues and actors only. What dead nodes left of others is still given back."""
+        self._lanes = {name: lane for name, lane in self._lanes.items() if lane.queue in queues}
+        self._actors = [(actor, stirred) for actor, stirred in self._actors if actor.name in actors]
+        self._onlookers = ()
+        self.runner = self._new_runner()
 
     def stir(self) -> None:
         """Something may have to be done at once: every actor looks."""
         for _, stirred in self._actors:
             stirred.set()
 
+    def look_on(self) -> None:
+        """Begin what a process does that only accepts and shows."""
+        self._looking = [asyncio.create_task(self._look(actor)) for actor in self._onlookers]
+
     def start(self) -> None:
         """Work as soon as this process may."""
+        self.look_on()
         self._life = asyncio.create_task(self._live())
 
     async def stop(self) -> None:
         """Finish or give back what is in hand, then leave (E8)."""
+        for looking in self._looking:
+            looking.cancel()
+        await asyncio.gather(*self._looking, return_exceptions=True)
         if self._life is not None:
             self._life.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -148,6 +177,15 @@ class Worker:
                 async with asyncio.timeout(delay):
                     await stirred.wait()
 
+    async def _look(self, actor: Actor) -> None:
+        while True:
+            delay = 1.0
+            try:
+                delay = await actor.step()
+            except Exception as error:  # an actor's step: the next one must come all the same
+                self._emit(StoreTrouble(actor.name, told(error)))
+            await asyncio.sleep(delay)
+
     async def _every(self, seconds: float, step: Callable[[], Awaitable[object]], where: str) -> None:
         while True:
             await asyncio.sleep(seconds)
@@ -157,11 +195,18 @@ class Worker:
                 self._emit(StoreTrouble(where, told(error)))
 
     async def _beat_once(self) -> None:
-        if not await self.node.beat(json.dumps(self.runner.load)):
+        if not await self.node.beat(json.dumps(self.load)):
             await self._begin_anew()
         drift = self._clock.drift()
         if judge_drift(drift) is not Drift.FINE:
             self._emit(ClockDrift(drift.total_seconds(), judge_drift(drift) is Drift.UNHEALTHY))
+
+    @property
+    def load(self) -> dict[str, Any]:
+        """How busy this node is, and how much of its memory it uses."""
+        share = memory.share(self._memory_limit)
+        used = {} if share is None else {"memory": round(share, 4)}
+        return {**self.runner.load, **used, **self._also_load()}
 
     async def _begin_anew(self) -> None:
         """The others have given this incarnation up: what it still sends is late, and a new one begins."""

@@ -20,6 +20,14 @@ from .clock import Clock
 TRUST = 0.7  # share of the lease for which a node believes in itself after its last beat
 
 
+DISPATCHER = "dispatcher@"  # how the names of nodes begin that give their tasks to transports
+
+
+def is_dispatcher(row: Row) -> bool:
+    """Whether what this node holds is with transports, who may go on when it is dead."""
+    return str(row["name"]).startswith(DISPATCHER)
+
+
 class Sighting(NamedTuple):
     """The number that was last seen of a node, and since when by our own clock."""
 

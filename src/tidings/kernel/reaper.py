@@ -11,15 +11,17 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from ..model.task import NodeId, Task
+from ..model.time import MINUTE
 from ..observability.events import Emit, NodeLost, TasksReaped
 from ..store.port import OrderKey, Row, Step, Store, Tally
 from .clock import Clock
 from .decide import Decision, died
 from .handler import Handler, effects
 from .lanes import Lane
-from .nodes import Sighting, silent
+from .nodes import Sighting, is_dispatcher, silent
 
 _PAGE = 500
+_HEIRLESS = 5 * MINUTE  # what a dead dispatcher had out is taken at the latest (B5), if no other one does it
 
 
 class Reaped(NamedTuple):
@@ -76,6 +78,11 @@ class Reaper:
             if (await self._store.write([Step("node_dead", {"id": row["id"], "beat": row["beat"]})]))[0]:
                 self._emit(NodeLost(row["id"], row["name"]))
         dead = [row for row in others if row["state"] == "dead"] + quiet
+        heirs = any(row["state"] == "live" and is_dispatcher(row) for row in rows)
+        now = self._clock.now()
+        dead = [
+            row for row in dead if not is_dispatcher(row) or (not heirs and now - row["seen_at"] >= _HEIRLESS)
+        ]
         results = [await self._bury(row) for row in dead]
         return Reaped(*map(sum, zip(*results, strict=True))) if results else Reaped()
 
@@ -91,7 +98,7 @@ class Reaper:
             after = held[-1]["id"]
             now = self._clock.now()
             ripe = [row for row in held if _is_ripe(row, now)]
-            decisions = [self._judge(row, alone, now) for row in ripe]
+            decisions = [self._judge(row, alone, now, out=is_dispatcher(node)) for row in ripe]
             await self._settle(NodeId(node["id"]), ripe, decisions)
             total = Reaped(
                 total.given_back + sum(d.what == "given_back" for d in decisions),
@@ -105,12 +112,12 @@ class Reaper:
             self._emit(TasksReaped(node["id"], *total[:3]))
         return total
 
-    def _judge(self, row: Row, alone: bool, now: int) -> Decision:
+    def _judge(self, row: Row, alone: bool, now: int, *, out: bool) -> Decision:
         task = _task(row)
         return died(
             task,
             self._lanes.get(task.queue),
-            started=_had_begun(row),
+            started=out or _had_begun(row),  # what was with a transport may have begun
             alone=alone,
             now=now,
             poison_after=self._poison_after,

@@ -31,9 +31,10 @@ from .decide import SUSPECT
 from .handler import Handler, Paced, Turn, effects
 from .lanes import Lane
 from .nodes import Node
+from .pressure import Pressure
 from .queue import expire
 from .settler import Result, Settler
-from .slots import Job, Slots
+from .slots import Hands, Job, Slots
 from .standing import Standing
 from .turns import Turns
 
@@ -72,6 +73,7 @@ class Runner:
         emit: Emit,
         tunables: Tunables = Tunables(),
         stir: Callable[[], None] = lambda: None,  # called when a hint comes
+        hands: Callable[[Runner, Slots], Hands] | None = None,  # who does the work; None: slots of our own
     ) -> None:
         self._store = store
         self._clock = clock
@@ -85,13 +87,15 @@ class Runner:
         self._keyed = frozenset(lane.queue for lane in lanes.values() if lane.keyed) & self._limited
         self._turnless: Counter[str] = Counter()  # claimed of keyed queues, and without an instant as yet
         self._turns = Turns(store, clock)
+        self._pressure = Pressure(emit)
         self._standing = Standing(store, clock, lanes, emit=emit)
         self._settler = Settler(
             store, clock, node, lanes, self._standing, handlers, emit=emit, settled=self._settled
         )
         self._busy: Counter[str] = Counter()  # attempts under way, by queue
         self._in_flight = 0
-        self._slots = Slots(tunables.slots, self._attempt)
+        slots = Slots(tunables.slots, self._attempt)
+        self._slots: Hands = slots if hands is None else hands(self, slots)
         self._beginning: set[asyncio.Task[None]] = set()
         self._credit = 0
         self._least_room = max(1, tunables.slots // 4)  # below this, a claim waits a moment for more
@@ -144,6 +148,16 @@ class Runner:
             asyncio.get_running_loop().call_later(self._clock.chance() * 0.003, self.wake)
 
     @property
+    def node(self) -> Node:
+        """In whose name this works."""
+        return self._node
+
+    @property
+    def unwritten(self) -> set[TaskId]:
+        """Tasks whose results are not durable yet."""
+        return self._settler.ids
+
+    @property
     def load(self) -> dict[str, int]:
         """How busy this node is."""
         return {
@@ -184,6 +198,8 @@ class Runner:
                 wanted = self._room_for_one_claim()
                 claimed, expired = await self._fetch()
                 pause = 0.1
+                if self._pressure.rest and not self._stopping:
+                    await asyncio.sleep(self._pressure.rest)
                 if claimed + expired < wanted and not self._stopping:
                     await self._sleep_until_due(claimed + expired)
                     if self._standing.is_troubled:
@@ -241,7 +257,9 @@ class Runner:
         fair = 0 if probes else min(self._credit // _FAIR_SHARE, room)
         limited, keyed = self._limited & rooms.keys(), self._keyed & rooms.keys()
         wish = Wish(rooms, room, fair, limited, keyed, frozenset(probes))
+        asked = self._clock.monotonic()
         claimed = await self._store.claim(self._node.id, wish)
+        self._pressure.note(self._clock.monotonic() - asked)
         if claimed.tasks:
             # By what was claimed, not by what there was room for: with a rate that is one or two at a time.
             self._credit += len(claimed.tasks) - min(fair, len(claimed.tasks)) * _FAIR_SHARE
@@ -441,6 +459,14 @@ class Runner:
             self._changed.set()
         if self._busy[task.queue] + 1 == self._lanes[task.queue].cap:
             self._woken.set()  # its channel was full, and there may be more
+
+    def release(self, task: Task) -> None:
+        """Its slot is free; whoever had it settles it otherwise, or leaves it to others."""
+        self._drop(task)
+
+    def hand_in(self, result: Result) -> None:
+        """What came of a task that was given to hands of another kind."""
+        self._hand_in(result)
 
     def _hand_in(self, result: Result) -> None:
         self._drop(result.task)

@@ -28,6 +28,8 @@ from .standing import Standing
 
 _LARGEST = 1000  # results of one transaction
 _UNTOLD = ("done", "deferred", "skipped", "offline")  # nothing failed, or not because of the message
+_LATE = 60 * SECOND  # from due to started, of a first try
+_STUBBORN = 3  # tries from which on a temporary error is counted once more (C3)
 
 
 class Result(NamedTuple):
@@ -75,7 +77,7 @@ class Settler:
     @property
     def ids(self) -> set[TaskId]:
         """Their tasks."""
-        return {result.task.id for result in self._results}
+        return {result.task.id for result in (*self._results, *self._late)}
 
     def hand_in(self, result: Result) -> None:
         """Take a result; it will be written."""
@@ -190,7 +192,7 @@ def _effects(batch: list[Result], decisions: list[Decision]) -> list[Step]:
             case Park(queue=queue, until=until, reason=reason) as effect:
                 steps[effect] = Step("queue_park", {"name": queue, "until": until, "reason": reason})
             case Pause(queue=queue, reason=reason) as effect:
-                steps[effect] = Step("queue_pause", {"name": queue, "reason": reason})
+                steps[effect] = Step("queue_halt", {"name": queue, "reason": reason})
             case Drop() as effect:
                 steps[effect] = _dropped(effect, result.claimed_at)
     return list(steps.values())
@@ -205,10 +207,24 @@ def _dropped(effect: Drop, claimed_at: int) -> Step:
 def _tally(batch: list[Result], decisions: list[Decision]) -> list[Tally]:
     sums: dict[tuple[str, str], list[float]] = {}
     for result, decision in zip(batch, decisions, strict=True):
-        entry = sums.setdefault((result.task.queue, decision.what), [0, 0.0])
+        task = result.task
+        entry = sums.setdefault((task.queue, decision.what), [0, 0.0])
         entry[0] += 1
         entry[1] += result.seconds
+        if task.tries > 1 or result.claimed_at - task.due_at > _LATE:
+            for what in _beside(result, decision):
+                sums.setdefault((task.queue, what), [0, 0.0])[0] += 1
     return [Tally(queue, what, int(n), round(seconds * 1000)) for (queue, what), (n, seconds) in sums.items()]
+
+
+def _beside(result: Result, decision: Decision) -> list[str]:
+    """What is counted beside what came of an attempt; rare, so that an ordinary batch writes nothing more."""
+    if decision.what in _UNTOLD[1:]:
+        return []
+    if result.task.tries == 1:
+        return ["late"]
+    stubborn = result.task.tries >= _STUBBORN and decision.move.category is Category.TEMPORARY
+    return ["again", "stubborn"] if stubborn else ["again"]
 
 
 def _told(node: int, result: Result, decision: Decision) -> AttemptFailed:

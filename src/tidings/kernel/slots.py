@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..model.task import Task, TaskId
 from .lanes import Lane
@@ -24,6 +24,26 @@ class Job(NamedTuple):
     run: Callable[[Task, Any], Awaitable[Any]]
     claimed_at: int
     give_up: float  # monotonic; after this it is cut off
+
+
+class Hands(Protocol):
+    """Who does what the runner claimed: slots of its own, or somebody elsewhere."""
+
+    @property
+    def ids(self) -> Collection[TaskId]:
+        """The tasks in hand."""
+
+    def feed(self, jobs: Sequence[Job]) -> None:
+        """Start these."""
+
+    async def quiet(self) -> None:
+        """Wait until nothing is in hand."""
+
+    def cut_off(self, *, after: float = float("inf")) -> None:
+        """End the jobs whose time was up before `after` (monotonic)."""
+
+    def close(self) -> None:
+        """Nothing more will be fed."""
 
 
 class Slots:

@@ -45,6 +45,7 @@ class System:
 
     kind: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    name: str | None = None  # what it is called over all jobs; None: by its kind, place and account
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def _tenant(section: Section) -> str:
 def _system(section: Section, side: str) -> System:
     part = Section(section.raw.get(side, {}), side)
     kind = part.needed("kind", "ndjson")
-    options = {name: value for name, value in part.raw.items() if name != "kind"}
+    options = {name: value for name, value in part.raw.items() if name not in ("kind", "name")}
     try:
         known = connector(kind, place=side)
     except Misconfigured as error:
@@ -177,7 +178,7 @@ def _system(section: Section, side: str) -> System:
         part.refuse("kind", f"is {kind!r}, which cannot be a {side}", "choose another kind")
     Section(options, side, known.options)
     refuse_clear(options, side, known.secrets)
-    return System(kind, options)
+    return System(kind, options, part.text("name", longest=100))
 
 
 def _caps(raw: object) -> Caps:

@@ -7,6 +7,7 @@
         Refused            the thing is in a state that does not allow it (409)
         InProgress         the same call is under way (409, Retry-After)
         TooLarge           over a limit (413)
+        TooOften           over a rate (429, Retry-After)
       Temporary          the same call may succeed later: 503, exit code 75
         StoreUnavailable   the database does not answer
         StoreFull          the disk is full
@@ -75,6 +76,17 @@ class TooLarge(CallerError):
 
     code = "too_large"
     status = 413
+
+
+class TooOften(CallerError):
+    """Over a stated rate; `seconds` is when to call again."""
+
+    code = "too_often"
+    status = 429
+
+    def __init__(self, problem: str, *, seconds: int, remedy: str = "") -> None:
+        super().__init__(problem, remedy=remedy or f"call again in {seconds} s")
+        self.seconds = seconds
 
 
 class Temporary(TidingsError):

@@ -193,6 +193,84 @@ class SourceTakenOver(Event):
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class AlertRaised(Event):
+    """The engine found something wrong with itself."""
+
+    rule: str
+    subject: str
+    severity: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlertResolved(Event):
+    """What was wrong no longer is."""
+
+    rule: str
+    subject: str
+    severity: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSlow(Event):
+    """A claim took long: this node asks less often until the database is quicker."""
+
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLost(Event):
+    """RabbitMQ does not answer: nothing is given to transports until it does."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerReached(Event):
+    """The connection to RabbitMQ stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class TasksInherited(Event):
+    """What a dead dispatcher had given to transports."""
+
+    node: int
+    ended: int
+    given_back: int
+    in_doubt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParcelUnreadable(Event):
+    """A transport cannot read what it was given; the broker sets it aside."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportUnreadable(Event):
+    """A dispatcher cannot read what a transport said; its tasks are decided by their bounds."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParcelsSent(Event):
+    """How many attempts a transport has made lately."""
+
+    transport: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recycling(Event):
+    """This process ends in order, so that a fresh one takes its place."""
+
+    reason: str
+
+
 Emit = Callable[[Event], None]
 
 

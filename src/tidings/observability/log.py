@@ -15,8 +15,10 @@ from typing import Any
 import structlog
 
 from .events import (
+    AlertRaised,
     AttemptFailed,
     BatchSettled,
+    BrokerLost,
     ChannelLoggedOut,
     ChannelResumed,
     ChannelUnreachable,
@@ -26,15 +28,21 @@ from .events import (
     Event,
     NodeFenced,
     NodeLost,
+    ParcelsSent,
+    ParcelUnreadable,
+    ReportUnreadable,
     SourceTakenOver,
     SourceTrouble,
+    StoreSlow,
     StoreTrouble,
     TasksExpired,
+    TasksInherited,
     TasksReaped,
 )
 
 _LEVELS: dict[type[Event], int] = {
     BatchSettled: logging.DEBUG,
+    AlertRaised: logging.ERROR,
     AttemptFailed: logging.WARNING,
     ClaimLost: logging.WARNING,
     TasksExpired: logging.WARNING,
@@ -42,6 +50,12 @@ _LEVELS: dict[type[Event], int] = {
     NodeFenced: logging.WARNING,
     TasksReaped: logging.WARNING,
     StoreTrouble: logging.ERROR,
+    StoreSlow: logging.WARNING,
+    BrokerLost: logging.ERROR,
+    ParcelUnreadable: logging.ERROR,
+    ReportUnreadable: logging.ERROR,
+    ParcelsSent: logging.DEBUG,
+    TasksInherited: logging.WARNING,
     SourceTrouble: logging.WARNING,
     SourceTakenOver: logging.WARNING,
     ClockDrift: logging.WARNING,

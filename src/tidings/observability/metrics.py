@@ -15,6 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from .events import (
+    AttemptFailed,
     BatchSettled,
     ChannelResumed,
     ChannelStopped,
@@ -77,6 +78,7 @@ class Metrics:
         self._trouble = counter("scheduler_errors", "Times that the database did not answer.", "where")
         self._expired = counter("messages_expired", "Messages whose time ran out.")
         self._in_doubt = counter("messages_in_doubt", "Messages that a dead process may have sent.")
+        self._stubborn = counter("stubborn_errors", "Third and later tries that met the same trouble.")
         self._nodes_lost = counter("nodes_lost", "Processes that were given up.")
         self._lag = Tally("schedule_execution_lag_seconds", "From due to started.", LAGS)
         self._time = Tally("processing_time_ms", "How long an attempt took.", TIMES)
@@ -90,6 +92,7 @@ class Metrics:
             StoreTrouble: lambda event: self._trouble.labels(event.where).inc(),
             TasksExpired: lambda event: self._expired.inc(event.count),
             TasksReaped: lambda event: self._in_doubt.inc(event.in_doubt),
+            AttemptFailed: self._met_again,
             NodeLost: lambda _event: self._nodes_lost.inc(),
             ChannelStopped: lambda event: self._stopped.labels(event.queue).set(1),
             ChannelResumed: lambda event: self._stopped.labels(event.queue).set(0),
@@ -113,6 +116,10 @@ class Metrics:
     def text(self) -> bytes:
         """Everything, as Prometheus reads it."""
         return generate_latest(self._registry)
+
+    def _met_again(self, event: AttemptFailed) -> None:
+        if event.attempt >= 3 and event.category == "temporary":
+            self._stubborn.inc()
 
     def _settled(self, event: BatchSettled) -> None:
         attempts = succeeded = failed = 0

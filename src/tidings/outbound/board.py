@@ -10,9 +10,11 @@ from ..kernel.lanes import Lane
 from ..model.errors import Invalid, NotFound
 from ..model.time import SECOND, iso
 from ..store.port import Row, Step, Store
+from . import trials
 from .channels.base import Channel
 from .connections import codes
 from .events import telling
+from .trials import Trial
 
 LONGEST_REASON = 200
 
@@ -64,6 +66,10 @@ class ChannelBoard:
         await self._store.write([Step("queue_resume", {"name": name})])
         await self._store.hint()
         return await self.one(name)
+
+    async def try_out(self, name: str) -> Trial:
+        """Whether its account works, found out without sending anything."""
+        return await trials.try_out(self._channels, name)
 
     async def scan(self, name: str) -> codes.Scan:
         """How its session stands at this moment, and the code that links a phone to it, if it wants one."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from itertools import count
 from typing import Any, NamedTuple
 
 from ..model.errors import Invalid
 from ..model.task import Category, State
-from ..model.time import iso, micros
+from ..model.time import SECOND, iso, micros
 from ..reading.cursor import page_size, place
 from ..store.port import OrderKey, Row, Step, Store
 from .messages import KIND, Page, Rules, described
@@ -22,6 +23,7 @@ MOST = 10_000  # moved by one call
 BATCH = 500  # moved by one transaction
 WINDOW = 20_000  # looked at by one page or one count
 GROUPS = 100
+SLOWEST, FASTEST = 0.01, 10_000.0  # retried a second
 
 Move = Callable[[Row], Step]
 
@@ -91,15 +93,24 @@ class DeadLetters:
         channel: str | None = None,
         category: str | None = None,
         unknown: bool | None = False,
+        per_second: float | None = None,
         tenant: str = "default",
         limit: int = MOST,
     ) -> Swept:
-        """Start many afresh. Those in doubt only when asked for, because they may then arrive twice."""
+        """Start many afresh. Those in doubt only when asked for, because they may then arrive twice.
+
+        With `per_second` they are due one after the other, so that what has just been mended is not run over.
+        """
+        if per_second is not None and not SLOWEST <= per_second <= FASTEST:
+            remedy = f"use {SLOWEST:g} to {FASTEST:,.0f}"
+            raise Invalid(f"per_second is {per_second:g}", field="per_second", remedy=remedy)
         now: int = (await self._store.read("now"))[0]["now"]
-        due = {"due_at": now, "expires_at": now + self._grace}
+        gap = 0 if per_second is None else SECOND / per_second
+        turns = count()
 
         def revive(row: Row) -> Step:
-            return Step("revive", {"id": row["id"], **due})
+            due = now + round(next(turns) * gap)
+            return Step("revive", {"id": row["id"], "due_at": due, "expires_at": due + self._grace})
 
         which = _Which(tenant, channel, _category(category), unknown)
         swept = await self._sweep(which, limit, revive, State.PENDING, "retried by hand")

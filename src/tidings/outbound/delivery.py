@@ -140,6 +140,27 @@ class Delivery:
         outcome = await channel.send(message)
         return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
 
+    async def outgoing(self, task: Task, content: Any) -> Message | Outcome:
+        """What a transport is to send; a recipient's next start is reserved here, where the database is."""
+        has_turn = type(content) is Turn
+        message = content.content if has_turn else content
+        if type(message) is not Message:
+            return message  # type: ignore[no-any-return]  # Skip or Defer
+        traits = self._channels[task.queue].traits
+        if traits.per_recipient is not None and not has_turn:
+            gap = {"queue": task.queue, "key": message.recipient, "gap": spaced(micros(traits.per_recipient))}
+            too_early = await self._too_early(gap)
+            if too_early is not None:
+                return too_early
+        return message
+
+    def incoming(self, task: Task, content: Any, outcome: Outcome) -> Outcome:
+        """What a transport says came of it, with the sender's own wait."""
+        message = content.content if type(content) is Turn else content
+        if type(message) is not Message or message.retry_in is None:
+            return outcome
+        return _retried_in(outcome, message.retry_in)
+
     async def _too_early(self, gap: dict[str, Any]) -> Defer | None:
         """Reserve this recipient's next start, or say when it is."""
         if (await self._store.write([Step("pace_take", gap)]))[0]:

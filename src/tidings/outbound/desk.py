@@ -11,6 +11,9 @@ from ..kernel.lanes import Lane
 from ..store.port import Store
 from ..wire.addresses import Rules
 from .adoption.rollout import RollOut
+from .ahead import Ahead
+from .alerts.alerts import Alerts
+from .alerts.figures import Figures
 from .board import ChannelBoard
 from .broadcasting.broadcasts import Broadcasts
 from .broadcasting.freezing import Freezer
@@ -30,6 +33,7 @@ from .scheduling.schedules import Schedules
 from .sent import SentLog
 from .story import why_of
 from .templating.templates import Templates
+from .watch import Watch
 from .why import Why
 
 
@@ -54,15 +58,21 @@ class Desk:
     broadcasts: Broadcasts
     freezer: Freezer
     callbacks: Callbacks
+    alerts: Alerts
 
     @property
     def templates(self) -> Templates:
         """Those that messages are made of."""
         return self.messages.templates
 
-    async def why(self, id_: str) -> Why:
+    @property
+    def ahead(self) -> Ahead:
+        """What will go out, and when."""
+        return Ahead(self.store, self.clock)
+
+    async def why(self, id_: str, *, tenant: str = "default") -> Why:
         """What one message waits for, or what became of it."""
-        return await why_of(self.store, self.messages, id_)
+        return await why_of(self.store, self.messages, id_, tenant=tenant)
 
     async def health(self) -> Health:
         """Whether work gets done."""
@@ -84,6 +94,8 @@ def open_desk(
     lease: timedelta,
     freezer: Freezer | None = None,
     callbacks: Callbacks | None = None,
+    watch: Watch | None = None,
+    figures: Figures | None = None,
 ) -> Desk:
     """Put the parts together."""
     callbacks = callbacks or Callbacks(store, clock, {})
@@ -97,9 +109,9 @@ def open_desk(
     audience = Audience(store, clock, contacts)
     freezer = freezer or Freezer(store, clock, channels, messages.templates, audience, webhooks=callable_at)
     return Desk(
-        store, clock, lease, messages, dead, board, Overview(store), SentLog(store), subscriptions, contacts,
-        audience, Suppressions(store, clock, reachable),
+        store, clock, lease, messages, dead, board, Overview(store, watch or Watch(store, clock)),
+        SentLog(store), subscriptions, contacts, audience, Suppressions(store, clock, reachable),
         schedules=Schedules(store, clock, {"message": MessageMaker(messages), "broadcast": freezer}),
         rollout=RollOut(store, clock, own=own), broadcasts=Broadcasts(store, clock), freezer=freezer,
-        callbacks=callbacks,
+        callbacks=callbacks, alerts=Alerts(store, clock, figures or Figures(store)),
     )  # fmt: skip

@@ -42,9 +42,10 @@ FIELDS: Mapping[str, Field] = {
 class Reading:
     """Reads requests as of one moment, in one zone: the same words mean the same time throughout a call."""
 
-    def __init__(self, *, now: int, zone: ZoneInfo) -> None:
+    def __init__(self, *, now: int, zone: ZoneInfo, tenant: str = "default") -> None:
         self.now = now
         self._zone = zone
+        self._tenant = tenant
         self._known: dict[tuple[str, str], int] = {}
 
     def draft(self, body: object, *, keep: bool = False) -> Draft:
@@ -65,6 +66,7 @@ class Reading:
             order_key=given.get("order_key"),
             expires_at=self._expiry(given, self.now if at is None else max(at, self.now)),
             max_tries=given.get("max_tries"),
+            tenant=self._tenant,
             said=orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode() if keep else None,
         )
         if "template" in given or "variables" in given or "template_version" in given:

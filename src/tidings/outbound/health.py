@@ -23,7 +23,8 @@ LOOKED_AT = 15 * MINUTE
 LEAST = 10  # attempts below which a share says nothing
 LEAST_SUCCESS = 0.9
 MOST_ERRORS = 0.1
-_NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped", "offline"})  # they say nothing about health
+NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped", "offline"} | {"late", "again", "stubborn"})
+"""What is counted beside attempts, and says nothing about how they went."""
 
 
 class Status(StrEnum):
@@ -62,7 +63,7 @@ def judge(tallies: Sequence[Row], *, alive: int, drift: timedelta) -> Health:
     errors: Counter[str] = Counter()
     for row in tallies:
         what, _, category = str(row["what"]).partition(":")
-        if what in _NOT_ATTEMPTS:
+        if what in NOT_ATTEMPTS:
             continue
         count = int(row["n"])
         total += count

@@ -128,17 +128,22 @@ class Messages:
         return accepted
 
     async def accept_many(
-        self, drafts: AsyncIterator[tuple[int, Draft | TidingsError]], *, key: str | None = None
+        self,
+        drafts: AsyncIterator[tuple[int, Draft | TidingsError]],
+        *,
+        key: str | None = None,
+        tenant: str = "default",
     ) -> AsyncIterator[list[Line]]:
         """Accept a stream, a chunk a transaction. Each line stands alone: a bad one is reported and skipped.
 
-        With a key, a broken call can simply be repeated: chunks that were accepted are answered as before.
+        With a key, which is the tenant's own, a broken call can simply be repeated: chunks that were accepted
+        are answered as before.
         """
         ahead: asyncio.Queue[_Judged | None] = asyncio.Queue(AHEAD)
 
         async def judge() -> None:
             try:
-                async for chunk in self._judge(drafts, key):
+                async for chunk in self._judge(drafts, key, tenant):
                     await ahead.put(chunk)
             finally:  # a stream that broke: what was judged before is accepted, and told
                 await ahead.put(None)
@@ -161,7 +166,7 @@ class Messages:
                 await asyncio.wait([writing])
 
     async def _judge(
-        self, drafts: AsyncIterator[tuple[int, Draft | TidingsError]], key: str | None
+        self, drafts: AsyncIterator[tuple[int, Draft | TidingsError]], key: str | None, tenant: str
     ) -> AsyncIterator[_Judged]:
         """Validate a stream, a chunk at a time; nothing is written. Gives way often, for one is written."""
         chunk = _Judged([], [], [], self._clock.now())
@@ -186,18 +191,18 @@ class Messages:
             if not len(chunk.lines) % SLICE:
                 await asyncio.sleep(0)
             if len(chunk.lines) >= self._store.bulk or size >= CHUNK_SIZE:
-                yield self._named(chunk, key, said)
+                yield self._named(chunk, key, said, tenant)
                 chunk, said, size = _Judged([], [], [], self._clock.now()), [], 0
         if chunk.lines:
-            yield self._named(chunk, key, said)
+            yield self._named(chunk, key, said, tenant)
 
-    def _named(self, chunk: _Judged, key: str | None, said: list[object]) -> _Judged:
+    def _named(self, chunk: _Judged, key: str | None, said: list[object], tenant: str) -> _Judged:
         """A chunk with the key it is known by when the call is repeated."""
         if key is None:
             return chunk
         answer = [line.id for line in chunk.lines]
         place = f"{key}#{chunk.lines[0].number}"
-        return chunk._replace(once=self._once("messages.bulk", place, said, answer, chunk.now))
+        return chunk._replace(once=self._once("messages.bulk", place, said, answer, chunk.now, tenant))
 
     async def _write(self, judged: _Judged) -> list[Line]:
         if judged.tasks:
@@ -250,7 +255,7 @@ class Messages:
         return task, (now, due, id_, draft.tenant, draft.channel, draft.to, encoded, own_expiry)
 
     def _once(
-        self, scope: str, key: str, body: object, answer: object, now: int, tenant: str = "default"
+        self, scope: str, key: str, body: object, answer: object, now: int, tenant: str
     ) -> Once:
         return once(scope, key, body, answer, tenant=tenant, until=now + micros(self._rules.keep_keys))
 

@@ -13,6 +13,7 @@ import orjson
 from ..model.time import MINUTE, iso
 from ..store.port import Row, Store
 from .messages import KIND, described
+from .watch import Trend, Watch
 
 MOST = 10_000  # counted up to here; more is shown as "10,000+"
 MOST_DUE = 1_000  # the same for each priority of a channel
@@ -35,8 +36,9 @@ class Counts:
 class Overview:
     """What a person sees first."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, watch: Watch) -> None:
         self._store = store
+        self._watch = watch
 
     async def counts(self) -> Counts:
         """How much there is now."""
@@ -53,6 +55,10 @@ class Overview:
             failed=row["dead"] if row["dead"] >= MOST else row["dead"] - row["held"],
             held=row["held"],
         )
+
+    async def trend(self) -> Trend:
+        """The last quarter of an hour, up to this moment."""
+        return await self._watch.trend()
 
     async def newest(self, *, tenant: str = "default", limit: int = 25) -> list[Row]:
         """The newest messages, whatever their state."""

@@ -11,7 +11,7 @@ from ..store.port import Store
 
 SILENT = 2 * MINUTE
 DEEP = 10_000  # due messages over this say that nobody keeps up
-_MOST = 2_000  # counted for each priority of a channel
+_MOST = DEEP + 1  # counted for each priority of a channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,14 @@ def shares(rows: Sequence[Rows], ids: Sequence[TaskId]) -> Iterator[tuple[Rows, 
     assert not rows or first == len(ids), "one row for each task"
 
 
+class Creation(NamedTuple):
+    """What one `enqueue` writes."""
+
+    tasks: Sequence[NewTask]
+    rows: Sequence[Rows]
+    also: Sequence[Step]
+
+
 class Once(NamedTuple):
     """An idempotency key with what will be answered to it."""
 
@@ -139,8 +147,13 @@ class Store(Protocol):
         *rows: Rows,
         once: Once | None = None,
         also: Sequence[Step] = (),
+        together: bool = False,
     ) -> Enqueued:
-        """Make tasks durable, together with the domain's rows. No tasks: a creation of the domain's."""
+        """Make tasks durable, together with the domain's rows. No tasks: a creation of the domain's.
+
+        `together`: it may share a commit with others that say so. None of them touches a row of another's,
+        and each of its needed steps gives back one row at the most.
+        """
 
     async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
         """Write the domain's rows under task ids of their own; the tasks are made of them later.

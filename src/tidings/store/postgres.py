@@ -19,8 +19,22 @@ from ..model.errors import InProgress, StoreFull, StoreUnavailable, WrongStore
 from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
 from . import migrations
 from .pacing import Pace, Turns, share_out
-from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows, Step, Tally, Wish, shares
+from .port import (
+    Claimed,
+    Creation,
+    Enqueued,
+    NextDue,
+    Once,
+    OrderKey,
+    Outrun,
+    Row,
+    Rows,
+    Step,
+    Tally,
+    Wish,
+)
 from .statements import statements
+from .together import Together, filed, handed_out, rounds
 from .turns import pace_of, taken, when_free
 
 _CHANNEL = "tidings_wake"
@@ -60,6 +74,9 @@ _LOST = (
     TimeoutError,
 )
 
+# Nothing was written, and that need not be the fault of all that shared the transaction.
+_ONE_OF_THEM = (ValueError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+
 
 class PostgresStore:
     """`Store` on PostgreSQL 14 or newer."""
@@ -71,7 +88,7 @@ class PostgresStore:
     def __init__(
         self, url: str, *, now: Callable[[], int] | None = None, connections: int = 10, patience: float = 10.0
     ) -> None:
-        self._dsn, self.schema = _split(url)
+        self._dsn, self.schema = split(url)
         self._now = now
         self._size = connections
         self._patience = patience
@@ -81,6 +98,7 @@ class PostgresStore:
         self._wake: Callable[[], None] = lambda: None
         self._hinting: asyncio.Task[None] | None = None
         self._sql = statements("postgres")
+        self._together: Together[Creation, Enqueued] = Together(self._enqueue_all)
 
     # -- life
 
@@ -181,46 +199,88 @@ class PostgresStore:
         *rows: Rows,
         once: Once | None = None,
         also: Sequence[Step] = (),
+        together: bool = False,
     ) -> Enqueued:
         """COPY tasks and the domain's rows in one transaction."""
-        keys = {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
+        if together and once is None and len(tasks) < self.bulk:
+            return await self._together.ask(Creation(tasks, rows, also))
         async with self._connection() as connection, connection.transaction():
             if once is not None:
                 earlier = await self._used(connection, once)
                 if earlier is not None:
                     return Enqueued((), earlier)
-            if keys:
-                await self._hold(connection, keys)
-            ids, at = await self._take_ids(connection, len(tasks))
-            await connection.copy_records_to_table(
-                "tasks",
-                columns=_TASK_COLUMNS,
-                schema_name=self.schema,
-                records=[
-                    (
-                        id_,
-                        t.tenant,
-                        t.queue,
-                        t.kind,
-                        t.priority,
-                        t.due_at,
-                        at,
-                        t.order_key,
-                        None if t.order_key is None else t.due_at,
-                        t.order_key is None,
-                        t.expires_at,
-                        t.max_tries,
-                    )
-                    for id_, t in zip(ids, tasks, strict=True)
-                ],
-            )
-            for own, its_ids in shares(rows, ids):
-                await self._copy(connection, own, its_ids)
-            await self._pass_turn(connection, keys, demote=True)
+            [ids] = await self._create(connection, [Creation(tasks, rows, also)])
             await self._run_all(connection, also)
             if once is not None:
                 await self._run(connection, Step("key_keep", once._asdict()))
             return Enqueued(ids)
+
+    async def _enqueue_all(self, group: Sequence[Creation]) -> list[Enqueued | Exception]:
+        """One commit for all; one for each where somebody was outrun or cannot be written."""
+        if len(group) > 1:
+            try:
+                return [*await self._enqueue_together(group)]
+            except (StoreUnavailable, StoreFull) as error:
+                if not isinstance(error.__cause__, _ONE_OF_THEM):
+                    raise
+            except (Outrun, asyncpg.PostgresError):
+                pass
+        answers: list[Enqueued | Exception] = []
+        for one in group:
+            try:
+                answers.append(await self.enqueue(one.tasks, *one.rows, also=one.also))
+            except Exception as error:  # told to whoever asked for it
+                answers.append(error)
+        return answers
+
+    async def _enqueue_together(self, group: Sequence[Creation]) -> list[Enqueued]:
+        async with self._connection() as connection, connection.transaction():
+            ids = await self._create(connection, group)
+            for steps in rounds([one.also for one in group]):
+                statement = self._sql[steps[0].name]
+                values = [statement.bind({"now": self._time(), **step.params}) for step in steps]
+                found = await connection.fetchmany(statement.sql, values)
+                if len(found) < len(steps) and any(step.needed for step in steps):
+                    raise Outrun(steps[0].name)
+        return [Enqueued(own) for own in ids]
+
+    async def _create(
+        self, connection: asyncpg.Connection, group: Sequence[Creation]
+    ) -> list[Sequence[TaskId]]:
+        """New tasks with their rows; each order key's turn goes to the first of its line."""
+        tasks = [task for one in group for task in one.tasks]
+        if not tasks:
+            return [() for _ in group]
+        keys = {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
+        await self._hold(connection, keys)
+        ids, at = await self._take_ids(connection, len(tasks))
+        await connection.copy_records_to_table(
+            "tasks",
+            columns=_TASK_COLUMNS,
+            schema_name=self.schema,
+            records=[
+                (
+                    id_,
+                    t.tenant,
+                    t.queue,
+                    t.kind,
+                    t.priority,
+                    t.due_at,
+                    at,
+                    t.order_key,
+                    None if t.order_key is None else t.due_at,
+                    t.order_key is None,
+                    t.expires_at,
+                    t.max_tries,
+                )
+                for id_, t in zip(ids, tasks, strict=True)
+            ],
+        )
+        taken = handed_out(group, ids)
+        for rows, its_ids in filed(group, taken):
+            await self._copy(connection, rows, its_ids)
+        await self._pass_turn(connection, keys, demote=True)
+        return taken
 
     async def _take_ids(self, connection: asyncpg.Connection, n: int) -> tuple[list[TaskId], int]:
         row = await connection.fetchrow(self._sql["take_ids"].sql, self._time(), n)
@@ -502,7 +562,7 @@ def _tally_arrays(tally: Sequence[Tally]) -> dict[str, list[Any]]:
     }
 
 
-def _split(url: str) -> tuple[str, str]:
+def split(url: str) -> tuple[str, str]:
     """The driver's URL, and the schema that ours may name in `?schema=`."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))

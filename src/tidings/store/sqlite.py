@@ -195,8 +195,9 @@ class SqliteStore:
         *rows: Rows,
         once: Once | None = None,
         also: Sequence[Step] = (),
+        together: bool = False,
     ) -> Enqueued:
-        """Insert tasks and the domain's rows in one transaction."""
+        """Insert tasks and the domain's rows in one transaction; commits are shared anyway."""
 
         def work(connection: apsw.Connection) -> Enqueued:
             if once is not None:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
+from ...access.rules import OPERATE, READ, SEND, allowed
 from ...model.errors import Invalid
 from ...outbound.broadcasting.broadcasts import CHANGES
 from ...outbound.broadcasting.plans import FIELDS
@@ -44,6 +45,7 @@ def _making(router: APIRouter, desk: Desk, largest: int, most: int) -> None:
     @router.post(
         "/v1/broadcasts", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT
     )
+    @allowed(SEND)
     async def create(request: Request) -> Response:
         """Make a broadcast. With addresses or a list it is frozen at once, and starts as its trigger says."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
@@ -54,6 +56,7 @@ def _making(router: APIRouter, desk: Desk, largest: int, most: int) -> None:
         return answer(made.answer, 201, headers)
 
     @router.post(RECIPIENTS, dependencies=CHECKED, openapi_extra=UPLOAD, responses=MISSING | CONFLICT)
+    @allowed(SEND)
     async def upload(
         request: Request,
         id: str,
@@ -73,6 +76,7 @@ def _making(router: APIRouter, desk: Desk, largest: int, most: int) -> None:
             ) from None
 
     @router.post("/v1/broadcasts/{id}/freeze", responses=MISSING | CONFLICT)
+    @allowed(SEND)
     async def freeze(request: Request, id: str) -> Response:
         """Nothing more will come in: it may start."""
         await read_fields(request, {})
@@ -81,6 +85,7 @@ def _making(router: APIRouter, desk: Desk, largest: int, most: int) -> None:
 
 def _looking(router: APIRouter, desk: Desk) -> None:
     @router.get("/v1/broadcasts", dependencies=CHECKED)
+    @allowed(READ)
     async def page(
         *, state: State = None, xref: str | None = None, limit: int = 50, after: After = None
     ) -> Response:
@@ -89,6 +94,7 @@ def _looking(router: APIRouter, desk: Desk) -> None:
         return answer(found._asdict())
 
     @router.get("/v1/broadcasts/counts", dependencies=CHECKED)
+    @allowed(READ)
     async def counts(
         ids: Annotated[str, Query(description="up to 100 ids, with commas between")],
     ) -> Response:
@@ -97,6 +103,7 @@ def _looking(router: APIRouter, desk: Desk) -> None:
         return answer({"items": await desk.broadcasts.counts(wanted)})
 
     @router.get("/v1/broadcasts/reports", dependencies=CHECKED)
+    @allowed(READ)
     async def reports(
         *, xref: Annotated[str | None, Query(description="only this group")] = None, limit: int = 20,
         after: After = None,
@@ -107,17 +114,20 @@ def _looking(router: APIRouter, desk: Desk) -> None:
         return answer((await desk.broadcasts.reports(limit=limit, after=after))._asdict())
 
     @router.get("/v1/broadcasts/{id}", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def show(id: str) -> Response:
         """One broadcast with its options, its times and its exact tally."""
         return answer(await desk.broadcasts.show(id))
 
     @router.get(RECIPIENTS, responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def recipients(id: str, *, state: State = None, limit: int = 50, after: After = None) -> Response:
         """Who gets it, in the order they were frozen, each with its tries and what the other side said."""
         found = await desk.broadcasts.recipients(id, state=state, limit=limit, after=after)
         return answer(found._asdict())
 
     @router.get("/v1/broadcasts/{id}/export", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def export(
         id: str,
         *,
@@ -137,35 +147,41 @@ def _asking(router: APIRouter, desk: Desk) -> None:
     wish: dict[str, Any] = {"responses": MISSING | CONFLICT}
 
     @router.patch("/v1/broadcasts/{id}", openapi_extra=takes(CHANGES), **wish)
+    @allowed(OPERATE)
     async def change(request: Request, id: str) -> Response:
         """Another rate while it runs; null lifts it."""
         return answer(await desk.broadcasts.change(id, await read_json(request)))
 
     @router.post("/v1/broadcasts/{id}/trigger", **wish)
+    @allowed(SEND)
     async def trigger(request: Request, id: str) -> Response:
         """Start it now. What has started already is left alone, so the call can be repeated."""
         await read_fields(request, {})
         return answer(await desk.broadcasts.trigger(id))
 
     @router.post("/v1/broadcasts/{id}/pause", openapi_extra=takes(REASON, required=False), **wish)
+    @allowed(OPERATE)
     async def pause(request: Request, id: str) -> Response:
         """Start nothing more of it; what is being sent at this moment ends as it would."""
         given = await read_fields(request, REASON)
         return answer(await desk.broadcasts.pause(id, reason=given.get("reason") or "paused by hand"))
 
     @router.post("/v1/broadcasts/{id}/resume", **wish)
+    @allowed(OPERATE)
     async def resume(request: Request, id: str) -> Response:
         """Go on after a pause, a canary, or a stop by errors."""
         await read_fields(request, {})
         return answer(await desk.broadcasts.resume(id))
 
     @router.post("/v1/broadcasts/{id}/cancel", openapi_extra=takes(REASON, required=False), **wish)
+    @allowed(OPERATE)
     async def cancel(request: Request, id: str) -> Response:
         """Give it up: what waits is cancelled, what is being sent is asked to end."""
         given = await read_fields(request, REASON)
         return answer(await desk.broadcasts.cancel(id, reason=given.get("reason") or "cancelled by hand"))
 
     @router.post("/v1/broadcasts/{id}/retry", openapi_extra=takes(HELD, required=False), **wish)
+    @allowed(OPERATE)
     async def retry(request: Request, id: str) -> Response:
         """Start its failed ones afresh, with all their tries."""
         given = await read_fields(request, HELD)

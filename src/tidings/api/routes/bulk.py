@@ -13,6 +13,8 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from ...access.caller import current
+from ...access.rules import SEND, allowed
 from ...model.errors import TidingsError
 from ...model.message import Draft
 from ...outbound.desk import Desk
@@ -34,12 +36,13 @@ def routes(desk: Desk, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     router = APIRouter(tags=["messages"], responses=PROBLEMS | CONFLICT)
 
     @router.post(PATH, openapi_extra=takes(FIELDS, keyed=True, kind=NDJSON))
+    @allowed(SEND)
     async def accept_many(request: Request) -> Response:
         """Accept many: one JSON object a line, one line of answer for each, and a summary at the end."""
         refuse_any(request)
         refuse_announced(request)
         key = request.headers.get("idempotency-key")
-        reading = Reading(now=desk.clock.now(), zone=zone)
+        reading = Reading(now=desk.clock.now(), zone=zone, tenant=current().tenant)
         lines = uploads.lines(request.stream(), largest=largest, most_lines=most, most_bytes=MOST_BYTES)
         drafts = _drafts(lines, reading, keep=key is not None)
         exchange = Exchange(

@@ -8,22 +8,25 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ...access.door import Door
+from ...access.rules import OPEN, OPERATE, READ, allowed
 from ...inbound.calendar.desk import CHANGE, ShiftDesk
 from ...reading.fields import Field
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
+from ..credentials import shown
 from ..errors import Unauthorised
 from ..gate import FEED
-from ..keys import Keys
 from ..queries import CHECKED
 
 UNDO = {"who": Field("string", "who asks, for the history", "Ada")}
 
 
-def routes(shifts: ShiftDesk, keys: Keys, *, feed_token: str | None) -> APIRouter:
+def routes(shifts: ShiftDesk, door: Door, *, feed_token: str | None) -> APIRouter:
     """Everything under /v1/calendar, and the feed; `{change}` is a change's id."""
     router = APIRouter(tags=["calendar"], responses=PROBLEMS)
 
     @router.get("/v1/calendar", dependencies=CHECKED)
+    @allowed(READ, whole=True)
     async def week(
         week: Annotated[
             str | None, Query(description="such as 2027-W03, or a day of it; else this one")
@@ -33,6 +36,7 @@ def routes(shifts: ShiftDesk, keys: Keys, *, feed_token: str | None) -> APIRoute
         return answer(await shifts.week(week))
 
     @router.get("/v1/calendar/changes", dependencies=CHECKED)
+    @allowed(READ, whole=True)
     async def changes(
         day: Annotated[str | None, Query(description="only of this day")] = None,
         limit: int = 50,
@@ -42,11 +46,13 @@ def routes(shifts: ShiftDesk, keys: Keys, *, feed_token: str | None) -> APIRoute
         return answer((await shifts.changes(day=day, limit=limit, after=after))._asdict())
 
     @router.get("/v1/calendar/changes/{change}", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ, whole=True)
     async def show(change: str) -> Response:
         """One change, with the evidence of each step."""
         return answer(await shifts.show(change))
 
     @router.post("/v1/calendar/changes", status_code=202, openapi_extra=takes(CHANGE, keyed=True))
+    @allowed(OPERATE, whole=True)
     async def ask(request: Request) -> Response:
         """Ask for a change. It is planned when this answers, and done when its state is `confirmed`."""
         given = await read_fields(request, CHANGE)
@@ -59,20 +65,23 @@ def routes(shifts: ShiftDesk, keys: Keys, *, feed_token: str | None) -> APIRoute
         responses=MISSING | CONFLICT,
         openapi_extra=takes(UNDO, required=False),
     )
+    @allowed(OPERATE, whole=True)
     async def undo(change: str, request: Request) -> Response:
         """Bring back what the calendar said before, unless it was changed since."""
         given = await read_fields(request, UNDO)
         return answer({"items": await shifts.undo(change, who=given.get("who") or "by hand")}, 202)
 
     @router.get(FEED, dependencies=CHECKED)
+    @allowed(OPEN)
     async def feed(
         request: Request,
         squad: Annotated[str | None, Query(description="only this squad's shifts")] = None,
         token: Annotated[str | None, Query(description="the setting feed_token, instead of a key")] = None,
     ) -> Response:
         """The shifts as an iCalendar feed, to be subscribed to."""
-        known = feed_token is not None and token is not None
-        if not (known and _is_same(token, feed_token)) and not keys.admit(dict(request.scope["headers"])):
+        known = feed_token is not None and token is not None and _is_same(token, feed_token)
+        caller = None if known else await door.caller(*shown(dict(request.scope["headers"])))
+        if not known and (caller is None or not caller.may(READ, area="calendar", whole=True)):
             remedy = "add ?token= with the setting feed_token, or show an API key"
             raise Unauthorised("this feed needs its token", remedy=remedy)
         return Response(await shifts.feed(squad), media_type="text/calendar; charset=utf-8")

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, Response
 
+from ...access.rules import OPEN, allowed
 from ...outbound.desk import Desk
 from ...outbound.receipts.receipt import Callback
 from ...wire.signature import BadSignature
@@ -26,6 +27,7 @@ def routes(desk: Desk) -> APIRouter:
     router = APIRouter(tags=["call-backs"], responses=MISSING)
 
     @router.get(PATH)
+    @allowed(OPEN)
     async def challenge(channel: str, request: Request) -> Response:
         """A provider asks whether this address is ours (WhatsApp Cloud)."""
         try:
@@ -34,6 +36,7 @@ def routes(desk: Desk) -> APIRouter:
             raise Forbidden(str(error), remedy="give the provider the verify_token of this channel") from None
 
     @router.post(PATH)
+    @allowed(OPEN)
     async def take(channel: str, request: Request) -> Response:
         """A provider tells what became of messages, or what came in."""
         call = Callback(_target(request), dict(request.headers), await _body(request))

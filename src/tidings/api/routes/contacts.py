@@ -8,6 +8,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ...access.caller import current
+from ...access.rules import OPERATE, READ, allowed
 from ...model.errors import Invalid
 from ...outbound.desk import Desk
 from ...outbound.people.cards import FIELDS
@@ -29,6 +31,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
     router = APIRouter(tags=["contacts"], responses=PROBLEMS)
 
     @router.post("/v1/contacts", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT)
+    @allowed(OPERATE)
     async def create(request: Request) -> Response:
         """A new contact; an address that somebody has is refused with who has it."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
@@ -39,12 +42,14 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         return answer(made.answer, 201, headers)
 
     @router.put("/v1/contacts", openapi_extra=takes(FIELDS), responses=CONFLICT)
+    @allowed(OPERATE)
     async def put(request: Request) -> Response:
         """Create the contact (201), or change the one that has one of its addresses (200)."""
         contact, is_new = await desk.contacts.put(await read_json(request))
         return answer(contact, 201 if is_new else 200, {"location": f"/v1/contacts/{contact['id']}"})
 
     @router.get("/v1/contacts", dependencies=CHECKED)
+    @allowed(READ)
     async def page(
         *,
         tag: Annotated[list[str] | None, Query(description="those with all of these tags")] = None,
@@ -65,6 +70,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         return answer((await desk.contacts.page(wanted, limit=limit, after=after))._asdict())
 
     @router.post(IMPORT, dependencies=CHECKED, openapi_extra=UPLOAD, responses=MISSING)
+    @allowed(OPERATE)
     async def take(
         request: Request,
         *,
@@ -96,7 +102,13 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
             return rows(upload.pieces(), form, largest=largest, most_lines=most)
 
         taken = take_contacts(
-            read, desk.contacts, columns, list_=put_on, all_or_nothing=all_or_nothing, dry_run=dry_run
+            read,
+            desk.contacts,
+            columns,
+            list_=put_on,
+            all_or_nothing=all_or_nothing,
+            dry_run=dry_run,
+            tenant=current().tenant,
         )
         exchange = Exchange(
             id_of(request),
@@ -108,16 +120,19 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         return exchange
 
     @router.get("/v1/contacts/{id}", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def show(id: str) -> Response:
         """One contact."""
         return answer(await desk.contacts.show(id))
 
     @router.patch("/v1/contacts/{id}", responses=MISSING | CONFLICT, openapi_extra=takes(FIELDS))
+    @allowed(OPERATE)
     async def edit(id: str, request: Request) -> Response:
         """Change what is named; what is left out stays, an empty text takes away."""
         return answer(await desk.contacts.edit(id, await read_json(request)))
 
     @router.delete("/v1/contacts/{id}", responses=MISSING)
+    @allowed(OPERATE)
     async def remove(id: str, request: Request) -> Response:
         """Forget a contact, its addresses and its places on lists."""
         await read_fields(request, {})

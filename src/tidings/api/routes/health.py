@@ -8,6 +8,7 @@ from dataclasses import asdict
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from ...access.rules import OPEN, allowed
 from ...model.errors import TidingsError
 from ...outbound.desk import Desk
 from ...outbound.health import Status
@@ -22,11 +23,13 @@ def routes(desk: Desk) -> APIRouter:
     router = APIRouter(prefix="/health", tags=["health"])
 
     @router.get("/live")
+    @allowed(OPEN)
     async def live() -> Response:
         """This process runs."""
         return answer({"status": "live"})
 
     @router.get("/ready", responses={503: {"description": "the database does not answer"}})
+    @allowed(OPEN)
     async def ready() -> Response:
         """This process can accept messages."""
         problem = await _problem(desk)
@@ -35,6 +38,7 @@ def routes(desk: Desk) -> APIRouter:
         return answer({"status": "not ready", "reasons": [problem]}, 503)
 
     @router.get("", responses={503: {"description": "degraded or down, with reasons"}})
+    @allowed(OPEN)
     async def health() -> Response:
         """Whether work gets done, over all processes and the last fifteen minutes."""
         problem = await _problem(desk)
@@ -44,6 +48,7 @@ def routes(desk: Desk) -> APIRouter:
         return answer(asdict(found), 200 if found.status is Status.UP else 503)
 
     @router.get("/scheduler", responses={503: {"description": "silent, too deep or out of time"}})
+    @allowed(OPEN)
     async def scheduler() -> Response:
         """Whether somebody looks for due messages, keeps up, and knows the time (B10)."""
         problem = await _problem(desk)

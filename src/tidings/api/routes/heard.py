@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from ...access.rules import OPEN, allowed
 from ...inbound.desk import InboundDesk
 from ...inbound.intake import NotTaken
 from ...inbound.sources.port import Call, NotGenuine
@@ -21,6 +22,7 @@ def routes(desk: InboundDesk) -> APIRouter:
     router = APIRouter(tags=["call-backs"], responses=MISSING)
 
     @router.post(PATH)
+    @allowed(OPEN)
     async def take(source: str, request: Request) -> Response:
         """Something was said. Answered when it is durable; the same once more changes nothing."""
         try:

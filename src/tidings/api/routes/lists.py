@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ...access.rules import OPERATE, READ, allowed
 from ...outbound.desk import Desk
 from ...outbound.people.audience import CHANGES, FIELDS, MEMBERS
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
@@ -18,6 +19,7 @@ def routes(desk: Desk) -> APIRouter:
     router = APIRouter(prefix="/v1/lists", tags=["lists"], responses=PROBLEMS)
 
     @router.post("", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT)
+    @allowed(OPERATE)
     async def create(request: Request) -> Response:
         """A new list; with a filter it finds its members by what is on their cards, each time anew."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
@@ -28,6 +30,7 @@ def routes(desk: Desk) -> APIRouter:
         return answer(made.answer, 201, headers)
 
     @router.get("", dependencies=CHECKED)
+    @allowed(READ)
     async def page(
         limit: int = 50,
         after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
@@ -36,16 +39,19 @@ def routes(desk: Desk) -> APIRouter:
         return answer((await desk.audience.page(limit=limit, after=after))._asdict())
 
     @router.get("/{list}", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def show(list: str) -> Response:
         """One list."""
         return answer(await desk.audience.show(list))
 
     @router.patch("/{list}", responses=MISSING | CONFLICT, openapi_extra=takes(CHANGES))
+    @allowed(OPERATE)
     async def edit(list: str, request: Request) -> Response:
         """Another name, or another filter."""
         return answer(await desk.audience.edit(list, await read_json(request)))
 
     @router.delete("/{list}", responses=MISSING)
+    @allowed(OPERATE)
     async def remove(list: str, request: Request) -> Response:
         """Forget a list; the contacts stay."""
         await read_fields(request, {})
@@ -53,6 +59,7 @@ def routes(desk: Desk) -> APIRouter:
         return answer({"list": list, "removed": True})
 
     @router.get("/{list}/members", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def members(
         list: str,
         *,
@@ -63,12 +70,14 @@ def routes(desk: Desk) -> APIRouter:
         return answer((await desk.audience.members(list, limit=limit, after=after))._asdict())
 
     @router.post("/{list}/members", responses=MISSING | CONFLICT, openapi_extra=takes(MEMBERS))
+    @allowed(OPERATE)
     async def add(list: str, request: Request) -> Response:
         """Put contacts on it; those that are on it stay."""
         given = await read_fields(request, MEMBERS)
         return answer({"added": await desk.audience.add(list, given["contacts"])})
 
     @router.post("/{list}/members/remove", responses=MISSING | CONFLICT, openapi_extra=takes(MEMBERS))
+    @allowed(OPERATE)
     async def drop(list: str, request: Request) -> Response:
         """Take contacts off it."""
         given = await read_fields(request, MEMBERS)

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
+from ...access.rules import READ, allowed
 from ...model.errors import Invalid
 from ...outbound.desk import Desk
 from ...outbound.sent import COLUMNS
@@ -21,6 +22,7 @@ def routes(desk: Desk) -> APIRouter:
     router = APIRouter(prefix="/v1/log", tags=["log"], responses=PROBLEMS)
 
     @router.get("", dependencies=CHECKED)
+    @allowed(READ)
     async def log(
         channel: str | None = None,
         to: str | None = None,

@@ -8,6 +8,8 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ...access.caller import current
+from ...access.rules import OPERATE, READ, SEND, allowed
 from ...model.errors import Invalid
 from ...model.time import iso
 from ...outbound.desk import Desk
@@ -26,9 +28,10 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
     router = APIRouter(prefix="/v1/messages", tags=["messages"], responses=PROBLEMS)
 
     def reading() -> Reading:
-        return Reading(now=desk.clock.now(), zone=zone)
+        return Reading(now=desk.clock.now(), zone=zone, tenant=current().tenant)
 
     @router.post("", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT)
+    @allowed(SEND)
     async def accept(request: Request) -> Response:
         """Accept one message. With an Idempotency-Key the same call can be repeated safely."""
         body, read = await read_json(request), reading()
@@ -46,6 +49,7 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         return answer(told, 201, headers)
 
     @router.get("", dependencies=CHECKED)
+    @allowed(READ)
     async def page(
         *,
         state: str | None = None,
@@ -62,17 +66,20 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         return answer(found._asdict())
 
     @router.get("/{id}", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def show(id: str) -> Response:
         """One message with its standing, its times and its whole history."""
         return answer(_acted(await desk.messages.show(id)))
 
     @router.get("/{id}/why", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def why(id: str) -> Response:
         """What it waits for, or what became of it, in one sentence."""
         found = await desk.why(id)
         return answer({"id": id, "why": found.answer, "until": iso(found.until), "remedy": found.remedy})
 
     @router.post("/{id}/cancel", responses=MISSING | CONFLICT, openapi_extra=takes(REASON, required=False))
+    @allowed(SEND)
     async def cancel(id: str, request: Request) -> Response:
         """Cancel what waits. What is being sent is asked: it ends as cancelled unless it was sent."""
         given = await read_fields(request, REASON)
@@ -81,12 +88,14 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         )
 
     @router.post("/{id}/retry", responses=MISSING | CONFLICT, openapi_extra=takes(WHEN, required=False))
+    @allowed(OPERATE)
     async def retry(id: str, request: Request) -> Response:
         """Start a dead letter afresh, with all its tries."""
         at = reading().when(await read_fields(request, WHEN))
         return answer(_acted(await desk.messages.retry(id, at=at)))
 
     @router.post("/{id}/reschedule", responses=MISSING | CONFLICT, openapi_extra=takes(WHEN))
+    @allowed(SEND)
     async def reschedule(id: str, request: Request) -> Response:
         """Another time for what has not begun."""
         read = reading()
@@ -99,6 +108,7 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         return answer(_acted(moved) | {"when": echo(at, zone, now=read.now)})
 
     @router.post("/{id}/discard", responses=MISSING | CONFLICT)
+    @allowed(OPERATE)
     async def discard(id: str, request: Request) -> Response:
         """Give a dead letter up."""
         await read_fields(request, {})

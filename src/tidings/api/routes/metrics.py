@@ -5,8 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from ...access.rules import READ, allowed
 from ...model.time import SECOND
 from ...observability.metrics import CONTENT_TYPE, Metrics
+from ...outbound.alerts.rules import Severity
 from ...outbound.desk import Desk
 
 MOST = 10_000  # counted up to here, for each priority of a channel
@@ -17,6 +19,7 @@ def routes(desk: Desk, metrics: Metrics) -> APIRouter:
     router = APIRouter(tags=["health"])
 
     @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    @allowed(READ, whole=True)
     async def scrape() -> Response:
         """Everything that is counted; a scrape reads a bounded number of rows."""
         await _look(desk, metrics)
@@ -26,7 +29,10 @@ def routes(desk: Desk, metrics: Metrics) -> APIRouter:
 
 
 async def _look(desk: Desk, metrics: Metrics) -> None:
+    asked = desk.clock.monotonic()
     now: int = (await desk.store.read("now"))[0]["now"]
+    answered = desk.clock.monotonic() - asked
+    metrics.gauge("database_answer_seconds", "How long the database took to answer.", {(): answered})
     due = {str(row["queue"]): int(row["due"]) for row in await desk.store.read("counts_due", most=MOST)}
     counts = await desk.overview.counts()
     oldest = await desk.store.read("oldest_due")
@@ -49,6 +55,30 @@ async def _look(desk: Desk, metrics: Metrics) -> None:
     metrics.gauge("oldest_due_seconds", "How long the oldest due message waits.", {(): late})
     metrics.gauge("nodes_live", "Processes that work.", {(): live})
     metrics.gauge("clock_drift_seconds", "This clock and the database's.", {(): _drift(desk)})
+    await _look_at_troubles(desk, metrics)
+
+
+async def _look_at_troubles(desk: Desk, metrics: Metrics) -> None:
+    """What the engine's own alerts look at, so that an outside watcher sees the same."""
+    seen = await desk.alerts.figures.read()
+
+    def whole(name: str, about: str, figure: str) -> None:
+        metrics.gauge(name, about, {(): sum(reading.value for reading in seen[figure])})
+
+    def each(name: str, about: str, figure: str, label: str) -> None:
+        metrics.gauge(name, about, {(it.subject,): it.value for it in seen[figure]}, label)
+
+    whole("scheduler_silent_seconds", "Since somebody last looked for due messages.", "silent_seconds")
+    whole("messages_overdue", "Messages that should have started a minute ago.", "overdue")
+    whole("missed_runs", "Schedules whose expected run did not happen.", "missed_runs")
+    each("worker_memory_share", "What a process uses of the memory it may have.", "memory_share", "node")
+    each("channel_trouble", "1 while it sends nothing, and no person said so.", "stopped_channels", "channel")
+    free = desk.alerts.figures.free()
+    if free is not None:
+        metrics.gauge("database_free_bytes", "Room under the database file.", {(): free})
+    opened = await desk.alerts.open()
+    severities = {(str(severity),): float(opened.get(severity, 0)) for severity in Severity}
+    metrics.gauge("alerts_open", "Alerts that are raised.", severities, "severity")
 
 
 def _drift(desk: Desk) -> float:

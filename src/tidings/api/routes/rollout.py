@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from ...access.rules import OPERATE, READ, allowed
 from ...outbound.adoption.periods import parse_length, parse_period
 from ...outbound.adoption.rollout import SWITCH
 from ...outbound.desk import Desk
@@ -36,16 +37,19 @@ def routes(desk: Desk, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["roll-out"], responses=PROBLEMS)
 
     @router.get("/rollout", dependencies=CHECKED)
+    @allowed(READ, whole=True)
     async def all() -> Response:
         """Every channel with its mode and share."""
         return answer({"items": await desk.rollout.all()})
 
     @router.get("/channels/{name}/rollout", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ, whole=True)
     async def show(name: str) -> Response:
         """One channel, and what was switched before."""
         return answer(await desk.rollout.show(name))
 
     @router.post("/channels/{name}/rollout", responses=MISSING, openapi_extra=takes(SWITCH))
+    @allowed(OPERATE, whole=True)
     async def switch(name: str, request: Request) -> Response:
         """Switch a channel: live, observe or shadow, and to which share of the recipients."""
         given = await read_fields(request, SWITCH)
@@ -56,6 +60,7 @@ def routes(desk: Desk, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
         )
 
     @router.post("/channels/{name}/rollout/back", responses=MISSING | CONFLICT)
+    @allowed(OPERATE, whole=True)
     async def back(name: str, request: Request) -> Response:
         """To what it was before the last switch."""
         await read_fields(request, {})
@@ -64,6 +69,7 @@ def routes(desk: Desk, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     @router.post(
         REPORT.removeprefix("/v1"), responses=MISSING, openapi_extra=takes(LINES, kind="application/x-ndjson")
     )
+    @allowed(OPERATE, whole=True)
     async def report(name: str, request: Request) -> Response:
         """What another sender sent, as CSV or NDJSON; a repeated report changes nothing."""
         refuse_any(request)
@@ -72,6 +78,7 @@ def routes(desk: Desk, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
         return answer(await desk.rollout.report(name, rows, zone=zone))
 
     @router.get("/channels/{name}/compare", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ, whole=True)
     async def compare(
         name: str, since: str = "24h", until: str = "now", tolerance: str = "1m", limit: int = 100
     ) -> Response:

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ...access.rules import OPERATE, READ, allowed
 from ...inbound.desk import InboundDesk
 from ...inbound.roster import FIELDS
 from ...outbound.people.intake import Progress
@@ -27,6 +28,7 @@ def routes(desk: InboundDesk, *, largest: int, most: int) -> APIRouter:
     router = APIRouter(tags=["roster"], responses=PROBLEMS)
 
     @router.get("/v1/roster", dependencies=CHECKED)
+    @allowed(READ)
     async def page(
         *,
         squad: Annotated[str | None, Query(description="only of this squad")] = None,
@@ -37,12 +39,14 @@ def routes(desk: InboundDesk, *, largest: int, most: int) -> APIRouter:
         return answer((await desk.roster.page(squad=squad, limit=limit, after=after))._asdict())
 
     @router.put("/v1/roster", openapi_extra=takes(FIELDS))
+    @allowed(OPERATE)
     async def put(request: Request) -> Response:
         """Put somebody on the roster (201), or change the entry (200)."""
         person, what = await desk.roster.put(await read_json(request))
         return answer(person, 201 if what == "created" else 200)
 
     @router.delete("/v1/roster", responses=MISSING, dependencies=CHECKED)
+    @allowed(OPERATE)
     async def remove(
         sender: str,
         source: Annotated[str | None, Query(description="left out: the entry for every source")] = None,
@@ -51,6 +55,7 @@ def routes(desk: InboundDesk, *, largest: int, most: int) -> APIRouter:
         return answer({**await desk.roster.remove(sender, source), "removed": True})
 
     @router.get("/v1/roster/log", dependencies=CHECKED)
+    @allowed(READ)
     async def log(
         *,
         sender: Annotated[str | None, Query(description="only about this sender")] = None,
@@ -61,6 +66,7 @@ def routes(desk: InboundDesk, *, largest: int, most: int) -> APIRouter:
         return answer((await desk.roster.log(sender=sender, limit=limit, after=after))._asdict())
 
     @router.post(IMPORT, dependencies=CHECKED, openapi_extra=UPLOAD)
+    @allowed(OPERATE)
     async def take(request: Request, *, dry_run: bool = False) -> Response:
         """Many at once: CSV or NDJSON with the fields of an entry; bad rows and a summary out."""
         refuse_announced(request)

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ...access.rules import OPERATE, READ, SEND, allowed
 from ...outbound.desk import Desk
 from ...outbound.repeats import Created
 from ...outbound.scheduling.schedule_drafts import CHANGES, FIELDS, PREVIEW
@@ -22,6 +23,7 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
     router = APIRouter(prefix="/v1/schedules", tags=["schedules"], responses=PROBLEMS)
 
     @router.post("", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT)
+    @allowed(SEND)
     async def create(request: Request) -> Response:
         """Make a schedule. With an Idempotency-Key the same call can be repeated safely."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
@@ -29,44 +31,52 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         return _created(made, f"/v1/schedules/{made.answer['id']}")
 
     @router.post(":preview", openapi_extra=takes(PREVIEW))
+    @allowed(READ)
     async def foresee(request: Request) -> Response:
         """The next firings of a rule, without saving it."""
         return answer(desk.schedules.foresee(await read_json(request), zone=zone))
 
     @router.get("", dependencies=CHECKED)
+    @allowed(READ)
     async def page(state: str | None = None, limit: int = 50, after: After = None) -> Response:
         """Schedules, newest first."""
         return answer((await desk.schedules.page(state=state, limit=limit, after=after))._asdict())
 
     @router.get("/{id}", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def show(id: str) -> Response:
         """One schedule with its rule in words, its last and its next run."""
         return answer(await desk.schedules.show(id))
 
     @router.patch("/{id}", responses=MISSING | CONFLICT, openapi_extra=takes(CHANGES))
+    @allowed(OPERATE)
     async def edit(id: str, request: Request) -> Response:
         """Change some fields; null takes one away. Takes effect at once."""
         return answer(await desk.schedules.edit(id, await read_json(request)))
 
     @router.delete("/{id}", responses=MISSING | CONFLICT)
+    @allowed(OPERATE)
     async def remove(id: str, request: Request) -> Response:
         """End it and forget it, with its log. What it has made stays."""
         await read_fields(request, {})
         return answer(await desk.schedules.remove(id))
 
     @router.post("/{id}/pause", responses=MISSING | CONFLICT)
+    @allowed(OPERATE)
     async def pause(id: str, request: Request) -> Response:
         """Make nothing until it is resumed."""
         await read_fields(request, {})
         return answer(await desk.schedules.pause(id))
 
     @router.post("/{id}/resume", responses=MISSING | CONFLICT)
+    @allowed(OPERATE)
     async def resume(id: str, request: Request) -> Response:
         """Go on with the next instant from now; what fell into the pause is not made up for."""
         await read_fields(request, {})
         return answer(await desk.schedules.resume(id))
 
     @router.post("/{id}/end", responses=MISSING | CONFLICT)
+    @allowed(OPERATE)
     async def end(id: str, request: Request) -> Response:
         """Make nothing more; the log stays."""
         await read_fields(request, {})
@@ -78,17 +88,20 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         responses=MISSING | CONFLICT,
         openapi_extra=takes({}, required=False, keyed=True),
     )
+    @allowed(SEND)
     async def run(id: str, request: Request) -> Response:
         """Make it once now, beside its rule."""
         await read_fields(request, {})
         return _created(await desk.schedules.run(id, key=request.headers.get("idempotency-key")))
 
     @router.get("/{id}/preview", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def preview(id: str, n: int = 10) -> Response:
         """The next firings, in UTC and in its own zone, with a note where the clocks change."""
         return answer({"items": await desk.schedules.preview(id, n)})
 
     @router.get("/{id}/occurrences", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def occurrences(id: str, limit: int = 50, after: After = None) -> Response:
         """The log: what became of each occurrence, newest first."""
         return answer((await desk.schedules.occurrences(id, limit=limit, after=after))._asdict())

@@ -7,6 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ...access.caller import current
+from ...access.rules import OPERATE, READ, SEND, allowed
 from ...outbound.desk import Desk
 from ...outbound.people.intake import take_opt_outs
 from ...outbound.people.suppressions import FIELDS
@@ -28,6 +30,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
     @router.post(
         "/v1/suppressions", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT
     )
+    @allowed(SEND)
     async def create(request: Request) -> Response:
         """Opt out: what is due to this address is skipped from now on, also what was accepted before."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
@@ -35,6 +38,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         return answer(made.answer, 201, {"idempotency-replayed": "true"} if made.replayed else None)
 
     @router.get("/v1/suppressions", dependencies=CHECKED)
+    @allowed(READ)
     async def page(
         *,
         address: Annotated[str | None, Query(description="only this one")] = None,
@@ -45,6 +49,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         return answer((await desk.suppressions.page(address=address, limit=limit, after=after))._asdict())
 
     @router.delete("/v1/suppressions", responses=MISSING, dependencies=CHECKED)
+    @allowed(OPERATE)
     async def remove(
         address: str,
         channel: Annotated[str | None, Query(description="left out: the opt-out from all of them")] = None,
@@ -54,6 +59,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         return answer({"address": address, "channel": channel, "removed": True})
 
     @router.post(IMPORT, dependencies=CHECKED, openapi_extra=UPLOAD)
+    @allowed(OPERATE)
     async def take(
         request: Request,
         channel: Annotated[str | None, Query(description="where a row names none")] = None,
@@ -63,7 +69,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         form = form_of(request.headers.get("content-type", ""))
         upload = rows(request.stream(), form, largest=largest, most_lines=most)
         exchange = Exchange(id_of(request), COUNTS)
-        taken = take_opt_outs(upload, desk.suppressions, channel=channel)
+        taken = take_opt_outs(upload, desk.suppressions, channel=channel, tenant=current().tenant)
         exchange.start(rows_told(taken, COUNTS, id_of(request), lambda: None))
         await exchange.first_answer()
         return exchange

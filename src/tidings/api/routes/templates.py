@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from ...access.rules import OPERATE, READ, allowed
 from ...outbound.desk import Desk
 from ...outbound.repeats import Created
 from ...outbound.templating.templates import CONTENT, FIELDS, PREVIEW, TRIAL
@@ -22,22 +23,26 @@ def routes(desk: Desk) -> APIRouter:
     templates = desk.templates
 
     @router.post("", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT)
+    @allowed(OPERATE)
     async def create(request: Request) -> Response:
         """Save a new template. What it cannot render is refused now."""
         key = request.headers.get("idempotency-key")
         return _created(await templates.create(await read_json(request), key=key))
 
     @router.get("", dependencies=CHECKED)
+    @allowed(READ)
     async def page(*, retired: bool = False, limit: int = 50, after: After = None) -> Response:
         """Templates by name."""
         return answer((await templates.page(retired=retired, limit=limit, after=after))._asdict())
 
     @router.post(":preview", openapi_extra=takes(TRIAL))
+    @allowed(READ)
     async def trial(request: Request) -> Response:
         """What a template that is not saved would say."""
         return answer(await templates.trial(await read_json(request)))
 
     @router.get("/{name}", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def show(name: str, version: int | None = None) -> Response:
         """One template with what its newest version says, or another."""
         return answer(await templates.show(name, version=version))
@@ -48,12 +53,14 @@ def routes(desk: Desk) -> APIRouter:
         openapi_extra=takes(CONTENT, keyed=True),
         responses=MISSING | CONFLICT,
     )
+    @allowed(OPERATE)
     async def revise(name: str, request: Request) -> Response:
         """Save the next version. Whatever was made of those before stays as it is."""
         key = request.headers.get("idempotency-key")
         return _created(await templates.revise(name, await read_json(request), key=key))
 
     @router.get("/{name}/versions", responses=MISSING, dependencies=CHECKED)
+    @allowed(READ)
     async def versions(name: str, limit: int = 50, after: After = None) -> Response:
         """All that it has said, newest first."""
         return answer((await templates.versions(name, limit=limit, after=after))._asdict())
@@ -61,6 +68,7 @@ def routes(desk: Desk) -> APIRouter:
     @router.post(
         "/{name}/preview", responses=MISSING | CONFLICT, openapi_extra=takes(PREVIEW, required=False)
     )
+    @allowed(READ)
     async def preview(name: str, request: Request) -> Response:
         """What it would say to somebody; nothing is sent."""
         refuse_any(request)
@@ -68,12 +76,14 @@ def routes(desk: Desk) -> APIRouter:
         return answer(await templates.preview(name, parse(raw) if raw.strip() else {}))
 
     @router.post("/{name}/retire", responses=MISSING)
+    @allowed(OPERATE)
     async def retire(name: str, request: Request) -> Response:
         """Nothing new is made of it from now on."""
         await read_fields(request, {})
         return answer(await templates.retire(name))
 
     @router.post("/{name}/restore", responses=MISSING)
+    @allowed(OPERATE)
     async def restore(name: str, request: Request) -> Response:
         """Bring a retired one back."""
         await read_fields(request, {})

@@ -1,5 +1,5 @@
-/* Comfort only: every page works without this file. It keeps a page live, times relative, and says how a
-   time in words is understood. */
+/* Comfort only: every page works without this file. It keeps a page live, times relative, says how a time in
+   words is understood, and shows what a form would do. */
 "use strict";
 
 const body = document.body;
@@ -112,7 +112,45 @@ document.addEventListener("input", (event) => {
   }, 200);
 });
 
+/* What a form would do, shown while it is being filled in */
+
+let showing = 0;
+
+async function preview(form) {
+  const answer = await fetch(form.dataset.preview, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+  if (answer.ok) fill(await answer.json());
+}
+
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-preview]");
+  if (!form) return;
+  clearTimeout(showing);
+  showing = setTimeout(() => preview(form).catch(() => {}), 350);
+});
+
+/* Keys: j and k walk through a list, / goes to its filter */
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+  if (event.key === "/") {
+    const field = document.querySelector(".filter input:not([type=hidden])");
+    if (field) { event.preventDefault(); field.focus(); }
+  } else if (event.key === "j" || event.key === "k") {
+    const rows = [...document.querySelectorAll("a.row")];
+    const next = rows[rows.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1)];
+    if (next) next.focus();
+  }
+});
+
 /* Buttons */
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-tick]");
+  if (!button) return;
+  const boxes = [...button.form.querySelectorAll(`input[type=checkbox][name="${button.dataset.tick}"]`)];
+  const isOn = boxes.some((box) => !box.checked);
+  for (const box of boxes) box.checked = isOn;
+});
 
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;

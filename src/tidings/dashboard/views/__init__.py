@@ -4,30 +4,77 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from ...access.rules import stated
+from ...config import Settings
 from ...inbound.calendar.desk import ShiftDesk
 from ...inbound.desk import InboundDesk
 from ...inbound.workflow.building import Workflows
+from ...migration.desk import Migrations
 from ...outbound.desk import Desk
 from ..frame import Frame
-from . import beside, broadcasts, calendar, cases, channels, dead, home, inbox, messages, roster, schedules
+from . import (
+    ahead,
+    alerts,
+    beside,
+    broadcast_forms,
+    broadcasts,
+    calendar,
+    cases,
+    channels,
+    contacts,
+    dead,
+    home,
+    inbox,
+    lists,
+    messages,
+    migrations,
+    opt_outs,
+    rollout,
+    roster,
+    schedule_forms,
+    schedules,
+    settings,
+    subscriptions,
+    templates,
+)
 
 
 def add_routes(
-    api: FastAPI, desk: Desk, frame: Frame, shifts: ShiftDesk, inbound: InboundDesk, workflows: Workflows
+    api: FastAPI,
+    desk: Desk,
+    frame: Frame,
+    shifts: ShiftDesk,
+    inbound: InboundDesk,
+    workflows: Workflows,
+    chosen: Settings,
+    migrating: Migrations,
 ) -> None:
     """Every page and every form."""
     found = [
+        channels.ways(desk, frame),
         home.ways(desk, frame),
         messages.ways(desk, frame),
+        broadcast_forms.ways(desk, frame),
         broadcasts.ways(desk, frame),
+        schedule_forms.ways(desk, frame),
         schedules.ways(desk, frame),
+        ahead.ways(desk, frame),
+        templates.ways(desk, frame),
+        contacts.ways(desk, frame),
+        lists.ways(desk, frame),
+        opt_outs.ways(desk, frame),
         calendar.ways(shifts, frame),
         inbox.ways(inbound, frame),
         cases.ways(workflows, frame),
         roster.ways(inbound, frame),
         dead.ways(desk, frame),
-        channels.ways(desk, frame),
+        migrations.ways(migrating, frame),
+        rollout.ways(desk, frame),
+        subscriptions.ways(desk, frame),
+        settings.ways(chosen, frame),
+        alerts.ways(desk, frame),
         beside.ways(api, frame),
     ]
     for way in (way for ways in found for way in ways):
-        api.add_route(way.path, frame.told(way.view), methods=[way.method], include_in_schema=False)
+        view = stated(frame.told(way.view), way.rule)
+        api.add_route(way.path, view, methods=[way.method], include_in_schema=False)

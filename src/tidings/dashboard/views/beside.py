@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...access.rules import OPEN
 from ..frame import Frame, Way
 
 
@@ -21,4 +22,4 @@ def ways(api: FastAPI, frame: Frame) -> list[Way]:
         query = request.query_params
         return frame.page("sign_in.html", wrong="wrong" in query, wanted=query.get("next", "/"))
 
-    return [Way("GET", "/docs", docs), Way("GET", "/sign-in", sign_in)]
+    return [Way("GET", "/docs", docs), Way("GET", "/sign-in", sign_in, OPEN)]

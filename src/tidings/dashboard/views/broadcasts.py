@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...access.rules import OPERATE
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ..forms import read_form
@@ -26,7 +27,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         Way("GET", "/broadcasts/live", views.live_page),
         Way("GET", "/broadcasts/{id}", views.show),
         Way("GET", "/broadcasts/{id}/live", views.live),
-        Way("POST", "/broadcasts/{id}/{action}", views.act),
+        Way("POST", "/broadcasts/{id}/{action}", views.act, OPERATE),
     ]
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...access.rules import OPERATE, READ
 from ...inbound.calendar.desk import ShiftDesk
 from ...inbound.words import slot
 from ...model.errors import NotFound, TidingsError
@@ -58,7 +59,10 @@ def ways(shifts: ShiftDesk, frame: Frame) -> list[Way]:
             target["problem"] = str(error)
         return RedirectResponse(f"/calendar?{urlencode(target)}" if target else "/calendar", 303)
 
-    return [Way("GET", "/calendar", show), Way("POST", "/calendar/changes/{change}/undo", undo)]
+    return [
+        Way("GET", "/calendar", show, READ, whole=True),
+        Way("POST", "/calendar/changes/{change}/undo", undo, OPERATE, whole=True),
+    ]
 
 
 def _heading(date: str, today: str) -> dict[str, Any]:

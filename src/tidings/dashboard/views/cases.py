@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...access.rules import OPERATE
 from ...inbound.people.cases import STATES
 from ...inbound.workflow.building import Workflows
 from ...model.errors import NotFound, TidingsError
@@ -84,8 +85,8 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
     return [
         Way("GET", "/cases", page),
         Way("GET", "/cases/{id}", show),
-        Way("POST", "/cases/{id}/{action}", act),
-        Way("POST", "/notices/{id}/acknowledge", acknowledge),
+        Way("POST", "/cases/{id}/{action}", act, OPERATE),
+        Way("POST", "/notices/{id}/acknowledge", acknowledge, OPERATE),
         Way("GET", "/conversations", list_conversations),
         Way("GET", "/conversations/{name:path}", conversation),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...access.rules import OPERATE, READ
 from ...model.errors import Refused
 from ...outbound.connections import codes
 from ...outbound.desk import Desk
@@ -24,7 +25,13 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     async def show(request: Request) -> Response:
         """One channel: how it stands, its session, its limits."""
         name = request.path_params["name"]
-        return frame.page("channel.html", channel=name, fragments=await render(name))
+        return frame.page("channel.html", channel=name, fragments=await render(name), trial=None)
+
+    async def try_out(request: Request) -> Response:
+        """Ask its provider who we are; nothing is sent."""
+        name = request.path_params["name"]
+        trial = await desk.channels.try_out(name)
+        return frame.page("channel.html", channel=name, fragments=await render(name), trial=trial)
 
     async def live(request: Request) -> Response:
         """The stream of one channel's page."""
@@ -47,8 +54,9 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         }
 
     return [
-        Way("GET", "/channels", page),
-        Way("GET", "/channels/{name}", show),
-        Way("GET", "/channels/{name}/live", live),
-        Way("GET", "/channels/{name}/code.svg", code),
+        Way("GET", "/channels", page, READ, whole=True),
+        Way("GET", "/channels/{name}", show, READ, whole=True),
+        Way("GET", "/channels/{name}/live", live, READ, whole=True),
+        Way("GET", "/channels/{name}/code.svg", code, OPERATE, whole=True),
+        Way("POST", "/channels/{name}/try", try_out, OPERATE, whole=True),
     ]

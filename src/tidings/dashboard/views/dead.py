@@ -1,4 +1,4 @@
-"""Dead letters by cause, and one by one."""
+"""Dead letters by cause, and one by one; whole causes or chosen ones are retried, at a rate if wanted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...access.rules import OPERATE
+from ...model.errors import NotFound, Refused, TidingsError
 from ...outbound.desk import Desk
-from ..forms import read_form
+from ..forms import chosen, number, read_form, read_many
 from ..frame import Frame, Way, no_such
 
 PAGE = 50
@@ -17,35 +19,79 @@ PAGE = 50
 
 def ways(desk: Desk, frame: Frame) -> list[Way]:
     """Their routes."""
+    views = _Dead(desk, frame)
+    return [
+        Way("GET", "/dead", views.show),
+        Way("POST", "/dead/chosen/{action}", views.some, OPERATE),
+        Way("POST", "/dead/{action}", views.sweep, OPERATE),
+    ]
 
-    async def show(request: Request) -> Response:
+
+class _Dead:
+    def __init__(self, desk: Desk, frame: Frame) -> None:
+        self._desk = desk
+        self._frame = frame
+
+    async def show(self, request: Request) -> Response:
         """What failed for good, most frequent cause first."""
-        query = dict(request.query_params)
-        chosen: dict[str, Any] = {name: query[name] for name in ("channel", "category") if query.get(name)}
-        unknown = {"yes": True, "no": False}.get(query.get("held", ""))
-        page = await desk.dead.page(limit=PAGE, unknown=unknown, after=query.get("after"), **chosen)
-        return frame.page(
+        asked = chosen(request, "channel", "category", "held", "after")
+        which: dict[str, Any] = {name: asked[name] for name in ("channel", "category") if name in asked}
+        unknown = {"yes": True, "no": False}.get(asked.get("held", ""))
+        page = await self._desk.dead.page(limit=PAGE, unknown=unknown, after=asked.get("after"), **which)
+        return self._frame.page(
             "dead.html",
-            groups=await desk.dead.groups(),
+            groups=await self._desk.dead.groups(),
             items=page.items,
-            is_filtered=bool(chosen) or unknown is not None,
-            done=query.pop("done", None),
-            more=urlencode(query | {"after": page.next}) if page.next else None,
+            is_filtered=bool(which) or unknown is not None,
+            done=request.query_params.get("done"),
+            problem=request.query_params.get("problem"),
+            more=urlencode(asked | {"after": page.next}) if page.next else None,
         )
 
-    async def sweep(request: Request) -> Response:
+    async def sweep(self, request: Request) -> Response:
         """Retry or discard all of one cause; those in doubt only where the form says so."""
         form, action = await read_form(request), request.path_params["action"]
         which: dict[str, Any] = {name: form[name] for name in ("channel", "category") if name in form}
         which["unknown"] = form.get("held") == "yes"
-        match action:
-            case "retry":
-                swept, word = await desk.dead.retry_all(**which), "started afresh"
-            case "discard":
-                swept, word = await desk.dead.discard_all(**which), "discarded"
-            case _:
-                raise no_such(action)
+        try:
+            match action:
+                case "retry":
+                    rate = number(form, "per_second")
+                    swept = await self._desk.dead.retry_all(per_second=rate, **which)
+                    word = "started afresh" if rate is None else f"started afresh, {rate:g} a second"
+                case "discard":
+                    swept, word = await self._desk.dead.discard_all(**which), "discarded"
+                case _:
+                    raise no_such(action)
+        except NotFound:
+            raise
+        except TidingsError as error:
+            return _back(problem=str(error))
         more = "; more are left, do it again" if swept.more else ""
-        return RedirectResponse(f"/dead?{urlencode({'done': f'{swept.moved:,} {word}{more}'})}", 303)
+        return _back(done=f"{swept.moved:,} {word}{more}")
 
-    return [Way("GET", "/dead", show), Way("POST", "/dead/{action}", sweep)]
+    async def some(self, request: Request) -> Response:
+        """Retry or discard those that were ticked; those in doubt only where the form says so."""
+        form, action = await read_many(request), request.path_params["action"]
+        if action not in ("retry", "discard"):
+            raise no_such(action)
+        moved = doubtful = gone = 0
+        for id_ in form.get("id", [])[:PAGE]:
+            try:
+                message = await self._desk.messages.show(id_)
+                if action == "retry" and message["unknown"] and "held" not in form:
+                    doubtful += 1
+                    continue
+                moving = self._desk.messages.retry if action == "retry" else self._desk.messages.discard
+                await moving(id_)
+                moved += 1
+            except (NotFound, Refused):
+                gone += 1
+        told = [f"{moved:,} {'started afresh' if action == 'retry' else 'discarded'}"]
+        told += [f"{doubtful:,} in doubt left alone: tick that they may arrive twice"] if doubtful else []
+        told += [f"{gone:,} were no dead letters any more"] if gone else []
+        return _back(done="; ".join(told))
+
+
+def _back(**told: str) -> Response:
+    return RedirectResponse(f"/dead?{urlencode(told)}", 303)

@@ -8,9 +8,12 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...access.caller import current
+from ...access.rules import DEFAULT_TENANT, OPERATE, READ, SEND
 from ...model.errors import Invalid, NotFound, TidingsError
 from ...outbound.desk import Desk
 from ...reading.when import echo
+from ..charts import charts
 from ..forms import read_form
 from ..frame import Frame, Way, as_json, no_such
 from ..live import Fragments, Shared
@@ -21,10 +24,10 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     views = _Home(desk, frame)
     return [
         Way("GET", "/", views.show),
-        Way("GET", "/live", views.live),
+        Way("GET", "/live", views.live, READ, whole=True),
         Way("GET", "/when", views.when),
-        Way("POST", "/messages", views.compose),
-        Way("POST", "/channels/{name}/{action}", views.switch),
+        Way("POST", "/messages", views.compose, SEND),
+        Way("POST", "/channels/{name}/{action}", views.switch, OPERATE, whole=True),
     ]
 
 
@@ -35,7 +38,9 @@ class _Home:
         self._fragments = Shared(self._render, desk.clock)
 
     async def show(self, request: Request) -> Response:
-        """The page, with word of what was just accepted."""
+        """The page, with word of what was just accepted. Figures of the engine are for who runs it."""
+        if current().tenant != DEFAULT_TENANT:
+            return RedirectResponse("/messages", 303)
         accepted = request.query_params.get("accepted")
         return await self._page(request, told=await self._told_of(accepted) if accepted else None)
 
@@ -51,6 +56,8 @@ class _Home:
             draft = self._frame.reading().draft(body, keep=True)
             accepted = await self._desk.messages.accept(draft, key=form.get("key"))
         except TidingsError as error:
+            if current().tenant != DEFAULT_TENANT:
+                raise
             return await self._page(request, error.status, form=form, error=error)
         return RedirectResponse(f"/?{urlencode({'accepted': accepted.id})}", 303)
 
@@ -85,6 +92,7 @@ class _Home:
     async def _render(self) -> Fragments:
         overview, piece = self._desk.overview, self._frame.piece
         return {
+            "trend": piece("trend.html", charts=charts(await overview.trend())),
             "counts": piece("counts.html", counts=await overview.counts()),
             "rows": piece("rows.html", items=await overview.newest(), is_first_page=True),
             "channels": piece("channels.html", items=await self._desk.channels.all()),

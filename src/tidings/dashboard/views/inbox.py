@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...access.rules import OPERATE
 from ...inbound.desk import InboundDesk
 from ...inbound.inbox import STATES
 from ...model.errors import NotFound, TidingsError
@@ -55,5 +56,5 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
     return [
         Way("GET", "/inbox", page),
         Way("GET", "/inbox/{id}", show),
-        Way("POST", "/inbox/{id}/retry", retry),
+        Way("POST", "/inbox/{id}/retry", retry, OPERATE),
     ]

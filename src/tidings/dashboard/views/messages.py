@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...access.rules import OPERATE
 from ...model.errors import NotFound, TidingsError
 from ...model.time import iso
 from ...outbound.desk import Desk
@@ -26,7 +27,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         Way("GET", "/messages", views.page),
         Way("GET", "/messages/{id}", views.show),
         Way("GET", "/messages/{id}/live", views.live),
-        Way("POST", "/messages/{id}/{action}", views.act),
+        Way("POST", "/messages/{id}/{action}", views.act, OPERATE),
     ]
 
 

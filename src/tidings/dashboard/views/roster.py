@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...access.rules import OPERATE
 from ...inbound.desk import InboundDesk
 from ...inbound.roster import ROLES
 from ...model.errors import TidingsError
@@ -52,4 +53,4 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
             return RedirectResponse(f"/roster?{urlencode({'problem': str(error)})}", 303)
         return RedirectResponse("/roster", 303)
 
-    return [Way("GET", "/roster", page), Way("POST", "/roster/{action}", act)]
+    return [Way("GET", "/roster", page), Way("POST", "/roster/{action}", act, OPERATE)]

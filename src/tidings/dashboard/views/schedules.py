@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...access.rules import OPERATE
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ..frame import Frame, Way, no_such
@@ -70,5 +71,5 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     return [
         Way("GET", "/schedules", page),
         Way("GET", "/schedules/{id}", show),
-        Way("POST", "/schedules/{id}/{action}", act),
+        Way("POST", "/schedules/{id}/{action}", act, OPERATE),
     ]

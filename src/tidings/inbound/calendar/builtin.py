@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import orjson
+
 from ...store.port import Step, Store
+from ...store.together import Lookup
 from ..words import Applied, Command, Day
 from .days import BLANK, MARKS, after, bounds, day_of, objection
 
@@ -24,19 +27,23 @@ class BuiltinCalendar:
     def __init__(self, store: Store, name: str = "shifts") -> None:
         self.name = name
         self._store = store
+        self._days = Lookup(self._read)
 
     async def day(self, date: str) -> Day:
         """One operational day as it is."""
-        return (await self.days([date]))[0]
+        return await self._days.find(date)
 
     async def days(self, dates: Sequence[str]) -> list[Day]:
         """Several days, in one question."""
+        found = await self._read(dates)
+        return [found[date] for date in dates]
+
+    async def _read(self, dates: Sequence[str]) -> dict[str, Day]:
         lines: dict[str, dict[str, str]] = {date: {} for date in dates}
-        rows = await self._store.read("shift_lines", calendar=self.name, first=min(dates), last=max(dates))
-        for row in rows:
-            if row["day"] in lines:
-                lines[row["day"]][row["squad"]] = row["slots"]
-        return [day_of(date, lines[date]) for date in dates]
+        asked = orjson.dumps(list(lines)).decode()
+        for row in await self._store.read("shift_days_read", calendar=self.name, days=asked):
+            lines[row["day"]][row["squad"]] = row["slots"]
+        return {date: day_of(date, its_lines) for date, its_lines in lines.items()}
 
     async def preview(self, command: Command) -> Day:
         """The day as it would be."""

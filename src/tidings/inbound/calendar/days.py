@@ -5,9 +5,10 @@ c  has a crew        n  marked as without        .  not on the calendar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date as Date
 from datetime import timedelta
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -33,10 +34,12 @@ class Run(NamedTuple):
 
 def line(day: Day, squad: str) -> str:
     """A squad's whole day."""
-    crewed, marked = day.crewed.get(squad, frozenset()), day.no_crew.get(squad, frozenset())
-    return "".join(
-        CREWED if place in crewed else NO_CREW if place in marked else NOTHING for place in range(HALF_HOURS)
-    )
+    places = [NOTHING] * HALF_HOURS
+    for place in day.no_crew.get(squad, ()):
+        places[place] = NO_CREW
+    for place in day.crewed.get(squad, ()):
+        places[place] = CREWED
+    return "".join(places)
 
 
 def day_of(date: str, lines: Mapping[str, str]) -> Day:
@@ -63,10 +66,11 @@ def bounds(command: Command) -> tuple[int, int]:
 def after(day: Day, command: Command) -> Day:
     """The day once a command is done."""
     first, last = bounds(command)
-    old = line(day, command.squad)
-    lines = {squad: line(day, squad) for squad in day.crewed.keys() | day.no_crew.keys()}
-    lines[command.squad] = old[:first] + MARKS[command.action] * (last - first) + old[last:]
-    return day_of(day.date, lines)
+    squad, old = command.squad, line(day, command.squad)
+    new = old[:first] + MARKS[command.action] * (last - first) + old[last:]
+    crewed = {**day.crewed, squad: _places(new, CREWED)}
+    marked = {each: places for each, places in day.no_crew.items() if each != squad}
+    return Day(day.date, crewed, no_crew=marked | ({squad: _places(new, NO_CREW)} if NO_CREW in new else {}))
 
 
 def fulfils(action: Action, image: str) -> bool:
@@ -149,12 +153,9 @@ def squads_of(days: Iterable[Day], known: Sequence[str]) -> list[str]:
     return [*known, *sorted(others)]
 
 
+@lru_cache(4096)
 def _places(text: str, mark: str) -> frozenset[int]:
-    return frozenset(_found(text, mark))
-
-
-def _found(text: str, mark: str) -> Iterator[int]:
-    return (place for place, found in enumerate(text) if found == mark)
+    return frozenset([place for place, found in enumerate(text) if found == mark])
 
 
 def _is_time(text: str) -> bool:

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+import orjson
+
 from ...kernel.clock import Clock
 from ...kernel.lanes import Lane
 from ...kernel.retry import Policy
@@ -24,6 +26,7 @@ from ...model.outcome import Defer, Done, Outcome, Retry, Unknown
 from ...model.task import Category, OnUnknown, Task, TaskId, Transition
 from ...model.time import SECOND, iso
 from ...store.port import Outrun, Step, Store
+from ...store.together import Lookup
 from ..calendar.base import CalendarAway, InDoubt, ShiftCalendar
 from ..calendar.days import bounds, fulfils, objection, touched
 from .judging import Seen, answered, overtaken, seen
@@ -48,11 +51,12 @@ class EffectHandler:
         self._store = store
         self._clock = clock
         self._calendars = calendars
+        self._newer = Lookup(self._read_newer)
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Effect]:
         """The commands of these tasks."""
-        found = {task.id: await self._store.read("effect_find", task=task.id) for task in tasks}
-        return {id_: effect_of(rows[0]) for id_, rows in found.items() if rows}
+        rows = await self._store.load("effect_load", [task.id for task in tasks])
+        return {row[0]: effect_of(row) for row in rows}
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
         """Nothing: results are written by the attempt itself."""
@@ -90,17 +94,19 @@ class EffectHandler:
             return await self._end(task, effect, EffectState.REFUSED, error.problem)
 
     async def _overtaken(self, effect: Effect) -> EffectState | None:
-        first, last = bounds(effect.command)
-        rows = await self._store.read(
-            "effect_newer",
-            calendar=effect.calendar,
-            day=effect.command.date,
-            squad=effect.command.squad,
-            task=effect.task,
-            first=first,
-            last=last,
-        )
-        return overtaken((first, last), [(row["first_slot"], row["last_slot"]) for row in rows])
+        return overtaken(bounds(effect.command), await self._newer.find(effect))
+
+    async def _read_newer(self, effects: Sequence[Effect]) -> dict[Effect, list[tuple[int, int]]]:
+        asked = [
+            {"task": each.task, "calendar": each.calendar, "day": each.command.date,
+             "squad": each.command.squad, "first": first, "last": last}
+            for each in effects
+            for first, last in [bounds(each.command)]
+        ]  # fmt: skip
+        found: dict[int, list[tuple[int, int]]] = {each.task: [] for each in effects}
+        for row in await self._store.read("effect_newer", asked=orjson.dumps(asked).decode()):
+            found[row["task"]].append((row["first_slot"], row["last_slot"]))
+        return {each: found[each.task] for each in effects}
 
     async def _bring_about(self, task: Task, effect: Effect, calendar: ShiftCalendar) -> Outcome:
         """Read; then confirm what is done, or claim and send what is not."""
@@ -160,7 +166,7 @@ class EffectHandler:
             "expected": expected,
             "line": self._line(EffectState.CLAIMED, f"it is {pre} and should become {expected}"),
         }
-        await self._store.write([Step("effect_claim", params, needed=True)])
+        await self._store.enqueue([], also=[Step("effect_claim", params, needed=True)], together=True)
         return effect._replace(state=EffectState.CLAIMED, pre=pre, expected=expected)
 
     async def _doubt(self, task: Task, effect: Effect, why: str) -> Outcome:
@@ -186,7 +192,7 @@ class EffectHandler:
         """The result, and the follow-up that tells of it, in one transaction."""
         tasks, rows = followup(effect.plan, effect.tenant, effect.conversation, now=self._clock.now())
         step = self._step(task, effect, to, why, over=True)
-        await self._store.enqueue(tasks, rows, also=[step])
+        await self._store.enqueue(tasks, rows, also=[step], together=True)
         if tasks:
             await self._store.hint()
         return Done(f"{to}: {why}")

@@ -91,21 +91,15 @@ def intent_key(plan: Plan, command: Command) -> str:
     return hashlib.sha256(said).hexdigest()[:32]
 
 
-def effect_of(row: Row) -> Effect:
-    """A row of the ledger."""
+def effect_of(row: Sequence[Any]) -> Effect:
+    """A row of the ledger, as it is loaded for its task."""
+    task, key, plan, tenant, calendar, day, squad, action, begins, ends, conversation, state, *rest = row
+    pre, expected, told = rest
+    command = Command(Action(action), squad, day, begins, ends)
     return Effect(
-        row["task"],
-        row["key"],
-        row["plan"],
-        row["tenant"],
-        row["calendar"],
-        command_of(row),
-        row["conversation"],
-        EffectState(row["state"]),
-        row["pre"],
-        row["expected"],
-        bool(row["told"]),
-    )
+        task, key, plan, tenant, calendar, command, conversation, EffectState(state), pre, expected,
+        bool(told),
+    )  # fmt: skip
 
 
 def command_of(row: Row) -> Command:

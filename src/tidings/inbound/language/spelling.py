@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from .slips import SAID, SHORT, WORDED, mended
 
@@ -31,6 +32,7 @@ _RULES = tuple((re.compile(pattern), full) for pattern, full in (*_FULL, *SHORT,
 _WORD = re.compile(r"[a-z]{6,}")
 
 
+@lru_cache(256)  # a line is looked at for several things
 def spell(text: str) -> str:
     """The text as the scanner expects it; line ends stay, all other blanks are one."""
     plain = unicodedata.normalize("NFKC", text[:LONGEST]).lower().translate(_MARKS)

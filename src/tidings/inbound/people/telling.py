@@ -32,6 +32,10 @@ REASONS: Mapping[str, Reason] = {
     "message_failed": Reason("see: tidings inbox list --state failed; then: tidings inbox retry ID"),
     "intent_unsure": Reason("look whether it was a request", opens_case=False),
     "unsaid": Reason("check the channel that replies go out on", opens_case=False),
+    "inbox_changed": Reason(
+        "see whether what came of it still holds, and ask the sender to say anew what is meant",
+        opens_case=False,
+    ),
     "source_failing": Reason("check the source and the database: tidings inbox sources", opens_case=False),
     "source_overrun": Reason("check the machine that polls: tidings inbox sources", opens_case=False),
     "source_hole": Reason("look into the group for what is missing", opens_case=False),

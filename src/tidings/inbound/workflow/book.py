@@ -16,7 +16,8 @@ from ...kernel.clock import Clock
 from ...model.errors import CallerError
 from ...model.task import NewTask
 from ...model.time import micros
-from ...store.port import Outrun, Rows, Step, Store
+from ...store.port import Outrun, Row, Rows, Step, Store
+from ...store.together import Lookup
 from ..effects import ledger
 from ..people.calling import Caller
 from ..people.telling import Call
@@ -109,17 +110,15 @@ class StoreBook:
         self._settings = settings
         self._voice = voice
         self._caller = caller
+        self._standings = Lookup(self._read_standings)
+        self._open = Lookup(self._read_open)
 
     async def standing(self, spoken: Spoken) -> Standing:
-        """Two short reads."""
-        of = {"tenant": spoken.tenant, "conversation": spoken.conversation}
-        row = (
-            await self._store.read(
-                "hearing_standing", message=spoken.message, squad=spoken.speaker.squad, **of
-            )
-        )[0]
+        """Two short reads, shared with other conversations."""
+        whose = (spoken.tenant, spoken.conversation)
+        row = await self._standings.find((spoken.message, *whose, spoken.speaker.squad))
         is_over = row["n"] is not None and row["held"] is None
-        flows = [] if is_over else await self._store.read("workflow_open", **of)
+        flows = () if is_over else await self._open.find(whose)
         return Standing(
             [read(flow) for flow in flows],
             is_over=is_over,
@@ -129,6 +128,19 @@ class StoreBook:
             ahead=row["ahead"],
             quoted=await self._quoted(spoken) if flows and spoken.reply_to else None,
         )
+
+    async def _read_standings(self, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Row]:
+        names = ("message", "tenant", "conversation", "squad")
+        asked = orjson.dumps([dict(zip(names, key, strict=True)) for key in keys]).decode()
+        found = {row["message"]: row for row in await self._store.read("hearing_standing", asked=asked)}
+        return {key: found[key[0]] for key in keys}
+
+    async def _read_open(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[Row]]:
+        asked = orjson.dumps([{"tenant": tenant, "conversation": name} for tenant, name in keys]).decode()
+        found: dict[tuple[str, str], list[Row]] = {key: [] for key in keys}
+        for row in await self._store.read("workflow_open", asked=asked):
+            found[row["tenant"], row["conversation"]].append(row)
+        return found
 
     async def _quoted(self, spoken: Spoken) -> Quoted | None:
         rows = await self._store.read("hearing_quoted", source=spoken.source, platform_id=spoken.reply_to)
@@ -154,7 +166,8 @@ class StoreBook:
         if spoken.place is not None and entry.held is None:
             steps.append(_ended(spoken.place, entry))
         try:
-            await self._store.enqueue(tasks, *rows, also=steps)
+            # Calls count what others may count at the same time: they wait for nobody else's commit.
+            await self._store.enqueue(tasks, *rows, also=steps, together=not entry.calls)
         except Outrun:
             return False
         if tasks or entry.calls:

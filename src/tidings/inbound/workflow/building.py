@@ -153,7 +153,8 @@ def tell(settings: WorkflowSettings, clock: Clock) -> Tell:
 
     def told(notice: Notice) -> Sequence[Step]:
         reason = notice.type.replace(".", "_")
-        call = Call(reason, f"source {notice.source}: {notice.problem}", f"{reason}:{notice.source}")
+        key = f"{reason}:{notice.about or notice.source}"
+        call = Call(reason, f"source {notice.source}: {notice.problem}", key)
         return [*by_event(notice), *caller.steps(call, notice.tenant, notice.source, None, clock.now())]
 
     return told if settings.enabled else by_event

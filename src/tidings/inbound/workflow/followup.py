@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -60,6 +60,14 @@ def cause(found: Sequence[wording.Result]) -> Cause:
     return Cause.SOME_DONE if done else Cause.NONE_DONE
 
 
+class News(NamedTuple):
+    """What there is to tell of a plan."""
+
+    flow: Flow | None  # None: no workflow waits for it
+    speaker: Mapping[str, Any]  # who was heard last, and where
+    effects: Sequence[Row]
+
+
 class FollowUp:
     """The handler of kind `followup`."""
 
@@ -74,10 +82,14 @@ class FollowUp:
         self._voice = voice
         self._caller = caller
 
-    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, str]:
-        """The plans that there is news of."""
-        found = {task.id: await self._store.read("followup_load", task=task.id) for task in tasks}
-        return {id_: rows[0]["plan"] for id_, rows in found.items() if rows}
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, News]:
+        """The plans that there is news of. Whoever brings the last result is claimed after it was written."""
+        found = await self._store.load("followup_load", [task.id for task in tasks])
+        plans = orjson.dumps([row[1] for row in found]).decode()
+        effects: dict[str, list[Row]] = {row[1]: [] for row in found}
+        for row in await self._store.read("followup_results", plans=plans):
+            effects[row["plan"]].append(row)
+        return {row[0]: _news(row, effects[row[1]]) for row in found}
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
         """Nothing: what a follow-up writes, it writes itself."""
@@ -86,26 +98,25 @@ class FollowUp:
     async def run(self, task: Task, content: Any) -> Outcome:
         """Tell, if this is the last of them."""
         try:
-            return await self._tell(str(content))
+            return await self._tell(content)
         except Outrun:
             return Defer(self._clock.now(), "the workflow has changed meanwhile")
         except (StoreUnavailable, StoreFull) as error:
             return Defer(self._clock.now() + SECOND, error.problem)
 
-    async def _tell(self, plan: str) -> Outcome:
-        rows = await self._store.read("workflow_of_plan", plan=plan)
-        if not rows:
+    async def _tell(self, news: News) -> Outcome:
+        flow = news.flow
+        if flow is None:
             return Done("no workflow waits for it")
-        flow = read(rows[0])
         if flow.stage not in (Stage.EXECUTING, Stage.NEEDS_HUMAN):
             return Done(f"its workflow is {flow.stage}")
-        found = results(await self._store.read("effects_of_plan", plan=plan))
+        found = results(news.effects)
         if found is None:
             return Done("other commands of the plan are not over")
-        await self._end(flow, found)
+        await self._end(flow, found, news.speaker)
         return Done("told")
 
-    async def _end(self, flow: Flow, found: Sequence[wording.Result]) -> None:
+    async def _end(self, flow: Flow, found: Sequence[wording.Result], speaker: Mapping[str, Any]) -> None:
         """The summary, the end and the case: one transaction, named by the workflow's version."""
         now, why = self._clock.now(), cause(found)
         text = wording.summary(found)
@@ -118,22 +129,20 @@ class FollowUp:
         calls = [] if why is Cause.ALL_DONE else [_call(flow, found, last)]
         tasks, rows = [], []
         try:
-            task, row = await self._reply(flow, text, now)
+            task, row = await self._reply(flow, speaker, text, now)
             tasks, rows = [task], [Rows(self._voice.table, self._voice.columns, [row])]
         except CallerError as error:
             issue = f"a summary could not be sent: {error.problem}"
             calls.append(Call("unsaid", issue, f"unsaid:{flow.conversation}", flow.squad, text=text))
         for call in calls:
             steps += self._caller.steps(call, flow.tenant, flow.conversation, None, now)
-        await self._store.enqueue(tasks, *rows, also=steps)
+        await self._store.enqueue(tasks, *rows, also=steps, together=not calls)
         await self._store.hint()
 
-    async def _reply(self, flow: Flow, text: str, now: int) -> tuple[Any, tuple[Any, ...]]:
+    async def _reply(
+        self, flow: Flow, speaker: Mapping[str, Any], text: str, now: int
+    ) -> tuple[Any, tuple[Any, ...]]:
         """Where the request was made, there the summary goes."""
-        hearings = await self._store.read(
-            "hearing_of_workflow", tenant=flow.tenant, conversation=flow.conversation, workflow=flow.id
-        )
-        speaker = orjson.loads(hearings[0]["speaker"]) if hearings else {"source": "", "chat": ""}
         source = speaker["source"]
         return await self._voice.prepare(
             self._settings.replies.get(source, source),
@@ -144,6 +153,18 @@ class FollowUp:
             now=now,
             in_chat=True,
         )
+
+
+_WORKFLOW = (
+    "id", "tenant", "conversation", "squad", "topic", "state", "version", "schema", "asked", "opened_at",
+    "body",
+)  # fmt: skip
+
+
+def _news(row: Sequence[Any], effects: Sequence[Row]) -> News:
+    _, plan, *columns, speaker = row
+    flow = read({**dict(zip(_WORKFLOW, columns, strict=True)), "plan": plan}) if columns[0] else None
+    return News(flow, orjson.loads(speaker) if speaker else {"source": "", "chat": ""}, effects)
 
 
 def _step(flow: Flow, now: int, why: Cause, stage: Stage, text: str) -> Step:

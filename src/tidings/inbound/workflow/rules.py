@@ -12,6 +12,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from ...model.time import SECOND
+from ..calendar.days import read_date
 from ..words import Action, Command, Day, Speaker, slot
 from .flow import Want, request
 
@@ -120,7 +121,7 @@ def _time(place: int, command: Command, house: House, now: int) -> Finding | Non
 
 
 def _instant(date: str, time: str, zone: ZoneInfo, *, is_end: bool) -> datetime:
-    day = datetime.strptime(date, "%Y%m%d").replace(tzinfo=zone)
+    day = datetime(int(date[:4]), int(date[4:6]), int(date[6:]), tzinfo=zone)
     hours, minutes = int(time[:2]), int(time[2:])
     is_next_morning = time < "0600" or (is_end and time == "0600")
     return (day + timedelta(days=is_next_morning)).replace(hour=hours, minute=minutes)
@@ -156,14 +157,10 @@ def _needless(place: int, command: Command, day: Day) -> Finding | None:
 
 def is_day(date: str) -> bool:
     """Whether a date is one of the calendar."""
-    try:
-        datetime.strptime(date, "%Y%m%d")  # noqa: DTZ007 - a day of the calendar has no zone
-    except ValueError:
-        return False
-    return len(date) == 8 and date.isdigit()
+    return read_date(date) is not None
 
 
 def in_words(date: str) -> str:
     """A day as people say it: Sat 3 Jan."""
-    day = datetime.strptime(date, "%Y%m%d")  # noqa: DTZ007 - a day of the calendar has no zone
+    day = datetime(int(date[:4]), int(date[4:6]), int(date[6:]))  # noqa: DTZ001 - a day has no zone
     return f"{day:%a} {day.day} {day:%b}"

@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from ..words import Attribute, Failure, Fields, Limits, Strategy, Trouble, Written
-from .attio_values import attribute_of, explain, first_text, instant_of, plain, same_note
+from .attio_values import attribute_of, explain, first_text, instant_of, linked, plain, same_note
 from .calls import Calls
 from .options import Connector, base_url, header, length, rate, texts
 
@@ -26,6 +26,15 @@ URL = "https://api.attio.com"
 NOTES: Final = "notes"
 LISTS: Final = "lists/"
 KEYS: Mapping[str, str] = {"people": "email_addresses", "companies": "domains"}
+REFERENCES: Mapping[str, str] = {
+    "company": "companies",
+    "associated_company": "companies",
+    "associated_people": "people",
+    "associated_deals": "deals",
+    "team": "people",
+}
+"""The object that a link of Attio's own leads to."""
+
 NOTE_FIELDS: Sequence[Attribute] = (
     Attribute("parent_object", "text", required=True),
     Attribute("parent_record_id", "reference", required=True),
@@ -45,11 +54,13 @@ _NOTES = 50
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`keys` names for each object the unique attribute by which its records are found again."""
+    """`keys` names for each object the unique attribute by which its records are found again, `references`
+    for each link of your own the object that it leads to."""
 
     key: str
     url: str = URL
     keys: Mapping[str, str] = field(default_factory=dict)
+    references: Mapping[str, str] = field(default_factory=dict)
     reads_per_second: float = 100.0
     writes_per_second: float = 25.0
     deadline: timedelta = timedelta(seconds=30)
@@ -62,6 +73,7 @@ class AttioTarget:
 
     def __init__(self, settings: Settings, now: Callable[[], int]) -> None:
         self._keys = {**KEYS, **settings.keys}
+        self._references = {**REFERENCES, **settings.references}
         self.limits = Limits(settings.reads_per_second, settings.writes_per_second, concurrency=8)
         self._known: dict[str, Mapping[str, Attribute]] = {}
         self._calls = Calls(
@@ -105,6 +117,7 @@ class AttioTarget:
             return await self._write_entry(type_, fields, known)
         attribute = self._key(type_)
         values = fields if attribute in fields else {**fields, attribute: key}
+        values = await self._linked(type_, values)
         path = (
             f"{_object(type_)}/{quote(known, safe='')}"
             if known
@@ -159,12 +172,25 @@ class AttioTarget:
         return Written(_made(reply.body, "note_id"))
 
     async def _write_entry(self, type_: str, fields: Fields, known: str | None) -> Written:
-        values = {name: value for name, value in fields.items() if name not in _PARENT}
+        own = {name: value for name, value in fields.items() if name not in _PARENT}
+        values = await self._linked(type_, own)
         path, data = f"{_list(type_)}/entries", {**_parent(fields), "entry_values": values}
         if known:
             path, data = f"{path}/{quote(known, safe='')}", {"entry_values": values}
         reply = await self._calls.write("PUT", path, {"data": data})
         return Written(_made(reply.body, "entry_id"))
+
+    async def _linked(self, type_: str, values: Fields) -> Fields:
+        """Links as Attio takes them: with the object that the id is one of."""
+        if not any(name in self._references for name in values):
+            return values
+        known = await self._attributes(type_)
+        links = {
+            name: linked(value, self._references[name])
+            for name, value in values.items()
+            if name in self._references and name in known and known[name].type == "reference"
+        }
+        return {**values, **links}
 
     async def _notes_of(self, fields: Fields) -> Sequence[Mapping[str, Any]]:
         return [one async for one in self._all_notes(_parent(fields))]
@@ -295,6 +321,7 @@ CONNECTOR = Connector(
         "key": header,
         "url": base_url,
         "keys": texts,
+        "references": texts,
         "reads_per_second": rate,
         "writes_per_second": rate,
         "deadline": length,

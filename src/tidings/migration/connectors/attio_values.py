@@ -37,10 +37,10 @@ _VALUE: Mapping[str, str] = {
     "phone-number": "original_phone_number",
     "domain": "domain",
     "currency": "currency_value",
+    "record-reference": "target_record_id",
 }
 _KEPT: Mapping[str, Sequence[str]] = {
     "personal-name": ("first_name", "last_name", "full_name"),
-    "record-reference": ("target_object", "target_record_id"),
     "actor-reference": ("referenced_actor_type", "referenced_actor_id"),
     "location": ("line_1", "line_2", "line_3", "line_4", "locality", "region", "postcode", "country_code"),
 }
@@ -81,6 +81,13 @@ def _plain(one: Mapping[str, Any]) -> Any:
         chosen = one.get("option" if kind == "select" else "status")
         return chosen.get("title") if isinstance(chosen, dict) else chosen
     return one.get(_VALUE.get(kind, "value"))
+
+
+def linked(value: Any, object_: str) -> Any:
+    """An id, or several, as a link to records of an object."""
+    if isinstance(value, list | tuple):
+        return [linked(one, object_) for one in value]
+    return {"target_object": object_, "target_record_id": value} if isinstance(value, str) else value
 
 
 def first_text(value: Any) -> str | None:

@@ -16,7 +16,7 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.broadcast import Options, Stage, Starts, Tally, options_of
 from ...model.errors import Invalid, NotFound, Refused, TidingsError, TooLarge
-from ...model.time import micros
+from ...model.time import iso, micros
 from ...store.port import Once, Outrun, Row, Step, Store
 from ...wire.addresses import Forbidden, check_url
 from ...wire.addresses import Rules as Callable
@@ -30,9 +30,21 @@ from ..templating.templates import Templates
 from .bulletin import described, telling
 from .plans import FIELDS, Plan, encoded, read_plan
 from .portions import local_start
-from .recipients import Loaded, Loading, Numbered, Wording, check_loading, from_audience, from_rows, numbered
+from .recipients import (
+    Loaded,
+    Loading,
+    Numbered,
+    Recipient,
+    Wording,
+    check_loading,
+    from_audience,
+    from_rows,
+    numbered,
+)
 
 KIND = "broadcast"
+MOST_FORESEEN = 2_000  # recipients that a preview looks at
+SHOWN = 3  # of them with what they would read
 _NOBODY = Tally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 _NO_TIME = ("trigger", "at", "in", "recipients")  # a schedule says when, and nobody is there to upload
 
@@ -185,6 +197,40 @@ class Freezer:
                 field="webhook",
                 remedy="use a public https URL; for development there is the setting events_private",
             ) from error
+
+    async def foresee(self, body: object, *, tenant: str = "default") -> Row:
+        """What would come of it: how many would get it, and what the first would read. Nothing is written.
+
+        At most `MOST_FORESEEN` recipients are looked at; they are judged as they will be when it is made.
+        """
+        now = self._clock.now()
+        ready = await self._ready(read_plan(body, now=now, zone=self._zone), "", now, tenant)
+        people = self._source({"addresses": ready.plan.addresses, "list": ready.plan.list}, ready.row)
+        first, seen = list[Recipient](), 0
+
+        async def some() -> AsyncIterator[Numbered]:
+            nonlocal seen
+            async for number, one in people:
+                if seen == MOST_FORESEEN:
+                    return
+                seen += 1
+                if isinstance(one, Recipient) and len(first) < SHOWN:
+                    first.append(one)
+                yield number, one
+
+        loading = Loading(self._store, self._clock, ready.row, ready.channel, ready.wording)
+        count = await loading.rehearse(some())
+        if not count:
+            raise _nobody()
+        return {
+            "channel": ready.plan.channel,
+            "recipients": count,
+            "duplicates": seen - count,
+            "more": seen == MOST_FORESEEN,
+            "starts": ready.plan.starts.value,
+            "starts_at": iso(ready.plan.scheduled_at),
+            "samples": [{"address": one.address, **ready.wording.of(one)} for one in first],
+        }
 
     # -- taking recipients in
 

@@ -46,10 +46,13 @@ TYPES: Mapping[str, str] = {
     "channel.connected": "its session is back; what waited goes out",
     "channel.logged_out": "its session needs a person: link it again by scanning its code",
     "channel.unreachable": "five reconnects in a row did not bring its session back",
+    "inbox.changed": "a message that came in was edited or deleted after it had been handled",
     "inbox.failed": "a message that came in could not be handled in three tries",
     "source.failing": "a source has failed three times in a row; it goes on where it stopped",
     "source.overrun": "reading a source took over 30 minutes, and another process took over",
     "source.hole": "something that was said is missing, or was read late",
+    "alert.raised": "the engine found something wrong with itself",
+    "alert.resolved": "what was wrong no longer is",
     TEST: "somebody asked for a test",
 }
 """Every type of event, and what it tells."""

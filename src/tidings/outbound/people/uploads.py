@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from tempfile import SpooledTemporaryFile
 from typing import Any, Literal
 
@@ -63,14 +63,18 @@ async def rows(
     largest: int,
     most_lines: int,
     most_bytes: int = MOST_BYTES,
+    exact: bool = False,
 ) -> AsyncIterator[Numbered]:
-    """Numbered rows out of pieces of any size; `largest` is for one row, in bytes."""
+    """Numbered rows out of pieces of any size; `largest` is for one row, in bytes.
+
+    With `exact` a column is called what it is called.
+    """
     if form == "ndjson":
         numbered = lines(pieces, largest=largest, most_lines=most_lines, most_bytes=most_bytes)
         async for number, said in numbered:
             yield number, said if isinstance(said, TidingsError) else _object(said)
         return
-    table = _Table(largest, most_lines)
+    table = _Table(largest, most_lines, exact=exact)
     async for some in _split(pieces, largest, most_bytes):
         for line in some:
             if (row := table.take(line)) is not None:
@@ -173,8 +177,9 @@ def _object(line: bytes) -> dict[str, Any] | TidingsError:
 class _Table:
     """A header and its rows, told one after the other; holds one row at the most."""
 
-    def __init__(self, largest: int, most_rows: int) -> None:
+    def __init__(self, largest: int, most_rows: int, *, exact: bool = False) -> None:
         self._largest = largest
+        self._name_of = str if exact else name_of
         self._most_rows = most_rows
         self._names: list[str] = []
         self._delimiter = b","
@@ -252,7 +257,7 @@ class _Table:
         if isinstance(cells, TidingsError):
             return self._bad(cells)
         if not self._names:
-            self._names = _header(cells)
+            self._names = _header([self._name_of(cell) for cell in cells])
             return None
         is_empty = not any(cell and not cell.isspace() for cell in cells)
         return None if is_empty else (self._number, self._named(cells))
@@ -314,8 +319,7 @@ def _delimiter(header: bytes) -> bytes:
     return max(_DELIMITERS, key=bare.count)
 
 
-def _header(cells: Sequence[str]) -> list[str]:
-    names = [name_of(cell) for cell in cells]
+def _header(names: list[str]) -> list[str]:
     while names and not names[-1]:
         names.pop()
     if not names:

@@ -14,6 +14,7 @@ from ...model.errors import WrongStore
 _LEDGER = """create table if not exists schema_migrations
   (number integer primary key, name text not null, checksum text not null)"""
 _LOCK = 7_316_884_021
+MOVED = 1_000_000  # the number under which a file that was moved away says so; every release refuses it
 
 
 class Migration(NamedTuple):
@@ -43,6 +44,11 @@ def missing(dialect: str, applied: dict[int, tuple[str, str]], *, upgrade: bool)
     """What is still to be applied; refuses a database that this code cannot work with. Pure."""
     known = {migration.number: migration for migration in migrations(dialect)}
     for number, (name, checksum) in applied.items():
+        if number == MOVED:
+            raise WrongStore(
+                f"this database was {name}",
+                remedy="work on that one; tidings db move --undo takes this file into use again",
+            )
         if number not in known:
             raise WrongStore(
                 f"the database is newer than this program (it has migration {name})",

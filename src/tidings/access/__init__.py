@@ -1,0 +1,1 @@
+"""Access: who may do what, for whom, and what was done."""

@@ -1,0 +1,168 @@
+"""The audit trail: who did what, when, to what, from where. Lines are only ever added, and forgotten by age.
+
+A line never holds a body, a query or a secret: what was done, its target, and how it ended.
+
+    keys              in the transaction of the change
+    other changes     right after the change, before the caller is told; a crash in between loses the line
+    made messages     after the caller is told, in batches (`note_soon`): the message itself is the record
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..kernel.clock import Clock
+from ..model.errors import NotFound, TidingsError
+from ..model.time import iso, micros
+from ..reading.cursor import page_size, place
+from ..store.port import Row, Step, Store
+from .caller import Caller
+from .rules import DEFAULT_TENANT
+
+LONGEST = 200
+PAGE = 1000
+_EVERY = 3600.0  # seconds between two looks
+_SECRET = re.compile(r"tdk_([0-9a-z]{8})_[\w-]+")
+_log = logging.getLogger("tidings.access")
+
+
+class Line(NamedTuple):
+    """One thing that was done or tried."""
+
+    tenant: str
+    who: str
+    key: str | None
+    what: str
+    target: str | None = None
+    origin: str | None = None
+    status: int | None = None
+    request: str | None = None
+    detail: str | None = None
+
+
+class Lines(NamedTuple):
+    """A page of the trail; `next` is where the next one begins."""
+
+    items: list[Row]
+    next: str | None
+
+
+def line(caller: Caller, what: str, *, target: str | None = None, **more: Any) -> Line:
+    """A line about this caller, with secrets and control characters taken out."""
+    fields: dict[str, Any] = {
+        name: clean(value) if isinstance(value, str) else value for name, value in more.items()
+    }
+    return Line(caller.tenant, caller.who, caller.key, what, clean(target), clean(caller.origin), **fields)
+
+
+def clean(text: str | None) -> str | None:
+    """A text fit for the trail: short, printable, with the public part of a key only."""
+    if text is None:
+        return None
+    masked = _SECRET.sub(r"tdk_\1_***", text)
+    return "".join(c if c.isprintable() else " " for c in masked)[:LONGEST]
+
+
+def step(lines: Sequence[Line]) -> Step:
+    """Lines for a transaction of somebody's."""
+    rows = [one._asdict() for one in lines]
+    return Step("audit_add", {"rows": orjson.dumps(rows).decode()})
+
+
+class Audit:
+    """Writes the trail and reads it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: list[Line] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def note(self, entry: Line) -> None:
+        """Write a line down. What was done is done: a line that cannot be written is logged instead."""
+        try:
+            await self._store.write([step([entry])])
+        except TidingsError as error:
+            _log.error("the audit line %s could not be written: %s", entry, error.problem)
+
+    def note_soon(self, entry: Line) -> None:
+        """Write a line down without waiting; what comes while one batch is written is the next."""
+        self._waiting.append(entry)
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
+
+    async def close(self) -> None:
+        """Write what still waits."""
+        if self._writing is not None:
+            await self._writing
+
+    async def page(
+        self,
+        *,
+        who: str | None = None,
+        what: str | None = None,
+        of: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+        tenant: str = DEFAULT_TENANT,
+    ) -> Lines:
+        """What was done, newest first; `of` is another tenant, or * for all, for those who run the engine."""
+        rows = await self._store.read(
+            "audit_page",
+            tenant=reached(of, tenant),
+            who=who,
+            what=what,
+            before=place(after),
+            limit=page_size(limit),
+        )
+        return Lines([described(row) for row in rows], str(rows[-1]["n"]) if len(rows) == limit else None)
+
+    async def _write(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[:PAGE], self._waiting[PAGE:]
+            try:
+                await self._store.write([step(batch)])
+            except TidingsError as error:
+                _log.error("%d audit lines could not be written: %s", len(batch), error.problem)
+
+
+class Forgetter:
+    """An actor: forgets old lines and sessions that are over. Two at once only share the work."""
+
+    name = "audit"
+
+    def __init__(self, store: Store, clock: Clock, keep: timedelta) -> None:
+        self._store = store
+        self._clock = clock
+        self._keep = micros(keep)
+
+    async def step(self) -> float:
+        """Forget one page of each."""
+        now = self._clock.now()
+        gone = await self._store.write(
+            [
+                Step("audit_prune", {"before": now - self._keep, "limit": PAGE}),
+                Step("session_prune", {"before": now, "limit": PAGE}),
+            ]
+        )
+        return 0.0 if any(len(rows) == PAGE for rows in gone) else _EVERY
+
+
+def reached(of: str | None, tenant: str) -> str | None:
+    """The tenant that is looked at, None for all; those of another tenant see their own only."""
+    if of is None or of == tenant:
+        return tenant
+    if tenant != DEFAULT_TENANT:
+        raise NotFound(f"there is no tenant {of[:60]!r}", field="tenant", remedy="leave it out")
+    return None if of == "*" else of
+
+
+def described(row: Row) -> Row:
+    """A line as people see it."""
+    return {"at": iso(row["at"]), **{name: row[name] for name in Line._fields}}

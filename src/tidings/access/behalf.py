@@ -1,0 +1,56 @@
+"""On behalf: an engine as faces get it, in which everything is done for the tenant of the present caller.
+
+Every method of a desk that concerns a tenant takes `tenant`. Here it is filled in from the caller, so no
+route can forget it. What takes none belongs to the whole engine, and its routes say so (`whole=True`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache, partial
+from typing import Any, TypeVar, cast
+
+from .caller import current
+
+Thing = TypeVar("Thing")
+
+_PARTS = ("tidings.app", "tidings.outbound", "tidings.inbound", "tidings.migration", "tidings.access")
+_NO_PARTS = ("settings", "rules", "caller")  # modules of plain values
+
+
+def on_behalf(thing: Thing) -> Thing:
+    """The same thing, for the tenant of whoever calls."""
+    return cast(Thing, _OnBehalf(thing))
+
+
+class _OnBehalf:
+    """Passes everything on; its parts are wrapped alike."""
+
+    __slots__ = ("_thing",)
+
+    def __init__(self, thing: object) -> None:
+        self._thing = thing
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._thing, name)
+        if inspect.ismethod(found):
+            return partial(found, tenant=current().tenant) if _concerns_tenant(found.__func__) else found
+        return _OnBehalf(found) if _is_part(type(found)) else found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _OnBehalf.__slots__:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._thing, name, value)
+
+
+@cache
+def _concerns_tenant(function: Any) -> bool:
+    return "tenant" in inspect.signature(function).parameters
+
+
+@cache
+def _is_part(kind: Any) -> bool:
+    module = kind.__module__
+    is_ours = module.startswith(_PARTS) and module.rpartition(".")[2] not in _NO_PARTS
+    return is_ours and not issubclass(kind, tuple | str | int | dict)

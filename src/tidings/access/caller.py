@@ -1,0 +1,69 @@
+"""The caller: on whose behalf work is done. Set by the gate for the length of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from .rules import DEFAULT_TENANT, OPEN, Action, Role, Rule, may
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who it is, for whom, and what they may do. `key` is the id of their key, where it has one."""
+
+    who: str
+    role: Role = Role.ADMIN
+    tenant: str = DEFAULT_TENANT
+    key: str | None = None
+    scopes: frozenset[str] = frozenset()  # areas; none: all of them
+    rate: int | None = None  # calls a second
+    origin: str | None = None  # where they call from
+
+    @property
+    def is_known(self) -> bool:
+        """Whether they have shown a key."""
+        return self.who not in UNKNOWN
+
+    @property
+    def view(self) -> object:
+        """What decides what they see; the same for all who see the same."""
+        return (self.tenant, self.role, self.scopes)
+
+    def may(self, action: Action, *, area: str | None = None, whole: bool = False) -> bool:
+        """Whether they may do this; `area` is the part of the API or of the pages."""
+        if action is OPEN:
+            return True
+        in_scope = not self.scopes or area is None or area in self.scopes
+        return may(self.role, action) and in_scope and (not whole or self.tenant == DEFAULT_TENANT)
+
+    def passes(self, rule: Rule, area: str) -> bool:
+        """Whether a route is open to them."""
+        return self.may(rule.action, area=area, whole=rule.whole)
+
+
+PAGE = "page"
+COMMAND_LINE = Caller("command line")
+THIS_MACHINE = Caller("this machine")  # on loopback, as long as there is no key
+NOBODY = Caller("nobody", Role.VIEWER)  # where no key is needed
+
+UNKNOWN = frozenset({PAGE, COMMAND_LINE.who, THIS_MACHINE.who, NOBODY.who})  # no key may be called so
+
+_current: ContextVar[Caller] = ContextVar("caller", default=COMMAND_LINE)
+
+
+def current() -> Caller:
+    """Whoever this is done for; without a request it is the command line, or the engine itself."""
+    return _current.get()
+
+
+@contextmanager
+def acting_as(caller: Caller) -> Iterator[None]:
+    """Do this on somebody's behalf."""
+    token = _current.set(caller)
+    try:
+        yield
+    finally:
+        _current.reset(token)

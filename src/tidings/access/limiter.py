@@ -1,0 +1,96 @@
+"""Rates of keys, over all processes: a conditional UPDATE takes a quarter second's calls for one process.
+
+So a rate holds for the fleet and over restarts, and costs at most four writes a second. What a process has
+taken and does not use within a second is lost. Failed sign-ins are counted in each process alone: a key
+cannot be guessed, and the count only keeps a guesser from costing anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass, field
+
+from ..kernel.clock import Clock
+from ..model.errors import TooOften
+from ..model.time import SECOND
+from ..store.port import Step, Store
+from .caller import Caller
+
+PORTIONS = 4  # of a second's calls
+FRESH = 1.0  # seconds for which what was taken is good
+MOST_WRONG = 10  # wrong keys from one address
+WRONG_FOR = 60.0  # seconds
+_MOST_ADDRESSES = 10_000
+
+
+@dataclass(slots=True)
+class _Purse:
+    """What this process holds of one key's rate."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    calls: int = 0
+    taken_at: float = -math.inf
+    closed_until: float = -math.inf
+
+
+class Limiter:
+    """Counts the calls of keys that have a rate; the others cost nothing."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._purses: dict[str, _Purse] = {}
+
+    async def spend(self, caller: Caller) -> None:
+        """One call; raises when the key has none left."""
+        if caller.rate is None or caller.key is None:
+            return
+        purse = self._purses.setdefault(caller.key, _Purse())
+        async with purse.lock:
+            now = self._clock.monotonic()
+            if now < purse.closed_until:
+                raise _too_often(caller, purse.closed_until - now)
+            if purse.calls <= 0 or now - purse.taken_at > FRESH:
+                await self._take(purse, caller.key, caller.rate, caller)
+            purse.calls -= 1
+
+    async def _take(self, purse: _Purse, key: str, rate: int, caller: Caller) -> None:
+        interval = SECOND // rate
+        for calls in sorted({max(1, rate // PORTIONS), 1}, reverse=True):
+            wish = {"id": key, "cost": calls * interval, "credit": SECOND}
+            if (await self._store.write([Step("access_key_spend", wish)]))[0]:
+                purse.calls, purse.taken_at = calls, self._clock.monotonic()
+                return
+        rows = await self._store.read("access_key_wait", id=key)
+        wait = (rows[0]["wait"] + interval - SECOND) / SECOND if rows else 1.0
+        purse.closed_until = self._clock.monotonic() + wait
+        raise _too_often(caller, wait)
+
+
+class WrongKeys:
+    """How often an address has shown a wrong key lately, in this process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def check(self, origin: str) -> None:
+        """Raises for an address that guesses."""
+        count, since = self._seen.get(origin, (0, 0.0))
+        left = since + WRONG_FOR - self._clock.monotonic()
+        if count >= MOST_WRONG and left > 0:
+            raise TooOften("too many wrong keys came from this address", seconds=math.ceil(left))
+
+    def note(self, origin: str) -> None:
+        """One more."""
+        now = self._clock.monotonic()
+        count, since = self._seen.get(origin, (0, now))
+        if len(self._seen) >= _MOST_ADDRESSES:
+            self._seen.clear()
+        self._seen[origin] = (count + 1, since) if now - since < WRONG_FOR else (1, now)
+
+
+def _too_often(caller: Caller, wait: float) -> TooOften:
+    problem = f"the key {caller.who!r} has used up its {caller.rate} calls a second"
+    return TooOften(problem, seconds=max(1, math.ceil(wait)))

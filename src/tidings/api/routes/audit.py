@@ -1,0 +1,36 @@
+"""The audit trail: who did what, when, to what, from where."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from ...access.desk import AccessDesk
+from ...access.rules import ADMIN, allowed
+from ..bodies import PROBLEMS, answer
+from ..queries import CHECKED
+
+
+def routes(access: AccessDesk) -> APIRouter:
+    """The one route."""
+    router = APIRouter(tags=["audit"], responses=PROBLEMS)
+
+    @router.get("/v1/audit", dependencies=CHECKED)
+    @allowed(ADMIN)
+    async def page(
+        *,
+        who: Annotated[str | None, Query(description="only by this key's name")] = None,
+        what: Annotated[str | None, Query(description="only this, such as messages.cancel")] = None,
+        tenant: Annotated[
+            str | None, Query(description="another, or * for all; from the tenant default only")
+        ] = None,
+        limit: int = 50,
+        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+    ) -> Response:
+        """What was changed or tried, newest first."""
+        found = await access.audit.page(who=who, what=what, of=tenant, limit=limit, after=after)
+        return answer(found._asdict())
+
+    return router

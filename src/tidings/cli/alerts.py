@@ -1,0 +1,53 @@
+"""`tidings alerts`: what the engine found wrong with itself, and who takes care of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import output
+from .commands import Ask, command
+from .help import examples
+from .options import After, Limit
+from .output import Column
+
+group = typer.Typer(help="Alerts: what is wrong with the engine, and who takes care.", no_args_is_help=True)
+
+
+@command(group, "list", epilog=examples("tidings alerts list", "tidings alerts list --past --json"))
+async def list_(
+    ask: Ask,
+    *,
+    past: Annotated[bool, typer.Option("--past", help="Those that are over, too.")] = False,
+    limit: Limit = 20,
+    after: After = None,
+) -> None:
+    """Alerts that are open, newest first."""
+    page = await ask.desk.alerts.page(past=past, limit=limit, after=after)
+    now = ask.desk.clock.now()
+    columns = [
+        Column("state", lambda row: row["state"]),
+        Column("severity", lambda row: row["severity"]),
+        Column("rule", lambda row: row["rule"]),
+        Column("problem", lambda row: row["problem"]),
+        Column("since", lambda row: row["first_at"], lambda row: output.away(row["first_at"], now)),
+        Column("taken by", lambda row: row["acknowledged_by"]),
+        Column("runbook", lambda row: row["runbook"], spare=True),
+        Column("id", lambda row: row["id"], keep=True),
+    ]
+    ask.listing(page.items, columns, more=page.next, nothing="nothing is wrong")
+
+
+@command(group, epilog=examples("tidings alerts ack 0198c2f0-… --by Ada"))
+async def ack(
+    ask: Ask,
+    alert: Annotated[str, typer.Argument(metavar="ALERT", help="The alert's id.", show_default=False)],
+    *,
+    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who takes it on.", show_default=False)],
+) -> None:
+    """Take an alert on, so that everybody sees who takes care of it."""
+    row = await ask.desk.alerts.acknowledge(alert, by)
+    ask.answer(
+        row, lambda: output.say((row["title"], "bold"), f": {row['acknowledged_by']} takes care of it")
+    )

@@ -1,0 +1,116 @@
+"""`tidings keys`: who may call. A key is shown once, when it is made or rotated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import output
+from .commands import Ask, command
+from .help import examples
+from .options import After, Limit
+from .output import Column, Row
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+group = typer.Typer(help="Keys: who may call, as what, and for which tenant.", no_args_is_help=True)
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The key's id.", show_default=False)]
+
+
+@command(
+    group,
+    epilog=examples(
+        "tidings keys create billing --role sender --scope messages --rate 20 --expires-in 90d",
+        "tidings keys create acme-admin --role admin --tenant acme",
+    ),
+)
+async def create(
+    ask: Ask,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who it is for.", show_default=False)],
+    *,
+    role: Annotated[
+        str, typer.Option("--role", "-r", metavar="ROLE", help="admin, operator, sender or viewer.")
+    ],
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="NAME", help="For whom. [default]")
+    ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option("--scope", metavar="AREA", help="Only for this area, such as messages; repeatable."),
+    ] = None,
+    rate: Annotated[
+        int | None, typer.Option("--rate", metavar="N", help="Calls a second, over all processes.")
+    ] = None,
+    expires_in: Annotated[
+        str | None, typer.Option("--expires-in", metavar="TIME", help="How long it is good, such as 90d.")
+    ] = None,
+) -> None:
+    """A new key. It is shown this once."""
+    body = {"name": name, "role": role, "tenant": tenant, "scopes": scope or None, "rate": rate}
+    _with_secret(ask, await ask.app.access.keys.create({**body, "expires_in": expires_in}))
+
+
+@command(group, "list")
+async def list_(
+    ask: Ask,
+    *,
+    tenant: Annotated[str, typer.Option("--tenant", metavar="NAME", help="Only of this tenant. [all]")] = "*",
+    limit: Limit = 20,
+    after: After = None,
+) -> None:
+    """Keys, newest first, without their secrets."""
+    page = await ask.app.access.keys.page(of=tenant, limit=limit, after=after)
+    now = ask.app.clock.now()
+    columns = [
+        Column("id", lambda row: row["id"], keep=True),
+        Column("name", lambda row: row["name"]),
+        Column("tenant", lambda row: row["tenant"]),
+        Column("role", lambda row: row["role"]),
+        Column("state", lambda row: row["state"], _state),
+        Column("begins with", lambda row: row["prefix"], keep=True),
+        Column("scopes", lambda row: ",".join(row["scopes"]), spare=True),
+        Column("rate", lambda row: row["rate"], right=True, spare=True),
+        Column("expires", lambda row: row["expires_at"], lambda row: output.away(row["expires_at"], now)),
+        Column(
+            "last used", lambda row: row["last_used_at"], lambda row: output.away(row["last_used_at"], now)
+        ),
+    ]
+    nothing = "no keys yet; see: tidings keys create --help"
+    ask.listing(page.items, columns, nothing=nothing, more=page.next)
+
+
+@command(group, epilog=examples("tidings keys rotate ID", "tidings keys rotate ID --overlap 0"))
+async def rotate(
+    ask: Ask,
+    id_: Id,
+    *,
+    overlap: Annotated[
+        str | None, typer.Option("--overlap", metavar="TIME", help="How long the one before opens. [24h]")
+    ] = None,
+) -> None:
+    """A new secret for a key, shown this once. The one before opens for another day."""
+    _with_secret(ask, await ask.app.access.keys.rotate(id_, overlap=overlap))
+
+
+@command(group)
+async def revoke(ask: Ask, id_: Id) -> None:
+    """Let a key open nothing any more. Other processes notice within a second."""
+    row = await ask.app.access.keys.revoke(id_)
+    ask.answer(row, lambda: output.say((row["name"], "bold"), " opens nothing any more"))
+
+
+def _with_secret(ask: Ask, row: Row) -> None:
+    def in_words() -> None:
+        output.facts([(word, row[word], None) for word in ("id", "name", "tenant", "role", "key")])
+        output.say(("write the key down now: it is not shown again", "yellow"))
+
+    ask.answer(row, in_words)
+
+
+def _state(row: Row) -> Text:
+    from rich.text import Text
+
+    return Text(row["state"], "green" if row["state"] == "active" else "dim")

@@ -1,0 +1,295 @@
+"""`tidings migrate`: move records between systems; planned, approved, run, watched, repaired and verified."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import migrating, output
+from .commands import Ask, command
+from .help import examples
+from .options import After, Limit
+from .output import Column, Row
+
+if TYPE_CHECKING:
+    from ..migration.jobfile import Job
+
+group = typer.Typer(help="Migrations: move records between systems.", no_args_is_help=True)
+
+JobOrFile = Annotated[
+    str, typer.Argument(metavar="JOB", help="A job file, or the id of a job.", show_default=False)
+]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_default=False)]
+Detach = Annotated[bool, typer.Option("--detach", help="Do not stay until it is over.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Shown with it.")]
+OfType = Annotated[str | None, typer.Option("--type", metavar="NAME", help="Only of this record type.")]
+OfCause = Annotated[
+    str | None, typer.Option("--cause", metavar="CAUSE", help="Only of this cause, as `dead` names it.")
+]
+
+
+@command(group, epilog=examples("tidings migrate create crm.toml"))
+async def create(
+    ask: Ask,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A job file.", show_default=False)],
+) -> None:
+    """Keep a job; nothing runs yet. The same file again is the same job."""
+    from ..migration import shown
+    from ..migration.jobfile import read_file
+
+    row = shown.job(await ask.app.migrations.find(await _kept(ask, read_file(file))))
+    ask.answer(row, lambda: output.say((row["id"], "bold"), f" {row['state']}: {output.flat(row['name'])}"))
+
+
+@command(group, "list")
+async def list_(
+    ask: Ask,
+    *,
+    state: Annotated[str | None, typer.Option("--state", metavar="NAME", help="Only in this state.")] = None,
+    limit: Limit = 20,
+    after: After = None,
+) -> None:
+    """Jobs, newest first."""
+    from ..migration import shown
+    from ..migration.jobs import JobState
+    from ..reading.cursor import page_size, place
+
+    chosen, size = None if state is None else migrating.word(JobState, "state", state), page_size(limit)
+    before = None if after is None else place(after)
+    found = await ask.app.migrations.page(state=chosen, before=before, limit=size)
+    now = ask.app.clock.now()
+    columns = [
+        Column("id", lambda row: row["id"], keep=True),
+        Column("state", lambda row: row["state"], migrating.state),
+        Column("changed", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)),
+        Column("from", lambda row: row["source"], spare=True),
+        Column("to", lambda row: row["target"], spare=True),
+        Column("tenant", lambda row: row["tenant"], spare=True),
+        Column("name", lambda row: row["name"]),
+    ]
+    more = str(found[-1].n) if len(found) == size else None
+    ask.listing([shown.job(one) for one in found], columns, more=more, nothing="no migrations")
+
+
+@command(group, epilog=examples("tidings migrate lint crm.toml"))
+async def lint(ask: Ask, job: JobOrFile) -> int:
+    """Compare the map with both systems: what would be lost or refused. Exit code 1 if there is an error."""
+    from ..migration import shown
+
+    found = [shown.finding(one) for one in await ask.app.migrations.lint(await _job(ask, job))]
+    columns = [
+        Column("level", lambda row: row["level"]),
+        Column("type", lambda row: row["type"]),
+        Column("field", lambda row: row["field"]),
+        Column("code", lambda row: row["code"], spare=True),
+        Column("text", lambda row: f"{row['text']}. {row['remedy']}"),
+    ]
+    ask.listing(found, columns, nothing="the map fits both systems")
+    return int(any(row["level"] == "error" for row in found))
+
+
+@command(
+    group, epilog=examples("tidings migrate plan crm.toml", "tidings migrate plan ID --no-look"), fast=True
+)
+async def plan(
+    ask: Ask,
+    job: JobOrFile,
+    *,
+    look: Annotated[
+        bool, typer.Option("--look/--no-look", help="Ask the target what is there already.")
+    ] = True,
+    detach: Detach = False,
+) -> int:
+    """A dry run: read and map everything, write nothing, and say what a run would do."""
+    from ..migration import shown
+
+    migrations, id_ = ask.app.migrations, await _job(ask, job)
+    begun = shown.job(await migrations.plan(id_, by=migrating.who(), look=look))
+    if detach:
+        _moved(ask, begun, "is being planned")
+        return 0
+    row = await migrating.follow(ask.app, id_, is_quiet=ask.as_json)
+    if row["state"] != "planned":
+        _ended(ask, row)
+        return 1
+    report = shown.plan(await migrations.plan_report(id_))
+    ask.answer(report, lambda: _print_plan(report))
+    return 0
+
+
+@command(group)
+async def approve(ask: Ask, job: Id) -> None:
+    """The plan may be run; `run` then does exactly that."""
+    _moved(ask, _shown(await ask.app.migrations.approve(job, by=migrating.who())), "is approved")
+
+
+@command(
+    group,
+    epilog=examples("tidings migrate run crm.toml", "tidings migrate run ID --detach"),
+    fast=True,
+)
+async def run(ask: Ask, job: JobOrFile, *, detach: Detach = False) -> int:
+    """Move the records: the approved plan exactly, or everything that the source has.
+
+    Where no process works, this one does until it ends; stopped and run again, it goes on where it was.
+    A job that is over begins again, and only what has changed is written.
+    """
+    id_ = await _job(ask, job)
+    found = await ask.app.migrations.find(id_)
+    if str(found.state) not in ("planning", "running"):
+        found = await ask.app.migrations.run(id_, by=migrating.who())
+    if detach:
+        _moved(ask, _shown(found), "runs")
+        return 0
+    return _ended(ask, await migrating.follow(ask.app, id_, is_quiet=ask.as_json))
+
+
+@command(group, epilog=examples("tidings migrate status ID --watch"), fast=True)
+async def status(
+    ask: Ask,
+    job: Id,
+    *,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay until it is over.")] = False,
+) -> int:
+    """How far it is, by record type; its rate, what is left, what holds it up."""
+    if watch:
+        return _ended(ask, await migrating.follow(ask.app, job, is_quiet=ask.as_json, works=False))
+    row = await migrating.look(ask.app.migrations, job)
+    ask.answer(row, lambda: _print_status(ask, row))
+    return 0
+
+
+@command(group)
+async def pause(ask: Ask, job: Id, *, reason: Reason = "by hand") -> None:
+    """Read and write nothing new until it is resumed."""
+    _moved(ask, _shown(await ask.app.migrations.pause(job, by=migrating.who(), reason=reason)), "is paused")
+
+
+@command(group)
+async def resume(ask: Ask, job: Id) -> None:
+    """Go on."""
+    _moved(ask, _shown(await ask.app.migrations.resume(job, by=migrating.who())), "goes on")
+
+
+@command(group)
+async def cancel(ask: Ask, job: Id, *, reason: Reason = "by hand") -> None:
+    """Stop for good; what is written stays."""
+    _moved(
+        ask, _shown(await ask.app.migrations.cancel(job, by=migrating.who(), reason=reason)), "is cancelled"
+    )
+
+
+@command(group, fast=True)
+async def verify(ask: Ask, job: Id) -> int:
+    """Every record of the source against the target. Exit code 1 if something is unexplained."""
+    import sys
+
+    is_live = output.on_terminal() and not ask.as_json
+    told = 0
+
+    def tell(_difference: Any) -> None:
+        nonlocal told
+        told += 1
+        if is_live and told % 100 == 0:
+            print(f"{told:,} differences", end="\r", file=sys.stderr, flush=True)
+
+    report = await ask.app.migrations.verify(job, tell=tell)
+    ask.answer(report.plainly(), lambda: print(report.text()))
+    return 0 if report.passed else 1
+
+
+async def _job(ask: Ask, given: str) -> str:
+    """The id of a job; a file's job is kept first."""
+    from ..migration.jobfile import read_file
+
+    if given.endswith((".toml", ".yaml", ".yml", ".json")):
+        return await _kept(ask, read_file(Path(given)))
+    return given
+
+
+async def _kept(ask: Ask, job: Job) -> str:
+    """The newest job that says the same and was not cancelled, or a new one."""
+    for one in await ask.app.migrations.page(tenant=job.tenant, limit=200):
+        if one.definition == job.definition and str(one.state) != "cancelled":
+            return one.id
+    return (await ask.app.migrations.create(job, by=migrating.who())).id
+
+
+def _shown(found: Any) -> Row:
+    from ..migration import shown
+
+    return shown.job(found)
+
+
+def _moved(ask: Ask, row: Row, words: str) -> None:
+    ask.answer(row, lambda: output.say((row["id"], "bold"), f" {words}"))
+
+
+def _ended(ask: Ask, row: Row) -> int:
+    ask.answer(row, lambda: migrating.say_end(row))
+    return 0 if row["state"] == "completed" else 1
+
+
+def _print_plan(report: Row) -> None:
+    names = ("create", "update", "write", "unchanged", "rejected", "skipped", "unresolved", "conflict")
+    used = [name for name in names if any(name in found for found in report["actions"].values())]
+    rows = [{"type": type_, **found} for type_, found in report["actions"].items()]
+    columns = [Column("type", lambda row: row["type"], keep=True)]
+    columns += [Column(name, lambda row, name=name: row.get(name, 0), right=True) for name in used]
+    output.listing(rows, columns, as_json=False, nothing="the source has no records")
+    for cause in report["causes"]:
+        output.say(
+            (f"{cause['count']:,} {cause['type']} {cause['standing']}: ", "yellow"),
+            output.flat(cause["reason"]),
+        )
+    for note in report["notes"]:
+        output.say(("note: ", "yellow"), output.flat(note))
+    length = "" if report["seconds"] is None else f", at least {migrating.left(report['seconds'])}"
+    output.say(f"{report['calls']:,} calls{length}")
+    if report["fits_this_month"] is False:
+        output.say(("this will not fit into what is left of this month", "bold red"))
+    id_ = report["job"]["id"]
+    output.say((f"then: tidings migrate approve {id_} && tidings migrate run {id_}", "dim"))
+
+
+def _print_status(ask: Ask, row: Row) -> None:
+    zone, now = ask.app.settings.zone, ask.app.clock.now()
+    output.facts(
+        [
+            ("id", row["id"], None),
+            ("name", row["name"], None),
+            ("state", row["state"], migrating.state(row)),
+            ("reason", row["reason"], None),
+            ("goes on", row["parked_until"], output.full(row["parked_until"], zone, now)),
+            ("problem", row["problem"], None),
+            ("read", row["read"], f"{row['read']:,} of {row['expected']:,}"),
+            ("done", row["done"], migrating.tally(row)),
+            ("rate", row["per_second"], f"{row['per_second']:,.1f} a second"),
+            (
+                "left",
+                row["seconds_left"],
+                "" if row["seconds_left"] is None else migrating.left(row["seconds_left"]),
+            ),
+            ("started", row["started_at"], output.full(row["started_at"], zone, now)),
+            ("ended", row["ended_at"], output.full(row["ended_at"], zone, now)),
+            ("batches", row["batches"], ", ".join(f"{n:,} {word}" for word, n in row["batches"].items())),
+            ("you can", ", ".join(row["actions"]), None),
+        ]
+    )
+    columns = [
+        Column("type", lambda row: row["type"], keep=True),
+        Column("read", lambda row: row["read"], right=True),
+        Column("done", lambda row: row["done"], right=True),
+        Column("set aside", lambda row: row["set_aside"], right=True),
+        Column(
+            "states",
+            lambda row: row["counts"],
+            lambda row: ", ".join(f"{n:,} {w}" for w, n in row["counts"].items()),
+        ),
+        Column("note", lambda row: row["note"]),
+    ]
+    if output.on_terminal():
+        output.say()
+    output.listing(row["types"], columns, as_json=False, nothing="nothing was read yet")

@@ -1,0 +1,255 @@
+"""`tidings migrate` for records: their log, what was set aside and why, its export, repair and replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import engine, migrating, output
+from .commands import Ask, command
+from .help import examples
+from .migrate import Detach, Id, OfCause, OfType
+from .migrate import group as GROUP
+from .options import After, ConfigFile, Database, Limit
+from .output import Column
+
+if TYPE_CHECKING:
+    from ..app import App
+
+
+@command(GROUP, epilog=examples("tidings migrate records ID --state rejected"))
+async def records(
+    ask: Ask,
+    job: Id,
+    *,
+    type_: OfType = None,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="NAME", help="written, unchanged, rejected, failed …")
+    ] = None,
+    limit: Limit = 20,
+    after: After = None,
+) -> None:
+    """Records with where they stand and why, in the order in which they were read."""
+    from ..migration import shown
+    from ..migration.words import Standing
+    from ..reading.cursor import page_size, place
+
+    standing = None if state is None else migrating.word(Standing, "state", state)
+    begin, size = 0 if after is None else place(after), page_size(limit)
+    found = await ask.app.migrations.records(job, type=type_, standing=standing, after=begin, limit=size)
+    columns = [
+        Column("type", lambda row: row["type"]),
+        Column("record", lambda row: row["source_id"], keep=True),
+        Column("state", lambda row: row["state"], migrating.state),
+        Column("target", lambda row: row["target_id"], spare=True),
+        Column("changed", lambda row: row["changed_at"], spare=True),
+        Column("field", lambda row: row["field"]),
+        Column("reason", lambda row: row["reason"]),
+    ]
+    more = str(found[-1]["seq"]) if len(found) == size else None
+    ask.listing([shown.row(one) for one in found], columns, more=more, nothing="no records")
+
+
+@command(GROUP, epilog=examples("tidings migrate log ID people 4711"))
+async def log(
+    ask: Ask,
+    job: Id,
+    type_: Annotated[str, typer.Argument(metavar="TYPE", help="Its record type.", show_default=False)],
+    record: Annotated[
+        str, typer.Argument(metavar="RECORD", help="Its id in the source.", show_default=False)
+    ],
+) -> None:
+    """One record: what the source said, and every attempt at it."""
+    from ..migration import shown
+
+    row = shown.row(await ask.app.migrations.record(job, type_, record))
+    if ask.as_json:
+        output.say_json(row)
+        return
+    names = ("type", "source_id", "state", "key", "target_id", "action", "failure", "field", "reason", "raw")
+    output.facts([(name.replace("_", " "), row.get(name), None) for name in names])
+    columns = [
+        Column("at", lambda line: line["at"]),
+        Column("what", lambda line: line["what"]),
+        Column("code", lambda line: line["code"]),
+        Column("reason", lambda line: line["reason"]),
+    ]
+    output.listing(row["log"], columns, as_json=False, nothing="nothing was tried yet")
+
+
+@command(GROUP, epilog=examples("tidings migrate dead ID"))
+async def dead(ask: Ask, job: Id) -> None:
+    """What was set aside, by cause, the most frequent first."""
+    from ..migration import shown
+
+    columns = [
+        Column("count", lambda row: row["count"], right=True),
+        Column("type", lambda row: row["type"]),
+        Column("state", lambda row: row["standing"]),
+        Column("field", lambda row: row["field"]),
+        Column("example", lambda row: row["example"], spare=True),
+        Column("cause", lambda row: row["fingerprint"], keep=True),
+        Column("reason", lambda row: row["reason"]),
+    ]
+    found = [shown.cause(one) for one in await ask.app.migrations.dead(job)]
+    ask.listing(found, columns, nothing="nothing was set aside")
+
+
+@GROUP.command(
+    epilog=examples(
+        "tidings migrate export ID -o bad.csv", "tidings migrate export ID --type people > bad.ndjson"
+    )
+)
+def export(
+    job: Id,
+    *,
+    cause: OfCause = None,
+    type_: OfType = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--form", metavar="ndjson|csv|csv-exact", help="Without it as the file is called."),
+    ] = None,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")
+    ] = None,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """The records that were set aside, as the source has them: mend them and give them to `replay --file`."""
+
+    async def work() -> None:
+        async with engine.opened(engine.settings(config, database)) as app:
+            await app.migrations.find(job)
+            await _write(app, job, cause, type_, _form(form, output_file), output_file)
+
+    engine.run(work())
+
+
+def _form(given: str | None, file: Path | None) -> str:
+    from ..api.repairs import FORMS
+    from ..model.errors import Invalid
+
+    by_name = "csv" if file is not None and file.suffix.lower() == ".csv" else "ndjson"
+    if given is not None and given not in FORMS:
+        raise Invalid(f"there is no form {given!r}", field="form", remedy=f"use one of: {', '.join(FORMS)}")
+    return given or by_name
+
+
+async def _write(
+    app: App, job: str, cause: str | None, type_: str | None, form: str, file: Path | None
+) -> None:
+    import sys
+
+    from ..api.repairs import exported
+    from ..model.errors import Invalid
+
+    try:
+        target = sys.stdout.buffer if file is None else file.open("wb")
+    except OSError as error:
+        raise Invalid(
+            f"{file} cannot be written ({error.strerror})", remedy="check the path", field="output"
+        ) from None
+    try:
+        async for piece in exported(app.migrations, job, form=form, cause=cause, type_=type_):
+            target.write(piece)
+    finally:
+        target.flush() if file is None else target.close()
+
+
+@command(
+    GROUP,
+    epilog=examples(
+        "tidings migrate replay ID --cause validation/people/email/type",
+        "tidings migrate replay ID --file bad.csv",
+        "tidings migrate replay ID --job crm.toml",
+    ),
+    fast=True,
+)
+async def replay(
+    ask: Ask,
+    job: Id,
+    *,
+    cause: OfCause = None,
+    type_: OfType = None,
+    file: Annotated[
+        str | None, typer.Option("--file", metavar="FILE", help="Repaired records, as they were exported.")
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--form", metavar="csv|ndjson", help="Without it as the file is called.")
+    ] = None,
+    job_file: Annotated[
+        Path | None, typer.Option("--job", metavar="FILE", help="The job file with a repaired map.")
+    ] = None,
+    detach: Detach = False,
+) -> int:
+    """Open what was set aside again, and only that: as it is, repaired, or under a repaired map."""
+    which: dict[str, Any] = {"by": migrating.who(), "fingerprint": cause, "type": type_}
+    if job_file is not None:
+        from ..migration.jobfile import read_file
+
+        which["job"] = read_file(job_file)
+    if file is None:
+        opened = await ask.app.migrations.replay(job, **which)
+    else:
+        opened = await _replay_file(ask, job, file, form, which)
+    if detach or not opened:
+        ask.answer(
+            {"id": job, "opened": opened}, lambda: output.say((job, "bold"), f" {opened:,} opened again")
+        )
+        return 0
+    if not ask.as_json:
+        output.say(f"{opened:,} records are opened again")
+    row = await migrating.follow(ask.app, job, is_quiet=ask.as_json)
+    ask.answer({**row, "opened": opened}, lambda: migrating.say_end(row))
+    return 0 if row["state"] == "completed" else 1
+
+
+async def _replay_file(ask: Ask, job: str, name: str, form: str | None, which: dict[str, Any]) -> int:
+    from ..api.repairs import repaired
+    from . import files
+
+    await ask.app.migrations.find(job)
+    read_as, most = files.form_of(name, form), ask.app.settings.max_bulk
+    with files.opened(name) as file:
+        async with repaired(files.pieces(file, lambda _: None), read_as, most=most) as records:
+            return await ask.app.migrations.replay(job, repaired=records, **which)
+
+
+@command(GROUP, epilog=examples("tidings migrate crosswalk ID people --source 4711"))
+async def crosswalk(
+    ask: Ask,
+    job: Id,
+    type_: Annotated[str, typer.Argument(metavar="TYPE", help="A record type.", show_default=False)],
+    *,
+    source: Annotated[str | None, typer.Option("--source", metavar="ID", help="By the source's id.")] = None,
+    target: Annotated[str | None, typer.Option("--target", metavar="ID", help="Or by the target's.")] = None,
+) -> None:
+    """Which record of the target is which of the source."""
+    from ..migration import shown
+
+    columns = [
+        Column("source", lambda row: row["source_id"], keep=True),
+        Column("target", lambda row: row["target_id"], keep=True),
+        Column("changed", lambda row: row["changed_at"]),
+        Column("hash", lambda row: row["hash"], spare=True),
+    ]
+    found = await ask.app.migrations.crosswalk(job, type_, source_id=source, target_id=target)
+    ask.listing([shown.row(one) for one in found], columns, nothing="no such record was moved")
+
+
+@command(GROUP)
+async def audit(ask: Ask, job: Id) -> None:
+    """Who did what to a job, and when."""
+    from ..migration import shown
+
+    columns = [
+        Column("at", lambda row: row["at"]),
+        Column("who", lambda row: row["who"]),
+        Column("what", lambda row: row["what"]),
+        Column("detail", lambda row: row["detail"]),
+    ]
+    ask.listing(
+        [shown.row(one) for one in await ask.app.migrations.audit(job)], columns, nothing="nothing yet"
+    )

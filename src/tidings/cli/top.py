@@ -1,0 +1,159 @@
+"""`tidings top`: the engine at work, live in a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import output
+from .commands import Ask
+from .help import examples
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from ..outbound.desk import Desk
+    from ..outbound.glance import Glance
+
+EXAMPLES = examples("tidings top", "tidings top --every 5", "tidings top --json")
+_FEW = 8  # channels and processes that are shown
+
+
+async def top(
+    ask: Ask,
+    *,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=0.2, max=3600, help="Between two looks.")
+    ] = 1.0,
+) -> None:
+    """The engine live: due, rate, lag, success, processes, channels, newest failures. q ends.
+
+    In a pipe, and with --json, it looks once.
+    """
+    from ..outbound.glance import glance
+
+    if ask.as_json:
+        output.say_json((await glance(ask.desk)).plainly())
+    elif not output.on_terminal():
+        output.console().print(drawn(await glance(ask.desk)))
+    else:
+        await watch(ask.desk, output.console(), every=every, keys=sys.stdin.fileno())
+
+
+async def watch(desk: Desk, console: Console, *, every: float, keys: int) -> None:
+    """Look again and again, until q or Ctrl-C."""
+    from rich.live import Live
+
+    from ..outbound.glance import glance
+
+    stop = asyncio.Event()
+    with _ended_by(stop, keys), Live(drawn(await glance(desk)), console=console, screen=True) as live:
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(every):
+                    await stop.wait()
+            live.update(drawn(await glance(desk)))
+
+
+@contextlib.contextmanager
+def _ended_by(stop: asyncio.Event, keys: int) -> Iterator[None]:
+    """Listen to single keys, and give the terminal back as it was."""
+    import os
+    import termios
+    import tty
+
+    loop = asyncio.get_running_loop()
+
+    def pressed() -> None:
+        if os.read(keys, 32)[:1] in (b"q", b"Q", b"\x03", b""):
+            stop.set()
+
+    before = termios.tcgetattr(keys)
+    tty.setcbreak(keys)
+    loop.add_reader(keys, pressed)
+    loop.add_signal_handler(signal.SIGINT, stop.set)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        loop.remove_reader(keys)
+        termios.tcsetattr(keys, termios.TCSADRAIN, before)
+
+
+def drawn(seen: Glance) -> RenderableType:
+    """One look as it is shown."""
+    from rich.console import Group
+    from rich.text import Text
+
+    counts = seen.counts
+    success = "–" if seen.success is None else f"{seen.success:.1%}"
+    head = Text.assemble(
+        ("Tidings ", "bold"), f"{seen.at}   ",
+        *_figure("due", counts["due"]), *_figure("waiting", counts["waiting"]),
+        *_figure("at work", counts["processing"]), *_figure("failed", counts["failed"], "bold red"),
+        *_figure("in doubt", counts["held"], "bold yellow"), "\n",
+        *_figure("sent a minute", f"{seen.sent_per_minute:,.0f}"), *_figure("lag", f"{seen.lag_s:g} s"),
+        *_figure("success", success),
+    )  # fmt: skip
+    parts = [head, *_alerts(seen), _nodes(seen), _channels(seen), _failures(seen)]
+    return Group(*parts, Text("q ends", "dim"))
+
+
+def _figure(name: str, value: object, style: str = "bold") -> list[Any]:
+    shown = f"{value:,}" if isinstance(value, int) else str(value)
+    return [(f"{name} ", "dim"), (shown, style if value else ""), "   "]
+
+
+def _table(title: str, *heads: str) -> Any:
+    from rich.table import Table
+
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, expand=True
+    )
+    for head in heads:
+        table.add_column(head, header_style="dim", no_wrap=True, overflow="ellipsis")
+    return table
+
+
+def _alerts(seen: Glance) -> list[Any]:
+    if not seen.alerts:
+        return []
+    table = _table("\nAlerts", "severity", "problem", "taken by")
+    for row in seen.alerts:
+        table.add_row(*_cells(row["severity"], row["problem"], row["acknowledged_by"]))
+    return [table]
+
+
+def _nodes(seen: Glance) -> Any:
+    table = _table("\nProcesses", "name", "state", "at work", "slots", "memory", "seen")
+    for row in seen.nodes[:_FEW]:
+        load, memory = row["load"], row["load"].get("memory")
+        share = "" if memory is None else f"{memory:.0%}"
+        cells = (row["name"], row["state"], load.get("in_flight"), load.get("slots"), share, row["seen_at"])
+        table.add_row(*_cells(*cells))
+    return table
+
+
+def _channels(seen: Glance) -> Any:
+    table = _table("\nChannels", "name", "kind", "state", "breaker", "why")
+    for row in sorted(seen.channels, key=lambda row: row["state"] == "open")[:_FEW]:
+        why = row["pause_reason"] or row["park_reason"] or row["link_reason"]
+        table.add_row(*_cells(row["name"], row["kind"], row["state"], row["breaker"], why))
+    return table
+
+
+def _failures(seen: Glance) -> Any:
+    table = _table("\nNewest failures", "channel", "to", "category", "error")
+    for row in seen.failures:
+        table.add_row(*_cells(row["channel"], row["to"], row["category"], row["error"]))
+    return table
+
+
+def _cells(*values: object) -> list[Any]:
+    return [output.quoted(output.flat(value)) for value in values]

@@ -1,0 +1,92 @@
+"""Going out: a week of what is planned, and one day with its messages in the order of their time."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...model.errors import Invalid
+from ...model.time import moment
+from ...outbound.ahead import Span
+from ...outbound.desk import Desk
+from ...reading.zones import settle
+from ..frame import Frame, Way
+
+DAYS = 7
+LISTED = 100
+FARTHEST = timedelta(days=3660)
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Their routes."""
+
+    def today() -> date:
+        return moment(frame.clock.now()).astimezone(frame.zone).date()
+
+    async def week(request: Request) -> Response:
+        """Seven days from one on; today, unless the address names another."""
+        first = _day(request.query_params.get("from") or today().isoformat(), today())
+        dates = [first + timedelta(days=number) for number in range(DAYS + 1)]
+        plans = await desk.ahead.plans([_midnight(day, frame.zone) for day in dates])
+        days = list(zip(dates, plans.spans, strict=False))
+        return frame.page(
+            "ahead.html",
+            days=days,
+            today=today(),
+            most=max((_size(span) for span in plans.spans), default=0),
+            size=_size,
+            more_schedules=plans.more_schedules,
+            earlier=max(first - timedelta(days=DAYS), today() - FARTHEST),
+            later=first + timedelta(days=DAYS),
+        )
+
+    async def show(request: Request) -> Response:
+        """One day: what fires, what starts, and its messages."""
+        day = _day(request.path_params["day"], today())
+        begin, end = _midnight(day, frame.zone), _midnight(day + timedelta(days=1), frame.zone)
+        since = max(begin, _place(request.query_params.get("since"), begin))
+        plans = await desk.ahead.plans([begin, end])
+        listed = await desk.ahead.messages(since, end, limit=LISTED)
+        return frame.page(
+            "ahead_day.html",
+            day=day,
+            span=plans.spans[0],
+            items=listed.items,
+            more=urlencode({"since": listed.next}) if listed.next else None,
+            is_later=since > begin,
+            more_schedules=plans.more_schedules,
+            earlier=day - timedelta(days=1),
+            later=day + timedelta(days=1),
+        )
+
+    return [Way("GET", "/ahead", week), Way("GET", "/ahead/{day}", show)]
+
+
+def _size(span: Span) -> int:
+    """How much one day has, for the bar that stands for it."""
+    return span.messages + sum(len(firing["at"]) for firing in span.firings) + len(span.broadcasts)
+
+
+def _day(text: str, today: date) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise Invalid(f"{text[:40]!r} is not a day", field="from", remedy=f"write {today}") from None
+    if abs(day - today) > FARTHEST:
+        raise Invalid(f"{day} is more than ten years away", field="from", remedy=f"write {today}")
+    return day
+
+
+def _midnight(day: date, zone: ZoneInfo) -> int:
+    """When a day begins there, also where the clocks skip midnight."""
+    return settle(datetime.combine(day, time()), zone).at
+
+
+def _place(text: str | None, usual: int) -> int:
+    if text is None or not text.isdecimal() or len(text) > 17:
+        return usual
+    return int(text)

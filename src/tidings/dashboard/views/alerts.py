@@ -1,0 +1,47 @@
+"""Alerts: what the engine found wrong with itself, what to do about it, and who does."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...access.rules import OPERATE, READ
+from ...model.errors import NotFound, TidingsError
+from ...outbound.desk import Desk
+from ..forms import read_form
+from ..frame import Frame, Way
+
+PAGE = 50
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Their routes."""
+
+    async def page(request: Request) -> Response:
+        """Those that are open; on request also those that are over."""
+        past, after = bool(request.query_params.get("past")), request.query_params.get("after") or None
+        found = await desk.alerts.page(past=past, limit=PAGE, after=after)
+        kept = {"past": "yes"} if past else {}
+        more = urlencode(kept | {"after": found.next}) if found.next else None
+        problem = request.query_params.get("problem")
+        return frame.page(
+            "alerts.html", items=found.items, past=past, after=after, more=more, problem=problem
+        )
+
+    async def acknowledge(request: Request) -> Response:
+        """Somebody takes one on."""
+        form = await read_form(request)
+        try:
+            await desk.alerts.acknowledge(request.path_params["id"], form.get("by", ""))
+        except NotFound:
+            raise
+        except TidingsError as error:
+            return RedirectResponse(f"/alerts?{urlencode({'problem': str(error)})}", 303)
+        return RedirectResponse("/alerts", 303)
+
+    return [
+        Way("GET", "/alerts", page, READ, whole=True),
+        Way("POST", "/alerts/{id}/acknowledge", acknowledge, OPERATE, whole=True),
+    ]

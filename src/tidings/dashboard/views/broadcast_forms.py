@@ -1,0 +1,94 @@
+"""Broadcasts from the page: a form with a preview of who would get what before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...access.rules import READ, SEND
+from ...model.errors import TidingsError
+from ...outbound.desk import Desk
+from ..forms import lines, number, read_form, whole
+from ..frame import Frame, Way, as_json
+
+PLAIN = ("channel", "name", "xref", "zone")
+FLAGS = ("own_zone", "skip_bad")
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Their routes; they stand before those of one broadcast."""
+    views = _Forms(desk, frame)
+    return [
+        Way("GET", "/broadcasts/new", views.blank),
+        Way("POST", "/broadcasts/preview", views.preview, READ),
+        Way("POST", "/broadcasts", views.create, SEND),
+    ]
+
+
+class _Forms:
+    def __init__(self, desk: Desk, frame: Frame) -> None:
+        self._desk = desk
+        self._frame = frame
+
+    async def blank(self, request: Request) -> Response:
+        """The form; the address may name a list or a template already."""
+        named = {name: request.query_params.get(name, "") for name in ("list", "template", "channel")}
+        return await self._page({"trigger": "MANUAL", **{name: said for name, said in named.items() if said}})
+
+    async def preview(self, request: Request) -> Response:
+        """How many would get it and what the first would read, while the form is being filled in."""
+        return as_json({"preview": await self._foreseen(await read_form(request))})
+
+    async def create(self, request: Request) -> Response:
+        """Make it, or only show what would come of it; a mistake is told beside its field."""
+        form = await read_form(request)
+        if form.get("do") == "preview":
+            return await self._page(form)
+        try:
+            made = await self._desk.freezer.create(_plan(form), key=form.get("key"))
+        except TidingsError as error:
+            return await self._page(form, error)
+        return RedirectResponse(f"/broadcasts/{made.answer['id']}", 303)
+
+    async def _foreseen(self, form: Mapping[str, str]) -> str:
+        try:
+            found = await self._desk.freezer.foresee(_plan(form))
+        except TidingsError as error:
+            return self._frame.piece("foreseen.html", error=error)
+        return self._frame.piece("foreseen.html", found=found, error=None)
+
+    async def _page(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
+        lists = await self._desk.audience.page(limit=200)
+        templates = await self._desk.templates.page(limit=200)
+        has_more = any(name in form for name in ("list", "addresses"))
+        return self._frame.page(
+            "broadcast_form.html",
+            200 if error is None else error.status,
+            form=form,
+            error=error,
+            lists=[found["name"] for found in lists.items],
+            templates=[found["name"] for found in templates.items],
+            key=form.get("key") or self._desk.clock.new_id(),
+            preview=await self._foreseen(form) if has_more and error is None else "",
+        )
+
+
+def _plan(form: Mapping[str, str]) -> dict[str, Any]:
+    """A broadcast as a caller of the API would write it."""
+    plan: dict[str, Any] = {name: form[name] for name in PLAIN if name in form}
+    if "list" in form:
+        plan["list"] = form["list"]
+    if "addresses" in form:
+        plan["addresses"] = lines(form["addresses"])
+    names = ("template",) if "template" in form else ("text", "subject")
+    plan |= {name: form[name] for name in names if name in form}
+    plan["trigger"] = form.get("trigger", "MANUAL")
+    if plan["trigger"] == "SCHEDULED" and "at" in form:
+        plan["at"] = form["at"]
+    plan |= {name: True for name in FLAGS if form.get(name) == "yes"}
+    given = {"per_second": number(form, "per_second"), "error_limit": number(form, "error_limit")}
+    given["canary"] = whole(form, "canary")
+    return plan | {name: value for name, value in given.items() if value is not None}

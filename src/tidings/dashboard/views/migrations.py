@@ -1,0 +1,183 @@
+"""Migrations: a row each with its bar, and the page of one, live: progress, causes, records, buttons."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...access.caller import current
+from ...access.rules import OPERATE
+from ...api.repairs import repaired
+from ...migration import shown
+from ...migration.desk import Migrations
+from ...migration.jobs import JobState
+from ...migration.words import Standing
+from ...model.errors import Invalid, NotFound, TidingsError
+from ...reading.cursor import place
+from ..forms import chosen, read_form
+from ..frame import Frame, Way, no_such
+from ..live import Fragments
+
+PAGE = 30
+RECORDS = 50
+MOST_PASTED = 10_000  # rows
+
+
+def ways(migrations: Migrations, frame: Frame) -> list[Way]:
+    """Their routes."""
+    views = _Migrations(migrations, frame)
+    return [
+        Way("GET", "/migrations", views.page),
+        Way("GET", "/migrations/live", views.live_page),
+        Way("GET", "/migrations/{id}", views.show),
+        Way("GET", "/migrations/{id}/live", views.live),
+        Way("GET", "/migrations/{id}/records/{type}/{source_id:path}", views.record),
+        Way("POST", "/migrations/{id}/{action}", views.act, OPERATE),
+    ]
+
+
+class _Migrations:
+    def __init__(self, migrations: Migrations, frame: Frame) -> None:
+        self._migrations = migrations
+        self._frame = frame
+
+    async def page(self, request: Request) -> Response:
+        """Jobs, the newest first, each with its bar."""
+        asked = chosen(request, "state", "after")
+        state = _word(JobState, asked.get("state"))
+        before = place(asked["after"]) if "after" in asked else None
+        found = await self._migrations.page(state=state, before=before, limit=PAGE)
+        more = urlencode({**asked, "after": found[-1].n}) if len(found) == PAGE else None
+        rows = await self._rows(found, is_filtered=bool(asked))
+        return self._frame.page(
+            "migrations.html", rows=rows, chosen=asked, more=more, states=[str(one) for one in JobState]
+        )
+
+    async def live_page(self, request: Request) -> Response:
+        """The newest of them, as they move."""
+
+        async def render() -> Fragments:
+            return {"migrations": await self._rows(await self._migrations.page(limit=PAGE))}
+
+        return await self._frame.answer_live(request, render)
+
+    async def show(self, request: Request) -> Response:
+        """One job: its bars, what was set aside and why, its records, its plan, who did what."""
+        id_, asked = request.path_params["id"], chosen(request, "type", "state", "after", "problem", "done")
+        fragments, job = await self._render(id_), await self._migrations.status(id_)
+        found = await self._migrations.records(
+            id_,
+            type=asked.get("type"),
+            standing=_word(Standing, asked.get("state")),
+            after=place(asked["after"]) if "after" in asked else 0,
+            limit=RECORDS,
+        )
+        which = {name: asked[name] for name in ("type", "state") if name in asked}
+        more = urlencode({**which, "after": found[-1]["seq"]}) if len(found) == RECORDS else None
+        return self._frame.page(
+            "migration.html",
+            job=shown.status(job),
+            fragments=fragments,
+            plan=await self._plan(job.job.state, id_),
+            records=[shown.row(one) for one in found],
+            states=[str(one) for one in Standing],
+            audit=[shown.row(one) for one in await self._migrations.audit(id_)],
+            asked=asked,
+            more=more,
+        )
+
+    async def live(self, request: Request) -> Response:
+        """The stream of one job's page."""
+        return await self._frame.answer_live(request, lambda: self._render(request.path_params["id"]))
+
+    async def record(self, request: Request) -> Response:
+        """One record: what the source said, and every attempt at it."""
+        id_, type_, source_id = (request.path_params[name] for name in ("id", "type", "source_id"))
+        job = await self._migrations.find(id_)
+        found = shown.row(await self._migrations.record(id_, type_, source_id))
+        return self._frame.page("migration_record.html", job=shown.job(job), record=found)
+
+    async def act(self, request: Request) -> Response:
+        """What a person asks of one job; what its state does not allow is refused and said."""
+        id_ = request.path_params["id"]
+        try:
+            done = await self._do(request.path_params["action"], id_, await read_form(request))
+        except NotFound:
+            raise
+        except TidingsError as error:
+            return RedirectResponse(f"/migrations/{id_}?{urlencode({'problem': str(error)})}", 303)
+        told = f"?{urlencode({'done': done})}" if done else ""
+        return RedirectResponse(f"/migrations/{id_}{told}", 303)
+
+    async def _do(self, action: str, id_: str, form: dict[str, str]) -> str | None:
+        migrations, by = self._migrations, current().who
+        match action:
+            case "plan":
+                await migrations.plan(id_, by=by)
+            case "approve":
+                await migrations.approve(id_, by=by)
+            case "run":
+                await migrations.run(id_, by=by)
+            case "pause":
+                await migrations.pause(id_, by=by)
+            case "resume":
+                await migrations.resume(id_, by=by)
+            case "cancel":
+                await migrations.cancel(id_, by=by)
+            case "replay":
+                opened = await migrations.replay(
+                    id_, by=by, fingerprint=form.get("cause"), type=form.get("type")
+                )
+                return f"{opened:,} opened again"
+            case "repaired":
+                return f"{await self._repair(id_, form.get('rows', '')):,} opened again"
+            case _:
+                raise no_such(action)
+        return None
+
+    async def _repair(self, id_: str, text: str) -> int:
+        """Rows that were pasted: NDJSON where the first line is an object, otherwise CSV."""
+        if not text:
+            raise Invalid("nothing was pasted", field="rows", remedy="paste the export with its repairs")
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield text.replace("\r\n", "\n").encode()
+
+        form: Any = "ndjson" if text.startswith("{") else "csv"
+        async with repaired(pieces(), form, most=MOST_PASTED) as records:
+            return await self._migrations.replay(id_, by=current().who, repaired=records)
+
+    async def _plan(self, state: JobState, id_: str) -> dict[str, Any] | None:
+        if state not in (JobState.PLANNED, JobState.APPROVED):
+            return None
+        try:
+            return shown.plan(await self._migrations.plan_report(id_))
+        except TidingsError:  # a system that cannot be asked now; the rest of the page can be shown
+            return None
+
+    async def _rows(self, found: Any, *, is_filtered: bool = False) -> str:
+        items = [shown.status(await self._migrations.status(one.id)) for one in found]
+        return self._frame.piece("migrations.html", items=items, is_filtered=is_filtered)
+
+    async def _render(self, id_: str) -> Fragments:
+        job, piece = shown.status(await self._migrations.status(id_)), self._frame.piece
+        causes = [shown.cause(one) for one in await self._migrations.dead(id_)]
+        return {
+            "standing": piece("migration_standing.html", job=job),
+            "acts": piece("migration_acts.html", job=job),
+            "types": piece("migration_types.html", job=job),
+            "causes": piece("migration_causes.html", job=job, causes=causes),
+            "facts": piece("migration_facts.html", job=job),
+        }
+
+
+def _word(words: Any, given: str | None) -> Any:
+    if given is not None and given not in list(words):
+        raise Invalid(
+            f"there is no state {given[:40]!r}", field="state", remedy=f"use one of: {', '.join(words)}"
+        )
+    return None if given is None else words(given)

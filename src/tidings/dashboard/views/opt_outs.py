@@ -1,0 +1,57 @@
+"""Opt-outs: who must not be written to, with a form to add and a button for the way back."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...access.rules import OPERATE
+from ...model.errors import TidingsError
+from ...outbound.desk import Desk
+from ..forms import chosen, read_form
+from ..frame import Frame, Way, no_such
+
+PAGE = 50
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Their routes."""
+
+    async def page(
+        request: Request, form: dict[str, str] | None = None, error: TidingsError | None = None
+    ) -> Response:
+        asked = chosen(request, "address", "after")
+        found = await desk.suppressions.page(limit=PAGE, **asked)
+        return frame.page(
+            "opt_outs.html",
+            200 if error is None else error.status,
+            items=found.items,
+            chosen=asked,
+            more=urlencode(asked | {"after": found.next}) if found.next else None,
+            form=form or {},
+            error=error,
+        )
+
+    async def show(request: Request) -> Response:
+        """Who has opted out, by address."""
+        return await page(request)
+
+    async def act(request: Request) -> Response:
+        """Opt somebody out, or back in."""
+        form, action = await read_form(request), request.path_params["action"]
+        try:
+            match action:
+                case "add":
+                    named = {name: form.get(name, "") for name in ("address", "channel", "reason")}
+                    await desk.suppressions.create(named)
+                case "remove":
+                    await desk.suppressions.remove(form.get("address", ""), form.get("channel"))
+                case _:
+                    raise no_such(action)
+        except TidingsError as error:
+            return await page(request, form, error)
+        return RedirectResponse("/opt-outs", 303)
+
+    return [Way("GET", "/opt-outs", show), Way("POST", "/opt-outs/{action}", act, OPERATE)]

@@ -1,0 +1,167 @@
+"""Schedules from the page: a form for a new one or for changes, with its next firings before it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...access.rules import OPERATE, READ, SEND
+from ...model.errors import Invalid, NotFound, TidingsError
+from ...outbound.desk import Desk
+from ...outbound.scheduling.planning import POLICIES
+from ...outbound.scheduling.recurrence import KINDS
+from ..forms import read_form, whole, words
+from ..frame import Frame, Way, as_json
+
+AHEAD = 5
+MADE = ("message", "broadcast")
+MAKING = ("channel", "to", "list", "text", "subject", "template")  # fields of what it makes
+PLAIN = ("name", "zone", "start", "end", "missed", "grace")
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Their routes; they stand before those of one schedule."""
+    views = _Forms(desk, frame)
+    return [
+        Way("GET", "/schedules/new", views.blank),
+        Way("POST", "/schedules/preview", views.preview, READ),
+        Way("POST", "/schedules", views.create, SEND),
+        Way("GET", "/schedules/{id}/edit", views.filled),
+        Way("POST", "/schedules/{id}/edit", views.edit, OPERATE),
+    ]
+
+
+class _Forms:
+    def __init__(self, desk: Desk, frame: Frame) -> None:
+        self._desk = desk
+        self._frame = frame
+
+    async def blank(self, _: Request) -> Response:
+        """The form for a new one."""
+        return await self._page({"kind": "daily", "zone": self._frame.zone.key, "makes": "message"})
+
+    async def filled(self, request: Request) -> Response:
+        """The form with what one schedule says."""
+        schedule = await self._desk.schedules.show(request.path_params["id"])
+        return await self._page(_typed(schedule), schedule=schedule)
+
+    async def preview(self, request: Request) -> Response:
+        """When it would fire, while the form is being filled in."""
+        return as_json({"preview": self._firings(await read_form(request))})
+
+    async def create(self, request: Request) -> Response:
+        """Save a new one, or only show when it would fire; a mistake is told beside its field."""
+        form = await read_form(request)
+        if form.get("do") == "preview":
+            return await self._page(form)
+        try:
+            made = await self._desk.schedules.create(
+                {**_timing(form), form.get("makes", ""): _making(form)},
+                zone=self._frame.zone,
+                key=form.get("key"),
+            )
+        except TidingsError as error:
+            return await self._page(form, error)
+        return RedirectResponse(f"/schedules/{made.answer['id']}", 303)
+
+    async def edit(self, request: Request) -> Response:
+        """Save changes; what the form has no field for stays as it is."""
+        id_, form = request.path_params["id"], await read_form(request)
+        schedule = await self._desk.schedules.show(id_)
+        if form.get("do") == "preview":
+            return await self._page(form, schedule=schedule)
+        kept = {name: value for name, value in schedule[schedule["makes"]].items() if name not in MAKING}
+        emptied: dict[str, Any] = dict.fromkeys(("start", "end", "count", "skip"))
+        try:
+            body = {**emptied, **_timing(form), schedule["makes"]: kept | _making(form)}
+            before = _typed(schedule)
+            if (form.get("kind"), form.get("rule")) == (before["kind"], before["rule"]):
+                body["rule"] = schedule["rule"]  # with the parts that one line does not show
+            await self._desk.schedules.edit(id_, body)
+        except NotFound:
+            raise
+        except TidingsError as error:
+            return await self._page(form, error, schedule=schedule)
+        return RedirectResponse(f"/schedules/{id_}", 303)
+
+    def _firings(self, form: Mapping[str, str]) -> str:
+        try:
+            timing = {name: value for name, value in _timing(form).items() if name in _FORESEEN}
+            found = self._desk.schedules.foresee({**timing, "n": AHEAD}, zone=self._frame.zone)
+        except TidingsError as error:
+            return self._frame.piece("firings.html", error=error)
+        return self._frame.piece("firings.html", found=found, error=None)
+
+    async def _page(
+        self,
+        form: Mapping[str, str],
+        error: TidingsError | None = None,
+        schedule: Mapping[str, Any] | None = None,
+    ) -> Response:
+        if error is not None and error.field is not None:
+            error.field = error.field.removeprefix("message.").removeprefix("broadcast.")
+        lists = await self._desk.audience.page(limit=200)
+        templates = await self._desk.templates.page(limit=200)
+        return self._frame.page(
+            "schedule_form.html",
+            200 if error is None else error.status,
+            form=form,
+            error=error,
+            schedule=schedule,
+            kinds=KINDS,
+            policies=POLICIES,
+            lists=[found["name"] for found in lists.items],
+            templates=[found["name"] for found in templates.items],
+            key=form.get("key") or self._desk.clock.new_id(),
+            preview=self._firings(form) if form.get("rule") else "",
+        )
+
+
+_FORESEEN = ("rule", "zone", "start", "end", "count", "skip")
+
+
+def _timing(form: Mapping[str, str]) -> dict[str, Any]:
+    """When it fires, as a caller of the API would write it."""
+    if "rule" not in form:
+        raise Invalid("the rule is empty", field="rule", remedy="write when it fires, such as 09:00")
+    timing: dict[str, Any] = {name: form[name] for name in PLAIN if name in form}
+    if (count := whole(form, "count")) is not None:
+        timing["count"] = count
+    if "skip" in form:
+        timing["skip"] = words(form["skip"])
+    return timing | {"rule": {form.get("kind", "daily"): form["rule"]}}
+
+
+def _making(form: Mapping[str, str]) -> dict[str, Any]:
+    """What it makes: a template's words or its own, for one person or for a list."""
+    if form.get("makes") not in MADE:
+        raise Invalid("nothing says what it makes", field="makes", remedy="choose a message or a broadcast")
+    whom = "to" if form["makes"] == "message" else "list"
+    names = ("channel", whom, *(("template",) if "template" in form else ("text", "subject")))
+    return {name: form[name] for name in names if name in form}
+
+
+def _typed(schedule: Mapping[str, Any]) -> dict[str, str]:
+    """A schedule as its form shows it."""
+    made = schedule[schedule["makes"]]
+    kind, rule = next(iter(schedule["rule"].items()))
+    typed = {
+        **{name: schedule[name] for name in PLAIN},
+        **{name: made.get(name) for name in MAKING},
+        "makes": schedule["makes"],
+        "count": schedule["count"],
+        "skip": ", ".join(schedule["skip"]),
+        "kind": kind,
+        "rule": rule if isinstance(rule, str) else _in_one_line(rule),
+    }
+    return {name: str(value) for name, value in typed.items() if value is not None}
+
+
+def _in_one_line(rule: Mapping[str, Any]) -> str:
+    """A rule that was written with its parts, as one line."""
+    days = ", ".join(str(day) for day in rule.get("on", ()))
+    times = ", ".join(at.removesuffix(":00") if len(at) > 5 else at for at in rule.get("at", ()))
+    return f"{days} {times}".strip()

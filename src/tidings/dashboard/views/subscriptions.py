@@ -1,0 +1,101 @@
+"""Subscriptions: who is told of what happens, and the page of one: its state, a test, another secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...access.rules import ADMIN
+from ...model.errors import NotFound, TidingsError
+from ...outbound.desk import Desk
+from ...outbound.events import telling
+from ..forms import read_form, words
+from ..frame import Frame, Way, no_such
+
+PAGE = 50
+DONE = {"test": "A test is on its way.", "pause": "It is told nothing now.", "resume": "It is told again."}
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Their routes."""
+    views = _Subscriptions(desk, frame)
+    return [
+        Way("GET", "/subscriptions", views.page),
+        Way("POST", "/subscriptions", views.add, ADMIN),
+        Way("GET", "/subscriptions/{id}", views.show),
+        Way("POST", "/subscriptions/{id}/{action}", views.act, ADMIN),
+    ]
+
+
+class _Subscriptions:
+    def __init__(self, desk: Desk, frame: Frame) -> None:
+        self._desk = desk
+        self._frame = frame
+
+    async def page(self, request: Request) -> Response:
+        """Subscriptions, newest first, and the form for a new one."""
+        return await self._page(request)
+
+    async def add(self, request: Request) -> Response:
+        """A new one; its secret is shown on the page that follows, and never again."""
+        form = await read_form(request)
+        body = {"url": form.get("url", ""), "events": words(form.get("events", ""))}
+        try:
+            made = await self._desk.subscriptions.add(body, key=form.get("key"))
+        except TidingsError as error:
+            return await self._page(request, form, error)
+        return self._one(made.answer, secret=made.answer["secret"])
+
+    async def show(self, request: Request) -> Response:
+        """One subscription."""
+        found = await self._desk.subscriptions.show(request.path_params["id"])
+        query = request.query_params
+        return self._one(found, problem=query.get("problem"), done=DONE.get(query.get("done", "")))
+
+    async def act(self, request: Request) -> Response:
+        """What a person asks of one subscription."""
+        id_, action = request.path_params["id"], request.path_params["action"]
+        subscriptions = self._desk.subscriptions
+        try:
+            match action:
+                case "test":
+                    await subscriptions.test(id_)
+                case "rotate":
+                    rotated = await subscriptions.rotate(id_)
+                    return self._one(rotated, secret=rotated["secret"])
+                case "pause" | "resume":
+                    await subscriptions.edit(id_, {"active": action == "resume"})
+                case "remove":
+                    await subscriptions.remove(id_)
+                    return RedirectResponse("/subscriptions", 303)
+                case _:
+                    raise no_such(action)
+        except NotFound:
+            raise
+        except TidingsError as error:
+            return RedirectResponse(f"/subscriptions/{id_}?{urlencode({'problem': str(error)})}", 303)
+        return RedirectResponse(f"/subscriptions/{id_}?{urlencode({'done': action})}", 303)
+
+    def _one(self, subscription: Mapping[str, Any], **more: Any) -> Response:
+        shown = {"secret": None, "problem": None, "done": None} | more
+        return self._frame.page("subscription.html", subscription=subscription, **shown)
+
+    async def _page(
+        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
+    ) -> Response:
+        after = request.query_params.get("after") or None
+        found = await self._desk.subscriptions.page(limit=PAGE, after=after)
+        return self._frame.page(
+            "subscriptions.html",
+            200 if error is None else error.status,
+            items=found.items,
+            more=urlencode({"after": found.next}) if found.next else None,
+            types=telling.TYPES,
+            form=form or {},
+            error=error,
+            key=(form or {}).get("key") or self._desk.clock.new_id(),
+        )

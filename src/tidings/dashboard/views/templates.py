@@ -1,0 +1,167 @@
+"""Templates: all of them, and the page of one: what it says to somebody, its versions, the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...access.rules import OPERATE, READ
+from ...model.errors import NotFound, TidingsError
+from ...outbound.desk import Desk
+from ..forms import chosen, declarations, pairs, read_form, spelt_declarations
+from ..frame import Frame, Way, as_json, no_such
+
+PAGE = 50
+VERSIONS = 20
+
+
+def ways(desk: Desk, frame: Frame) -> list[Way]:
+    """Their routes."""
+    views = _Templates(desk, frame)
+    return [
+        Way("GET", "/templates", views.page),
+        Way("GET", "/templates/new", views.blank),
+        Way("POST", "/templates", views.create, OPERATE),
+        Way("POST", "/templates/preview", views.preview, READ),
+        Way("GET", "/templates/{name}", views.show),
+        Way("POST", "/templates/{name}/{action}", views.act, OPERATE),
+    ]
+
+
+class _Templates:
+    def __init__(self, desk: Desk, frame: Frame) -> None:
+        self._desk = desk
+        self._frame = frame
+
+    async def page(self, request: Request) -> Response:
+        """Templates by name; those out of use on a page of their own."""
+        asked = chosen(request, "retired", "after")
+        retired = asked.get("retired") == "yes"
+        found = await self._desk.templates.page(retired=retired, limit=PAGE, after=asked.get("after"))
+        more = urlencode(asked | {"after": found.next}) if found.next else None
+        return self._frame.page("templates.html", items=found.items, retired=retired, more=more)
+
+    async def blank(self, _: Request) -> Response:
+        """The form for a new one."""
+        return await self._form({})
+
+    async def create(self, request: Request) -> Response:
+        """Save the first version; a mistake is told beside its field."""
+        form = await read_form(request)
+        try:
+            body = {"name": form.get("name", ""), **_content(form)}
+            made = await self._desk.templates.create(body, key=form.get("key"))
+        except TidingsError as error:
+            return await self._form(form, error)
+        return RedirectResponse(f"/templates/{made.answer['name']}", 303)
+
+    async def preview(self, request: Request) -> Response:
+        """What the form would say, while it is being typed."""
+        form = await read_form(request)
+        return as_json({"preview": await self._tried(form, self._trial(form))})
+
+    async def show(self, request: Request) -> Response:
+        """One template as one of its versions, with a preview to somebody."""
+        return await self._page(request)
+
+    async def act(self, request: Request) -> Response:
+        """Save the next version, put it out of use, or back."""
+        name, action, form = (
+            request.path_params["name"],
+            request.path_params["action"],
+            await read_form(request),
+        )
+        templates = self._desk.templates
+        try:
+            match action:
+                case "revise":
+                    data = (await templates.show(name))["data"]  # the form has no field for it: it stays
+                    body = _content(form) | ({} if data is None else {"data": data})
+                    await templates.revise(name, body, key=form.get("key"))
+                case "retire":
+                    await templates.retire(name)
+                case "restore":
+                    await templates.restore(name)
+                case _:
+                    raise no_such(action)
+        except NotFound:
+            raise
+        except TidingsError as error:
+            return await self._page(request, form, error)
+        return RedirectResponse(f"/templates/{name}", 303)
+
+    async def _page(
+        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
+    ) -> Response:
+        name, query = request.path_params["name"], request.query_params
+        version = query.get("version", "")
+        template = await self._desk.templates.show(name, version=int(version) if version.isdigit() else None)
+        versions = await self._desk.templates.versions(name, limit=VERSIONS)
+        sample = chosen(request, "channel", "to")
+        typed = _typed(template) if form is None else form
+        return self._frame.page(
+            "template.html",
+            200 if error is None else error.status,
+            template=template,
+            versions=versions.items,
+            newest=versions.items[0]["version"],
+            form=typed,
+            sample=sample,
+            error=error,
+            key=self._desk.clock.new_id(),
+            preview=await self._tried(sample, {"template": _said(template)}),
+        )
+
+    async def _form(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
+        return self._frame.page(
+            "template_new.html",
+            200 if error is None else error.status,
+            form=form,
+            error=error,
+            key=form.get("key") or self._desk.clock.new_id(),
+            preview=await self._tried(form, self._trial(form)) if form else "",
+        )
+
+    def _trial(self, form: Mapping[str, str]) -> dict[str, Any] | TidingsError:
+        try:
+            return {"template": _content(form), "variables": pairs(form.get("values", ""), "values")}
+        except TidingsError as error:
+            return error
+
+    async def _tried(self, form: Mapping[str, str], body: dict[str, Any] | TidingsError) -> str:
+        """What a template says to a sample contact, or why it cannot."""
+        try:
+            if isinstance(body, TidingsError):
+                raise body
+            to = {name: form[name] for name in ("channel", "to") if name in form} if "to" in form else {}
+            said = await self._desk.templates.trial(body | to)
+        except TidingsError as error:
+            return self._frame.piece("preview.html", error=error)
+        return self._frame.piece("preview.html", said=said, error=None)
+
+
+def _content(form: Mapping[str, str]) -> dict[str, Any]:
+    """What a version says, as a caller of the API would write it."""
+    content: dict[str, Any] = {name: form[name] for name in ("text", "subject") if name in form}
+    return content | {"variables": declarations(form.get("variables", ""))}
+
+
+def _said(template: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: template[name]
+        for name in ("text", "subject", "data", "variables")
+        if template[name] is not None
+    }
+
+
+def _typed(template: Mapping[str, Any]) -> dict[str, str]:
+    """A version as the form shows it."""
+    return {
+        "text": template["text"] or "",
+        "subject": template["subject"] or "",
+        "variables": spelt_declarations(template["variables"]),
+    }

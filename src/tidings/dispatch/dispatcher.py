@@ -1,0 +1,451 @@
+"""The dispatcher's hands: what the runner claimed is packed, published and settled by what comes back.
+
+To the runner they are slots like any other: it feeds them, and each task's result is handed in once. A task
+is published once per claim; a lost confirm counts as published. It then belongs to the dispatch: only a
+report, or every bound passed and a marker back through the outcome queue, ends it. Whatever this process
+still has out when it stops or dies is its heir's (`heir.py`). Channels that do not go by RabbitMQ run in
+ordinary slots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ..kernel.clock import Clock
+from ..kernel.decide import SUSPECT
+from ..kernel.handler import Handler, Remote
+from ..kernel.lanes import Lane
+from ..kernel.runner import Runner
+from ..kernel.settler import Result
+from ..kernel.slots import Job, Slots
+from ..kernel.turns import Turns
+from ..model.errors import Temporary, told
+from ..model.message import Message
+from ..model.outcome import Defer, Outcome, Retry
+from ..model.task import Category, OnUnknown, TaskId
+from ..model.time import SECOND
+from ..observability.events import Emit, ReportUnreadable, StoreTrouble
+from ..store.port import Store
+from .aftermath import judged, late_news, settle_doubtful
+from .errands import REASONS, Errand, Errands, bound, parcels
+from .link import OUTCOMES, PARCELS, Doubtful, Down, Incoming, Link, Refused, ack_all, outcomes_of
+from .window import LEAST, next_window
+from .wire import (
+    LARGEST,
+    MARKER,
+    PARCEL,
+    Item,
+    Parcel,
+    Report,
+    Told,
+    Unreadable,
+    mark,
+    pack,
+    read_mark,
+    read_report,
+)
+
+PREFETCH = 200  # reports
+_AGAIN = 5.0  # seconds after which a marker that has not come back is sent again
+
+
+class Terms(NamedTuple):
+    """How long things may take on the way."""
+
+    ttl: float = 10.0  # seconds a parcel waits for a transport
+    within: float = 5.0  # seconds from its arrival there to its start
+    poison_after: int = 4
+
+
+def by_dispatch(lane: Lane, cap: int) -> Lane:
+    """A lane whose attempts are made by transports: they say when they start, and a window caps it."""
+    made = replace(lane, cap=cap)
+    object.__setattr__(made, "marks_start", False)
+    return made
+
+
+class RemoteHands:
+    """One node's errands. Made anew for each incarnation."""
+
+    def __init__(
+        self,
+        link: Link,
+        store: Store,
+        clock: Clock,
+        runner: Runner,
+        lanes: dict[str, Lane],
+        queues: Collection[str],
+        handlers: Mapping[str, Handler],
+        *,
+        local: Slots,
+        limits: Mapping[str, int],  # most in flight by channel
+        terms: Terms,
+        emit: Emit,
+    ) -> None:
+        self._link = link
+        self._store = store
+        self._clock = clock
+        self._runner = runner
+        self._node = runner.node
+        self._lanes = lanes
+        self._queues = queues
+        self._handlers = handlers
+        self._local = local
+        self._limits = limits
+        self._terms = terms
+        self._emit = emit
+        self._turns = Turns(store, clock)
+        self._errands = Errands()
+        self._done: Counter[str] = Counter()  # by channel, since the last tick
+        self._most: Counter[str] = Counter()  # in flight at once since then
+        self._caps = {queue: min(LEAST, limits[queue]) for queue in queues}
+        self._out: Counter[str] = Counter()
+        self._acks: deque[tuple[Incoming, list[TaskId]]] = deque()
+        self._marker: tuple[int, float] | None = None  # number, and when it was sent
+        self._markers = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ticking: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Task[None] | None = None
+        self._acking = False
+        self._closed = False
+
+    # -- as slots
+
+    @property
+    def ids(self) -> Collection[TaskId]:
+        """The tasks in hand."""
+        return {*self._local.ids, *self._errands.held}
+
+    def feed(self, jobs: Sequence[Job]) -> None:
+        """Give these away, or start them here."""
+        here = [job for job in jobs if job.task.queue not in self._queues]
+        self._local.feed(here)
+        away = [job for job in jobs if job.task.queue in self._queues]
+        if not away:
+            return
+        self._quiet.clear()
+        now = self._clock.monotonic()
+        for job in away:
+            length = bound(ttl=self._terms.ttl, within=self._terms.within, lane=job.lane)
+            paced = max(0.0, (job.task.start_at - job.claimed_at) / SECOND) if job.task.start_at else 0.0
+            alone = job.task.crashes >= SUSPECT
+            errand = Errand(
+                job.task, job.lane, job.claimed_at, now + paced + length, job.content, alone=alone
+            )
+            self._errands.add(errand)
+            self._out[job.task.queue] += 1
+        for queue, count in self._out.items():
+            self._most[queue] = max(self._most[queue], count)
+            self._gate(queue)
+        self._spawn(self._give_away([self._errands.held[job.task.id] for job in away]))
+
+    async def quiet(self) -> None:
+        """Wait until nothing is in hand."""
+        await self._local.quiet()
+        await self._quiet.wait()
+
+    def cut_off(self, *, after: float = float("inf")) -> None:
+        """Once a second: look after what is out. Without a time: let go of it; it is the heir's."""
+        self._local.cut_off(after=after)
+        if after == float("inf"):
+            self._closed = True
+            for errand in list(self._errands.held.values()):
+                self._let_go(errand)
+        elif self._ticking is None or self._ticking.done():
+            self._ticking = asyncio.create_task(self.tick())
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._closed = True
+        self._local.close()
+        for task in (*self._tasks, *([self._ticking] if self._ticking else [])):
+            task.cancel()
+        self._leaving = asyncio.create_task(self._leave())
+
+    async def left(self) -> None:
+        """Wait until its queue is free for an heir."""
+        if self._leaving is not None:
+            await asyncio.wait([self._leaving])
+
+    async def _leave(self) -> None:
+        await self.acknowledge()
+        if self._reading is not None:
+            await self._link.leave(outcomes_of(self._node.id))
+
+    def settled(self) -> None:
+        """Results were written."""
+        if self._acks and not self._acking:
+            self._acking = True
+            self._spawn(self._acknowledge_soon())
+
+    async def _acknowledge_soon(self) -> None:
+        self._acking = False
+        await self.acknowledge()
+
+    # -- giving away
+
+    async def _give_away(self, errands: list[Errand]) -> None:
+        await self._read_outcomes()
+        ready: list[tuple[Errand, Any]] = []
+        for errand in errands:
+            if errand.task.start_at:
+                self._spawn(self._give_in_turn(errand))
+            elif (content := await self._content(errand)) is not None:
+                ready.append((errand, content))
+        await self._publish_all(ready)
+
+    async def _give_in_turn(self, errand: Errand) -> None:
+        """Wait for the instant that a rate reserved for it; then it goes alone."""
+        outcome = await self._turns.wait(errand.task, errand.lane, self._node.id)
+        if outcome is not None:
+            self._end(errand, outcome)
+        elif (content := await self._content(errand)) is not None:
+            await self._publish_all([(errand, content)])
+
+    async def _content(self, errand: Errand) -> Message | None:
+        """What is to be sent; None where it has ended here."""
+        if type(errand.content) is Message and not errand.lane.keyed:
+            return errand.content
+        handler = self._handlers[errand.task.kind]
+        try:
+            if not isinstance(handler, Remote):
+                raise TypeError(f"{errand.task.kind!r} cannot be done elsewhere")
+            made = await handler.outgoing(errand.task, errand.content)
+        except Temporary as error:
+            made = Defer(errand.claimed_at, f"the database did not answer: {error.problem}")
+        except Exception as error:  # a handler may do anything; its task must not vanish with it
+            made = Retry(Category.SYSTEM, told(error))
+        if isinstance(made, Message):
+            return made
+        self._end(errand, made)
+        return None
+
+    async def _publish_all(self, ready: list[tuple[Errand, Any]]) -> None:
+        for channel, pairs in parcels(ready, LARGEST):
+            self._spawn(self._publish(channel, pairs))
+
+    async def _publish(self, channel: str, pairs: list[tuple[Errand, Any]]) -> None:
+        errands = [errand for errand, _ in pairs]
+        lane = errands[0].lane
+        if not self._node.is_trusted:
+            self._end_all(errands, "this node could not be sure of its claim any more")
+            return
+        items = [
+            Item(
+                errand.task.id,
+                errand.task.claim_no,
+                message,
+                ask=errand.task.unknown and lane.on_unknown is OnUnknown.ASK,
+            )
+            for errand, message in pairs
+        ]
+        parcel = Parcel(
+            channel,
+            lane.on_unknown is not OnUnknown.RESEND,
+            round(self._terms.within * 1000),
+            round(lane.deadline.total_seconds() * 1000),
+            items,
+        )
+        try:
+            await self._link.publish(
+                PARCELS, channel, pack(parcel), kind=PARCEL, reply_to=str(self._node.id),
+                expires=self._terms.ttl,
+            )  # fmt: skip
+        except (Down, Refused) as error:
+            self._end_all(errands, str(error))
+        except Doubtful:
+            pass  # it counts as published: a report comes, or every bound passes
+
+    # -- what comes back
+
+    async def _read_outcomes(self) -> None:
+        if self._reading is None:
+            queue = outcomes_of(self._node.id)
+            self._reading = asyncio.create_task(
+                self._link.read(queue, self._take, prefetch=PREFETCH, own=True)
+            )
+        try:
+            await asyncio.shield(self._reading)
+        except Down:
+            self._reading = None
+
+    async def _take(self, batch: list[Incoming]) -> None:
+        """Reports and markers, in the order in which they came."""
+        reports: list[tuple[Incoming, Report]] = []
+        for incoming in batch:
+            try:
+                if incoming.kind != MARKER:
+                    reports.append((incoming, read_report(incoming.body)))
+                    continue
+                number, by = read_mark(incoming.body)
+                await self._hear(reports)
+                reports = []
+                await self._marked(number, by)
+            except Unreadable as error:  # what it spoke of is still in hand, and its bounds decide
+                self._emit(ReportUnreadable(str(error)))
+            self._acks.append((incoming, []))
+        await self._hear(reports)
+        await self.acknowledge()
+
+    async def _hear(self, reports: list[tuple[Incoming, Report]]) -> None:
+        if self._closed:
+            return  # not ours any more: they come again, to the heir
+        now = self._clock.monotonic()
+        heard = [self._errands.hear(report, now) for _, report in reports]
+        starts = [e.task for each in heard for e in each.started if e.task.id in self._errands.held]
+        if starts:  # of those that have not ended meanwhile
+            await self._insist(lambda: self._store.start(self._node.id, starts))
+        for (incoming, report), each in zip(reports, heard, strict=True):
+            for errand, outcome, seconds in each.ended:
+                self._done[errand.task.queue] += 1
+                self._hand(errand, judged(self._handlers, errand, outcome), seconds)
+            for errand, why in each.back:
+                self._hand(errand, Defer(errand.task.due_at, REASONS[why]))
+            if each.late:
+                await self._news(report.channel, each.late)
+            ids = [e.task.id for e, *_ in each.ended] + [e.task.id for e, _ in each.back]
+            self._acks.append((incoming, ids))
+
+    async def _news(self, channel: str, late: list[Told]) -> None:
+        await self._insist(lambda: late_news(self._store, self._node.id, channel, late))
+
+    async def _insist(self, write: Callable[[], Awaitable[object]]) -> None:
+        """What comes next counts on this having been written, so it waits for the database."""
+        pause = 0.05
+        while not self._closed:
+            try:
+                await write()
+                return
+            except Temporary as error:
+                self._emit(StoreTrouble("dispatch", error.problem))
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 2.0)
+
+    async def acknowledge(self) -> None:
+        """Tell the broker of what is durable by now."""
+        if not self._acks:
+            return
+        unwritten = self._runner.unwritten
+        durable: list[Incoming] = []
+        while self._acks and not any(id_ in unwritten for id_ in self._acks[0][1]):
+            durable.append(self._acks.popleft()[0])
+        await ack_all(durable)
+
+    # -- bounds
+
+    async def tick(self) -> None:
+        """Once a second: windows, what is in doubt, what nothing was heard of."""
+        now = self._clock.monotonic()
+        self._turn_windows()
+        await self.acknowledge()
+        await self._doubt(self._errands.doubtful(now))
+        asked = self._marker is not None and now - self._marker[1] <= _AGAIN
+        if not asked and self._errands.silent(now):
+            await self._ask(now)
+
+    async def _ask(self, now: float) -> None:
+        """Send a marker after everything that may have been said about what nothing was heard of."""
+        self._markers += 1
+        self._marker = (self._markers, now)
+        body = mark(self._markers, self._node.id)
+        try:
+            await self._link.publish(OUTCOMES, str(self._node.id), body, kind=MARKER)
+        except (Down, Refused, Doubtful):
+            self._marker = None
+
+    async def _marked(self, number: int, by: int) -> None:
+        if self._closed or self._marker is None or (number, by) != (self._marker[0], self._node.id):
+            return
+        sent, self._marker = self._marker[1], None
+        silent = self._errands.silent(sent)
+        await self._doubt([errand for errand in silent if errand.may_have_begun])
+        for errand in silent:
+            if not errand.may_have_begun:
+                self._end(errand, Defer(errand.task.due_at, "nobody said anything about it in time"))
+
+    async def _doubt(self, errands: list[Errand]) -> None:
+        if not errands:
+            return
+        try:
+            await settle_doubtful(
+                self._store, self._node.id, errands, self._handlers,
+                now=self._clock.now(), poison_after=self._terms.poison_after,
+            )  # fmt: skip
+        except Temporary as error:
+            self._emit(StoreTrouble("settle", error.problem))
+            return
+        for errand in errands:
+            self._let_go(errand)
+
+    def _turn_windows(self) -> None:
+        for queue in self._queues:
+            self._caps[queue] = next_window(
+                self._caps[queue],
+                done=self._done[queue],
+                most_in_flight=self._most[queue],
+                slots=self._limits[queue],
+            )
+            self._most[queue] = self._out[queue]
+        self._done.clear()
+        self.open_or_shut()
+
+    def open_or_shut(self) -> None:
+        """Nothing is claimed while there is nobody to give it to."""
+        for queue in self._queues:
+            self._gate(queue)
+
+    def _gate(self, queue: str) -> None:
+        """A window that is full opens again when a good part of it is free: claims and parcels stay large."""
+        window, out = self._caps[queue], self._out[queue]
+        was_shut = self._lanes[queue].cap == 0
+        is_shut = not self._link.is_up or out >= (window * 2 // 3 if was_shut else window)
+        cap = 0 if is_shut else window
+        if self._lanes[queue].cap != cap:
+            self._lanes[queue] = by_dispatch(self._lanes[queue], cap)
+            if was_shut:
+                self._runner.wake()
+
+    # -- ends
+
+    def _end(self, errand: Errand, outcome: Outcome) -> None:
+        """It ended here, without having been given away."""
+        if errand.task.id in self._errands.held:
+            self._errands.drop(errand)
+            self._hand(errand, outcome)
+
+    def _end_all(self, errands: list[Errand], why: str) -> None:
+        for errand in errands:
+            self._end(errand, Defer(errand.task.due_at, why))
+
+    def _hand(self, errand: Errand, outcome: Outcome, seconds: float = 0.0) -> None:
+        self._forget(errand)
+        self._runner.hand_in(Result(errand.task, outcome, errand.claimed_at, seconds))
+
+    def _let_go(self, errand: Errand) -> None:
+        """Its slot is free, and it is not settled here."""
+        if errand.task.id in self._errands.held:
+            self._errands.drop(errand)
+            self._forget(errand)
+            self._runner.release(errand.task)
+
+    def _forget(self, errand: Errand) -> None:
+        self._out[errand.task.queue] -= 1
+        self._gate(errand.task.queue)
+        if not self._errands.held:
+            self._quiet.set()
+
+    def _spawn(self, work: Any) -> None:
+        self._tasks.add(task := asyncio.create_task(work))
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._emit(StoreTrouble("dispatch", repr(task.exception())))

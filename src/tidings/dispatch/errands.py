@@ -1,0 +1,135 @@
+"""Errands: tasks that were given to transports, and what a report means for each. Pure; time is an argument.
+
+A task stays here until its outcome is told, it was certainly not begun, or it is in doubt for good. Doubt has
+two causes. Its parcel was redelivered, so whoever had it first is gone: then his deadline is waited for. Or
+nothing was heard at all until every bound had passed: then a marker through the outcome queue must have come
+back first, because what is told last may still be on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..kernel.lanes import Lane
+from ..model.outcome import Outcome
+from ..model.task import OnUnknown, Task, TaskId
+from .wire import Key, Report, Told, Why
+
+_SLACK = 2.0  # seconds for what a parcel does not wait for: confirms, loops, the way
+_REMEMBERED = 20_000
+
+
+@dataclass(slots=True)
+class Errand:
+    """One task in the hands of others."""
+
+    task: Task
+    lane: Lane
+    claimed_at: int
+    give_up: float  # monotonic: after this nobody can still begin it
+    content: Any = None
+    started: bool = False
+    doubt_at: float | None = None  # monotonic: it was redelivered, and is taken from then on
+    alone: bool = False
+
+    @property
+    def may_have_begun(self) -> bool:
+        """On channels that resend nobody says when he begins."""
+        return self.started or self.lane.on_unknown is OnUnknown.RESEND
+
+
+class Heard(NamedTuple):
+    """What a report means."""
+
+    ended: list[tuple[Errand, Outcome, float]]
+    started: list[Errand]
+    back: list[tuple[Errand, Why]]  # certainly not begun
+    late: list[Told]  # of tasks that are not in hand any more
+
+
+def bound(*, ttl: float, within: float, lane: Lane) -> float:
+    """Seconds after which nobody can still be sending something that was published now."""
+    return ttl + within + lane.deadline.total_seconds() + _SLACK
+
+
+@dataclass(slots=True)
+class Errands:
+    """Everything that one node has given away."""
+
+    held: dict[TaskId, Errand] = field(default_factory=dict)
+    _over: dict[Key, None] = field(default_factory=dict)  # ended here, lately: the same told again is no news
+
+    def add(self, errand: Errand) -> None:
+        """It is about to be given away."""
+        self.held[errand.task.id] = errand
+
+    def drop(self, errand: Errand) -> None:
+        """It has ended."""
+        if self.held.pop(errand.task.id, None) is not None:
+            self._over[errand.task.id, errand.task.claim_no] = None
+            if len(self._over) > _REMEMBERED:
+                del self._over[next(iter(self._over))]
+
+    def hear(self, report: Report, now: float) -> Heard:
+        """Take a report in; what has ended is no longer held."""
+        heard = Heard([], [], [], [])
+        for key in report.started:
+            if (errand := self._of(key, report.channel)) is not None and not errand.started:
+                errand.started = True
+                heard.started.append(errand)
+        for told in report.outcomes:
+            if (errand := self._of(told.key, report.channel)) is not None:
+                self.drop(errand)
+                heard.ended.append((errand, told.outcome, told.ms / 1000))
+            elif told.key not in self._over:
+                heard.late.append(told)
+        for key, why in report.returned:
+            if (errand := self._of(key, report.channel)) is None:
+                continue
+            if errand.started or (why is Why.REDELIVERED and errand.may_have_begun):
+                if errand.doubt_at is None:
+                    errand.doubt_at = now + errand.lane.deadline.total_seconds()
+            else:
+                self.drop(errand)
+                heard.back.append((errand, why))
+        return heard
+
+    def doubtful(self, now: float) -> list[Errand]:
+        """Redelivered, and whoever had it first has had his time."""
+        return [e for e in self.held.values() if e.doubt_at is not None and e.doubt_at <= now]
+
+    def silent(self, now: float) -> list[Errand]:
+        """Nothing was heard of these until every bound had passed."""
+        return [e for e in self.held.values() if e.give_up <= now]
+
+    def _of(self, key: Key, channel: str) -> Errand | None:
+        errand = self.held.get(TaskId(key[0]))
+        if errand is None or errand.task.claim_no != key[1] or errand.task.queue != channel:
+            return None
+        return errand
+
+
+def parcels(
+    errands: Iterable[tuple[Errand, Any]], largest: int
+) -> Iterable[tuple[str, list[tuple[Errand, Any]]]]:
+    """By channel, in portions of at most so many; a task under suspicion travels alone."""
+    by_channel: dict[str, list[tuple[Errand, Any]]] = {}
+    for pair in errands:
+        if pair[0].alone:
+            yield pair[0].task.queue, [pair]
+        else:
+            by_channel.setdefault(pair[0].task.queue, []).append(pair)
+    for channel, pairs in by_channel.items():
+        for first in range(0, len(pairs), largest):
+            yield channel, pairs[first : first + largest]
+
+
+REASONS: Mapping[Why, str] = {
+    Why.REDELIVERED: "its transport was lost before it had begun",
+    Why.LATE: "its transport had no free slot in time",
+    Why.STOPPING: "its transport stopped before it had begun",
+    Why.EXPIRED: "no transport took it in time",
+    Why.STRANGE: "the transport does not have this channel",
+}

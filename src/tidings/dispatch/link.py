@@ -1,0 +1,384 @@
+"""The link to RabbitMQ: one connection that comes back by itself, its topology, publishing and reading.
+
+The only module that knows the client library. Everything is durable: quorum queues, persistent messages,
+confirms, `mandatory`, and a dead-letter exchange under each queue of parcels; a queue that is there without
+one is refused, because its broker would drop what it cannot deliver (F45). One virtual host for each engine.
+
+    exchange           key       queue                     read by
+    tidings.parcels    channel   tidings.parcels.CHANNEL   transports of that channel
+    tidings.dead       (any)     tidings.dead              dispatchers: parcels that nobody took in time
+    tidings.outcomes   node id   tidings.outcomes.NODE     that dispatcher or its heir, one at a time
+    tidings.late       (any)     tidings.late              dispatchers: reports to a queue that is gone
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ..kernel.clock import Clock
+from ..model.errors import Misconfigured
+from ..observability.events import BrokerLost, BrokerReached, Emit
+
+if TYPE_CHECKING:
+    from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractExchange, AbstractIncomingMessage
+
+PARCELS = "tidings.parcels"
+OUTCOMES = "tidings.outcomes"
+DEAD = "tidings.dead"
+LATE = "tidings.late"
+
+_HEARTBEAT = 10  # seconds; a peer that has been silent for two of them is gone
+_PATIENCE = 10.0  # seconds for an answer to anything but a publish
+_FORGOTTEN = 24 * 3600 * 1000  # milliseconds after which an outcome queue that nobody reads is dropped
+
+Take = Callable[[list["Incoming"]], Awaitable[None]]
+
+
+class Down(Exception):
+    """There is no broker to talk to; nothing was published."""
+
+
+class Refused(Exception):
+    """The broker said no; nothing was published."""
+
+
+class Doubtful(Exception):
+    """The connection went away before the broker had confirmed: it counts as published."""
+
+
+class Incoming:
+    """One message that was read; `ack` when what it says is durable."""
+
+    __slots__ = ("_message", "body", "headers", "kind", "redelivered", "reply_to")
+
+    def __init__(self, message: AbstractIncomingMessage) -> None:
+        self._message = message
+        self.body = message.body
+        self.kind = message.type or ""
+        self.reply_to = message.reply_to or ""
+        self.redelivered = bool(message.redelivered)
+        self.headers: Mapping[str, Any] = message.headers
+
+    @property
+    def channel(self) -> object:
+        """Where it was read."""
+        return self._message.channel
+
+    async def ack(self, *, and_before: bool = False) -> None:
+        """It need not come again. On a connection that is gone this changes nothing: it comes again."""
+        with contextlib.suppress(Exception):  # the library raises many things for a channel that is closed
+            await self._message.ack(multiple=and_before)
+
+    async def refuse(self) -> None:
+        """It cannot be read: to the dead letters."""
+        with contextlib.suppress(Exception):
+            await self._message.reject(requeue=False)
+
+
+async def ack_all(messages: Sequence[Incoming]) -> None:
+    """None of these need come again, nor anything that was read before them."""
+    for message, after in pairwise([*messages, None]):
+        if message is not None and (after is None or after.channel is not message.channel):
+            await message.ack(and_before=True)
+
+
+@dataclass(slots=True)
+class _Reading:
+    queue: str
+    take: Take
+    prefetch: int
+    own: bool  # an outcome queue of a node: declared here
+    line: asyncio.Queue[Incoming | None] | None = None  # what has arrived on the present connection
+    halt: Callable[[], Awaitable[None]] | None = None  # nothing new; what was read can be acknowledged
+    stop: Callable[[], Awaitable[None]] | None = None
+
+
+class Link:
+    """`start` and `stop`; in between it reconnects by itself, and what was being read is read on."""
+
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        *,
+        emit: Emit,
+        channels: tuple[str, ...],
+        name: str,
+        declares: bool = True,  # a transport needs no right to
+        came: Callable[[], None] = lambda: None,
+        went: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._url = url
+        self._clock = clock
+        self._emit = emit
+        self._channels = channels
+        self._name = name
+        self._declares = declares
+        self._came = came
+        self._went = went
+        self._readings: dict[str, _Reading] = {}
+        self._connection: AbstractConnection | None = None
+        self._publishing: AbstractChannel | None = None
+        self._exchanges: dict[str, AbstractExchange] = {}
+        self._closed = asyncio.Event()
+        self._life: asyncio.Task[None] | None = None
+        self.problem: str | None = "not connected yet"
+
+    # -- life
+
+    async def start(self) -> None:
+        """Connect once, so that what can never work is refused at the start; then stay connected."""
+        try:
+            await self._connect()
+        except Misconfigured:
+            raise
+        except Exception as error:  # the library raises many things; the next try comes by itself
+            self._lost(error)
+        self._life = asyncio.create_task(self._live())
+
+    async def stop(self) -> None:
+        """Close the connection; what was not acknowledged comes again, to somebody else."""
+        if self._life is not None:
+            self._life.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._life
+        connection, self._connection, self._publishing = self._connection, None, None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(_PATIENCE):
+                    await connection.close()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether something can be published now."""
+        return self._publishing is not None and not self._publishing.is_closed
+
+    async def _live(self) -> None:
+        pause = 0.1
+        while True:
+            if not self.is_up:
+                try:
+                    await self._connect()
+                except Exception as error:  # an actor's step: the next one must come all the same
+                    self._lost(error)
+                    await asyncio.sleep(pause * (0.5 + self._clock.chance()))
+                    pause = min(pause * 2, 5.0)
+                    continue
+            pause = 0.1
+            await self._closed.wait()
+            self._lost(ConnectionError("the connection was closed"))
+
+    def _lost(self, error: BaseException) -> None:
+        self._publishing = None
+        if self.problem is None or self.problem == "not connected yet":
+            self.problem = f"RabbitMQ does not answer ({type(error).__name__}: {error})"
+            self._emit(BrokerLost(self.problem))
+            self._went()
+
+    async def _connect(self) -> None:
+        aio_pika = library()
+        if self._connection is not None:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(1):
+                    await self._connection.close()
+        self._closed = closed = asyncio.Event()
+        async with asyncio.timeout(_PATIENCE):
+            connection = await aio_pika.connect(self._url, heartbeat=_HEARTBEAT, name=self._name)
+            connection.close_callbacks.add(lambda *_: closed.set())
+            channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
+            channel.close_callbacks.add(lambda *_: closed.set())
+            self._connection = connection
+            await self._declare(channel)
+            self._publishing = channel
+            for reading in list(self._readings.values()):
+                await self._begin(reading)
+        self.problem = None
+        self._emit(BrokerReached())
+        self._came()
+
+    # -- topology
+
+    async def _declare(self, channel: AbstractChannel) -> None:
+        if not self._declares:
+            self._exchanges = {OUTCOMES: await channel.get_exchange(OUTCOMES, ensure=False)}
+            return
+        kinds = library().ExchangeType
+        late = await self._exchange(channel, LATE, kinds.FANOUT)
+        dead = await self._exchange(channel, DEAD, kinds.FANOUT)
+        outcomes = await self._exchange(channel, OUTCOMES, kinds.DIRECT, {"alternate-exchange": LATE})
+        parcels = await self._exchange(channel, PARCELS, kinds.DIRECT)
+        self._exchanges = {LATE: late, DEAD: dead, OUTCOMES: outcomes, PARCELS: parcels}
+        for name, exchange in ((LATE, late), (DEAD, dead)):
+            await (await self._queue(channel, name, {})).bind(exchange)
+        for name in self._channels:
+            queue = await self._queue(channel, parcels_of(name), _PARCEL_QUEUE)
+            await queue.bind(parcels, name)
+
+    async def _exchange(
+        self, channel: AbstractChannel, name: str, kind: Any, arguments: Mapping[str, Any] | None = None
+    ) -> AbstractExchange:
+        return await channel.declare_exchange(
+            name, kind, durable=True, arguments=None if arguments is None else dict(arguments)
+        )
+
+    async def _queue(self, channel: AbstractChannel, name: str, arguments: Mapping[str, Any]) -> Any:
+        aio_pika = library()
+        try:
+            return await channel.declare_queue(
+                name, durable=True, arguments={"x-queue-type": "quorum", **arguments}
+            )
+        except aio_pika.exceptions.ChannelPreconditionFailed as error:
+            raise Misconfigured(
+                f"the queue {name!r} of the broker was made by somebody else ({error})",
+                remedy="delete that queue, or give Tidings a virtual host of its own",
+                field="broker",
+            ) from None
+
+    # -- reading
+
+    async def read(self, queue: str, take: Take, *, prefetch: int, own: bool = False) -> None:
+        """Read a queue from now on, over reconnects, until `leave`; messages come in their order."""
+        reading = self._readings[queue] = _Reading(queue, take, prefetch, own)
+        if self.is_up:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await self._begin(reading)
+            except Exception as error:  # the reconnect begins it
+                self._closed.set()
+                raise Down(str(error)) from None
+
+    async def halt(self, queue: str) -> None:
+        """Take nothing new; what was read may still be acknowledged."""
+        reading = self._readings.get(queue)
+        if reading is not None and reading.halt is not None:
+            with contextlib.suppress(Exception):  # if the connection is gone, so is the reading
+                async with asyncio.timeout(_PATIENCE):
+                    await reading.halt()
+
+    async def leave(self, queue: str, *, drop: bool = False) -> None:
+        """Stop reading; with `drop` the queue is not needed any more."""
+        reading = self._readings.pop(queue, None)
+        with contextlib.suppress(Exception):  # if the connection is gone, so is the reading
+            async with asyncio.timeout(_PATIENCE):
+                if reading is not None and reading.stop is not None:
+                    await reading.stop()
+                if drop and self._connection is not None:
+                    channel = await self._connection.channel()
+                    await channel.queue_delete(queue, if_unused=False, if_empty=False)
+                    await channel.close()
+
+    async def _begin(self, reading: _Reading) -> None:
+        assert self._connection is not None
+        channel = await self._connection.channel()
+        await channel.set_qos(prefetch_count=reading.prefetch)
+        if reading.own:
+            queue = await self._queue(channel, reading.queue, _OUTCOME_QUEUE)
+            await queue.bind(self._exchanges[OUTCOMES], reading.queue.removeprefix(f"{OUTCOMES}."))
+        else:
+            queue = await channel.get_queue(reading.queue, ensure=False)
+        before, reading.line = reading.line, (line := asyncio.Queue[Incoming | None]())
+        if before is not None:
+            before.put_nowait(None)  # what is left in it comes again
+
+        async def arrived(message: AbstractIncomingMessage) -> None:
+            line.put_nowait(Incoming(message))
+
+        tag = await queue.consume(arrived)
+        worker = asyncio.create_task(_take_in_turn(reading, line))
+        channel.close_callbacks.add(lambda *_, closed=self._closed: closed.set() if reading.stop else None)
+
+        async def halt() -> None:
+            reading.halt = None
+            await queue.cancel(tag)
+
+        async def stop() -> None:
+            reading.stop = None
+            if reading.halt is not None:
+                await reading.halt()
+            line.put_nowait(None)
+            await worker
+            await channel.close()
+
+        reading.halt, reading.stop = halt, stop
+
+    # -- publishing
+
+    async def publish(
+        self,
+        exchange: str,
+        key: str,
+        body: bytes,
+        *,
+        kind: str,
+        reply_to: str | None = None,
+        expires: float | None = None,
+    ) -> None:
+        """Publish and wait for the confirm. Raises Down or Refused (not published) or Doubtful (perhaps)."""
+        if not self.is_up:
+            raise Down(self.problem or "RabbitMQ does not answer")
+        aio_pika = library()
+        message = aio_pika.Message(
+            body,
+            content_type="application/json",
+            delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+            type=kind,
+            reply_to=reply_to,
+            expiration=expires,
+        )
+        try:
+            await self._exchanges[exchange].publish(message, key, mandatory=True)
+        except aio_pika.exceptions.DeliveryError as error:
+            raise Refused(f"RabbitMQ did not take it ({type(error).__name__})") from None
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # the library raises many things for a connection that broke
+            raise Doubtful(f"{type(error).__name__}: {error}") from None
+
+
+async def _take_in_turn(reading: _Reading, line: asyncio.Queue[Incoming | None]) -> None:
+    """All that is there, in its order; what a connection brought that is gone now is left."""
+    while (message := await line.get()) is not None and reading.line is line:
+        batch = [message]
+        while not line.empty():
+            if (more := line.get_nowait()) is None:
+                return
+            batch.append(more)
+        try:
+            await reading.take(batch)
+        except Exception:  # whoever reads must not stop reading; unacknowledged, it comes again
+            logging.getLogger("tidings").exception("a message of %s could not be taken in", reading.queue)
+
+
+_PARCEL_QUEUE = {
+    "x-dead-letter-exchange": DEAD,
+    "x-dead-letter-strategy": "at-least-once",
+    "x-overflow": "reject-publish",
+}
+_OUTCOME_QUEUE = {"x-single-active-consumer": True, "x-expires": _FORGOTTEN}
+
+
+def parcels_of(channel: str) -> str:
+    """The queue of a channel's parcels."""
+    return f"{PARCELS}.{channel}"
+
+
+def outcomes_of(node: int) -> str:
+    """The queue of a dispatcher's outcomes."""
+    return f"{OUTCOMES}.{node}"
+
+
+def library() -> Any:
+    """The client library, which is an extra."""
+    try:
+        import aio_pika
+    except ImportError as error:
+        raise Misconfigured(
+            "RabbitMQ needs a library that is not installed", remedy="pip install 'tidings[rabbitmq]'"
+        ) from error
+    return aio_pika

@@ -1,0 +1,168 @@
+"""The office: everything a dispatcher needs beside its runner, wired together.
+
+It keeps the link, gives each incarnation of the node its hands, reads the two queues that no node owns
+(parcels that nobody took, reports that came too late), and says how things stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..kernel.clock import Clock
+from ..kernel.handler import Handler
+from ..kernel.lanes import Lane
+from ..kernel.runner import Runner
+from ..kernel.slots import Hands, Slots
+from ..model.task import NodeId
+from ..observability.events import BatchSettled, Emit, Event, ParcelUnreadable, ReportUnreadable
+from ..store.port import Store
+from .aftermath import late_news
+from .dispatcher import PREFETCH, RemoteHands, Terms, by_dispatch
+from .heir import Heir, Inheritance
+from .link import DEAD, LATE, OUTCOMES, Doubtful, Down, Incoming, Link, Refused
+from .wire import REPORT, Report, Unreadable, Why, read_report, unpack, write_report
+
+
+class Office:
+    """One dispatcher process. `lanes` is its own, and changes with the windows."""
+
+    def __init__(
+        self,
+        url: str,
+        store: Store,
+        clock: Clock,
+        lanes: Mapping[str, Lane],
+        queues: Collection[str],
+        handlers: Mapping[str, Handler],
+        *,
+        slots: int,
+        terms: Terms,
+        emit: Emit,
+        name: str,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._queues = queues
+        self._handlers = handlers
+        self._terms = terms
+        self._emit = emit
+        self._name = name
+        self._limits = {queue: min(slots, lanes[queue].cap or slots) for queue in queues}
+        self.lanes = {
+            queue: by_dispatch(lane, 0) if queue in queues else lane for queue, lane in lanes.items()
+        }
+        self._hands: RemoteHands | None = None
+        self._runner: Runner | None = None
+        self._link = Link(
+            url, clock, emit=emit, channels=tuple(queues), name=name, came=self._came, went=self._went
+        )
+        self.heir = Heir(store, self._me, self._inherit)
+
+    async def start(self) -> None:
+        """Connect; what can never work is refused here."""
+        await self._link.read(DEAD, self._nobody_took, prefetch=PREFETCH)
+        await self._link.read(LATE, self._came_late, prefetch=PREFETCH)
+        await self._link.start()
+
+    async def stop(self) -> None:
+        """Let go of the broker; the runner has stopped before."""
+        if self._hands is not None:
+            await self._hands.left()
+        await self._link.stop()
+
+    def hands(self, runner: Runner, local: Slots) -> Hands:
+        """The hands of one incarnation."""
+        self._runner = runner
+        self._hands = RemoteHands(
+            self._link,
+            self._store,
+            self._clock,
+            runner,
+            self.lanes,
+            self._queues,
+            self._handlers,
+            local=local,
+            limits=self._limits,
+            terms=self._terms,
+            emit=self._emit,
+        )
+        return self._hands
+
+    def heard(self, event: Event) -> None:
+        """A sink for events: what was settled can be acknowledged."""
+        if isinstance(event, BatchSettled) and self._hands is not None:
+            self._hands.settled()
+
+    def standing(self) -> Mapping[str, Any]:
+        """For the node's row: what the others should know."""
+        return {"broker": self._link.problem or "connected"}
+
+    def _me(self) -> NodeId:
+        return NodeId(0) if self._runner is None else self._runner.node.id
+
+    def _inherit(self, node: NodeId) -> Inheritance:
+        return Inheritance(
+            node,
+            self._me,
+            self._link,
+            self._store,
+            self._clock,
+            self.lanes,
+            self._queues,
+            self._handlers,
+            terms=self._terms,
+            emit=self._emit,
+        )
+
+    def _came(self) -> None:
+        self._turn()
+
+    def _went(self) -> None:
+        self._turn()
+
+    def _turn(self) -> None:
+        if self._hands is not None and self._runner is not None:
+            self._hands.open_or_shut()
+            self._runner.wake()
+
+    async def _nobody_took(self, batch: list[Incoming]) -> None:
+        for incoming in batch:
+            await self._take_back(incoming)
+
+    async def _take_back(self, incoming: Incoming) -> None:
+        """Tell its dispatcher; a parcel that was never delivered has certainly not begun."""
+        try:
+            parcel = unpack(incoming.body)
+        except Unreadable as error:
+            self._emit(ParcelUnreadable(str(error)))
+            await incoming.ack()  # the bounds of its tasks decide
+            return
+        was_out = int(incoming.headers.get("x-delivery-count") or 0) > 0 or _was_refused(incoming.headers)
+        why = Why.REDELIVERED if was_out else Why.EXPIRED
+        returned = [(item.key, why) for item in parcel.items]
+        body = write_report(Report(parcel.channel, self._name, returned=returned))
+        try:
+            await self._link.publish(OUTCOMES, incoming.reply_to, body, kind=REPORT)
+        except (Down, Refused, Doubtful):
+            return  # it comes again, with the next connection
+        await incoming.ack()
+
+    async def _came_late(self, batch: list[Incoming]) -> None:
+        """Reports to a queue that is gone: their claims have been judged, and these are evidence."""
+        for incoming in batch:
+            await self._keep(incoming)
+
+    async def _keep(self, incoming: Incoming) -> None:
+        try:
+            if incoming.kind == REPORT:
+                report = read_report(incoming.body)
+                await late_news(self._store, self._me(), report.channel, report.outcomes)
+        except Unreadable as error:
+            self._emit(ReportUnreadable(str(error)))
+        await incoming.ack()
+
+
+def _was_refused(headers: Mapping[str, Any]) -> bool:
+    deaths = headers.get("x-death") or [{}]
+    return bool(deaths[0].get("reason") != "expired")

@@ -1,0 +1,299 @@
+"""The wire format between dispatchers and transports: parcels out, reports and markers back. Pure.
+
+Told in full, with examples, in docs/reference/dispatch-wire.md; `tests/dispatch/vectors` holds it. What
+cannot be read raises `Unreadable` with a reason and is never guessed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..model.message import Message
+from ..model.outcome import Defer, Done, Offline, Outcome, Reject, Retry, Skip, Unknown
+from ..model.task import Category
+
+VERSION = 1
+LARGEST = 25  # tasks in one parcel
+
+PARCEL = "tidings.parcel"  # AMQP's property `type`
+REPORT = "tidings.report"
+MARKER = "tidings.marker"
+
+Key = tuple[int, int]  # a task and its claim: one attempt, once
+
+
+class Unreadable(ValueError):
+    """Not what this page describes."""
+
+
+class Why(StrEnum):
+    """Why a transport gives a task back without having sent it."""
+
+    REDELIVERED = "redelivered"  # it had been given to somebody who is gone: whether he began is not known
+    LATE = "late"  # it waited for a free slot for too long
+    STOPPING = "stopping"
+    EXPIRED = "expired"  # nobody took it in time; told by the broker
+    STRANGE = "strange"  # this transport does not have the channel
+
+
+class Item(NamedTuple):
+    """One task of a parcel."""
+
+    id: int
+    claim: int
+    message: Message
+    ask: bool = False  # an earlier attempt is in doubt: look it up before sending
+
+    @property
+    def key(self) -> Key:
+        """What a report names it by."""
+        return self.id, self.claim
+
+
+class Parcel(NamedTuple):
+    """Up to 25 tasks of one channel. Each has an outcome of its own."""
+
+    channel: str
+    marks_start: bool  # report the start, and have it confirmed, before sending
+    within_ms: int  # from receipt to start, at the most
+    deadline_ms: int  # for one attempt, overall
+    items: Sequence[Item]
+
+
+class Told(NamedTuple):
+    """What came of one attempt."""
+
+    key: Key
+    outcome: Outcome
+    ms: float
+
+
+class Report(NamedTuple):
+    """What a transport says: what it is about to send, what came of what it sent, what it did not send."""
+
+    channel: str
+    transport: str
+    started: Sequence[Key] = ()
+    outcomes: Sequence[Told] = ()
+    returned: Sequence[tuple[Key, Why]] = ()
+
+
+# -- parcels
+
+
+def pack(parcel: Parcel) -> bytes:
+    """The body of a delivery."""
+    return orjson.dumps(
+        {
+            "version": VERSION,
+            "channel": parcel.channel,
+            "marks_start": parcel.marks_start,
+            "within_ms": parcel.within_ms,
+            "deadline_ms": parcel.deadline_ms,
+            "tasks": [
+                {
+                    "id": item.id,
+                    "claim": item.claim,
+                    "ask": item.ask,
+                    "message": {
+                        "id": item.message.id,
+                        "tenant": item.message.tenant,
+                        "recipient": item.message.recipient,
+                        "content": item.message.content,
+                        "accepted_at": item.message.accepted_at,
+                        "attempt": item.message.attempt,
+                    },
+                }
+                for item in parcel.items
+            ],
+        }
+    )
+
+
+def unpack(body: bytes) -> Parcel:
+    """What a delivery says."""
+    table = _table(body)
+    try:
+        channel = _text(table["channel"])
+        return Parcel(
+            channel,
+            bool(table["marks_start"]),
+            _whole(table["within_ms"]),
+            _whole(table["deadline_ms"]),
+            [_item(channel, task) for task in table["tasks"]],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Unreadable(f"a parcel without {error}") from None
+
+
+def _item(channel: str, task: Mapping[str, Any]) -> Item:
+    said = task["message"]
+    message = Message(
+        _text(said["id"]),
+        _text(said["tenant"]),
+        channel,
+        _text(said["recipient"]),
+        dict(said["content"]),
+        _whole(said["accepted_at"]),
+        _whole(said["attempt"]),
+    )
+    return Item(_whole(task["id"]), _whole(task["claim"]), message, bool(task.get("ask")))
+
+
+# -- reports
+
+
+def write_report(report: Report) -> bytes:
+    """The body of a report."""
+    return orjson.dumps(
+        {
+            "version": VERSION,
+            "channel": report.channel,
+            "transport": report.transport,
+            "started": [{"id": id_, "claim": claim} for id_, claim in report.started],
+            "outcomes": [
+                {"id": told.key[0], "claim": told.key[1], "ms": round(told.ms, 3), **say(told.outcome)}
+                for told in report.outcomes
+            ],
+            "returned": [{"id": key[0], "claim": key[1], "why": why} for key, why in report.returned],
+        }
+    )
+
+
+def read_report(body: bytes) -> Report:
+    """What a report says."""
+    table = _table(body)
+    try:
+        return Report(
+            _text(table["channel"]),
+            _text(table["transport"]),
+            [_key(entry) for entry in table.get("started", ())],
+            [
+                Told(_key(entry), hear(entry), float(entry.get("ms", 0)))
+                for entry in table.get("outcomes", ())
+            ],
+            [(_key(entry), _why(entry["why"])) for entry in table.get("returned", ())],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Unreadable(f"a report without {error}") from None
+
+
+def _why(said: object) -> Why:
+    try:
+        return Why(str(said))
+    except ValueError:
+        raise Unreadable(f"a reason {said!r}") from None
+
+
+def say(outcome: Outcome) -> dict[str, Any]:
+    """An outcome in words."""
+    match outcome:
+        case Done(receipt=receipt):
+            return {"outcome": "done", "receipt": receipt}
+        case Retry(category=category, reason=reason, after=after, whole_channel=whole):
+            wait = None if after is None else round(after.total_seconds() * 1000)
+            return {
+                "outcome": "retry",
+                "category": category.value,
+                "reason": reason,
+                "after_ms": wait,
+                "whole_channel": whole,
+            }
+        case Reject(category=category, reason=reason, whole_channel=whole):
+            return {
+                "outcome": "reject",
+                "category": category.value,
+                "reason": reason,
+                "whole_channel": whole,
+            }
+        case Defer(until=until, why=why):
+            return {"outcome": "defer", "until": until, "why": why}
+        case Skip(why=why):
+            return {"outcome": "skip", "why": why}
+        case Offline(reason=reason, needs_person=needs_person):
+            return {"outcome": "offline", "reason": reason, "needs_person": needs_person}
+        case Unknown(evidence=evidence):
+            return {"outcome": "unknown", "evidence": evidence}
+
+
+def hear(entry: Mapping[str, Any]) -> Outcome:
+    """The outcome that these words say."""
+    try:
+        match entry["outcome"]:
+            case "done":
+                return Done(None if entry.get("receipt") is None else _text(entry["receipt"]))
+            case "retry":
+                wait = entry.get("after_ms")
+                after = None if wait is None else timedelta(milliseconds=_whole(wait))
+                whole = bool(entry.get("whole_channel"))
+                return Retry(Category(entry["category"]), _text(entry["reason"]), after, whole)
+            case "reject":
+                whole = bool(entry.get("whole_channel"))
+                return Reject(Category(entry["category"]), _text(entry["reason"]), whole)
+            case "defer":
+                return Defer(_whole(entry["until"]), _text(entry["why"]))
+            case "skip":
+                return Skip(_text(entry["why"]))
+            case "offline":
+                return Offline(_text(entry["reason"]), bool(entry.get("needs_person")))
+            case "unknown":
+                return Unknown(_text(entry["evidence"]))
+            case other:
+                raise Unreadable(f"an outcome {other!r}")
+    except Unreadable:
+        raise
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+
+
+# -- markers
+
+
+def mark(number: int, by: int) -> bytes:
+    """A marker: whoever gets it back has read everything before it."""
+    return orjson.dumps({"version": VERSION, "marker": number, "by": by})
+
+
+def read_mark(body: bytes) -> tuple[int, int]:
+    """Its number, and the node that sent it."""
+    table = _table(body)
+    try:
+        return _whole(table["marker"]), _whole(table["by"])
+    except KeyError as error:
+        raise Unreadable(f"a marker without {error}") from None
+
+
+# -- small change
+
+
+def _table(body: bytes) -> Mapping[str, Any]:
+    try:
+        table = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Unreadable(f"not JSON: {error}") from None
+    if not isinstance(table, dict):
+        raise Unreadable("not a table")
+    if table.get("version") != VERSION:
+        raise Unreadable(f"version {table.get('version')!r}, and only {VERSION} is known here")
+    return table
+
+
+def _key(entry: Mapping[str, Any]) -> Key:
+    return _whole(entry["id"]), _whole(entry["claim"])
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Unreadable(f"{value!r} is not a whole number")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise Unreadable(f"{value!r} is not a text")
+    return value

@@ -1,0 +1,352 @@
+"""The desk of migration: what people and programs ask of jobs, one method each. Faces call nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import orjson
+
+from ..kernel.clock import Clock
+from ..model.errors import Invalid, NotFound, Refused
+from ..store.port import Outrun, Row, Step, Store
+from .connections import Connections, Opened
+from .crosswalk import JobLedger
+from .foreman import audited, moving
+from .jobfile import Job
+from .jobs import OVER, WORKING, Action, Cause, JobState, JobView, PlanReport, Status, identity, view_of
+from .mapping.lint import Finding, lint, observed
+from .progress import causes_of, plan_report_of, status_of
+from .replaying import Repaired, Replay, dead_pages
+from .report import Difference, Report
+from .telling import telling
+from .verify import verify
+from .words import Attribute, Standing, Trouble
+
+_LOG = 200  # lines of a record or of the audit trail that are shown
+_NEWEST = 1 << 62
+
+
+class Migrations:
+    """Jobs of all tenants; with `tenant`, another's job is one that is not there. `by` says who, for the audit."""
+
+    def __init__(self, store: Store, clock: Clock, connections: Connections) -> None:
+        self._store = store
+        self._clock = clock
+        self._connections = connections
+
+    # -- jobs
+
+    async def create(self, job: Job, *, by: str) -> JobView:
+        """Keep a job that `jobfile.read_file` or `read_job` has read; nothing runs yet."""
+        id_ = self._clock.new_id()
+        pair = {"tenant": job.tenant, "source": identity(job.source), "target": identity(job.target)}
+        text = orjson.dumps(job.definition).decode()
+        made = {"id": id_, "name": job.name, "mapping_hash": job.mapping_hash, "definition": text}
+        waves = {name: wave for wave, names in enumerate(job.waves) for name in names}
+        steps = [Step("job_pair_add", pair), Step("job_add", {**pair, **made}, needed=True)]
+        steps += [
+            Step("job_type_add", {"id": id_, "type": one.name, "wave": waves[one.name]}) for one in job.types
+        ]
+        done = await self._store.write(steps)
+        await self._store.write([audited(done[1][0]["n"], by, "created", job.name)])
+        return await self.find(id_)
+
+    async def find(self, id: str, *, tenant: str | None = None) -> JobView:
+        """One job; NotFound."""
+        return view_of(await self._row(id, tenant))
+
+    async def page(
+        self,
+        *,
+        tenant: str | None = None,
+        state: JobState | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[JobView]:
+        """Jobs, the newest first; `before` is the `n` of the last one of the page before."""
+        rows = await self._store.read(
+            "job_page", tenant=tenant, state=None if state is None else state.value,
+            before=before or _NEWEST, limit=limit,
+        )  # fmt: skip
+        return [view_of(row) for row in rows]
+
+    async def lint(self, id: str, *, tenant: str | None = None) -> list[Finding]:
+        """The map against both systems: what would be lost or refused."""
+        row = await self._row(id, tenant)
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            return await self._lint(opened)
+
+    async def _lint(self, opened: Opened) -> list[Finding]:
+        there: dict[str, Any] = {}
+        here: dict[str, Any] = {}
+        try:
+            for one in opened.job.types:
+                there[one.name] = await self._attributes(opened, one.source)
+                here[one.name] = await opened.target.attributes(one.target)
+        except Trouble as trouble:
+            raise Refused(
+                f"a system cannot be asked: {trouble.reason}", remedy="mend that, then try again"
+            ) from None
+        return lint(opened.job.types, there, here)
+
+    async def _attributes(self, opened: Opened, source: str) -> list[Attribute] | None:
+        """As the source names them; otherwise as its first records show them."""
+        named = await opened.source.attributes(source)
+        if named is not None:
+            return list(named)
+        page = await opened.source.page(source, None)
+        return observed(page.records) if page.records else None
+
+    # -- what a job does
+
+    async def plan(self, id: str, *, by: str, look: bool = True, tenant: str | None = None) -> JobView:
+        """Begin a dry run; with `look` the target is asked what is there. It is over at state planned."""
+        row = await self._row(id, tenant)
+        self._expect(row, "planned", {JobState.NEW, JobState.PLANNED, JobState.APPROVED, *OVER})
+        return await self._begin(row, by, JobState.PLANNING, looks=look, planned=False, anew=True)
+
+    async def plan_report(self, id: str, *, tenant: str | None = None) -> PlanReport:
+        """What a run would do: counts, causes, calls, time, and whether it fits."""
+        row = await self._row(id, tenant)
+        view = view_of(row)
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            findings = await self._lint(opened)
+            return await plan_report_of(self._store, view, opened, findings, self._clock.now())
+
+    async def plan_page(
+        self,
+        id: str,
+        *,
+        type: str | None = None,
+        action: Action | None = None,
+        after: int = 0,
+        limit: int = 100,
+        tenant: str | None = None,
+    ) -> list[Row]:
+        """Planned records: seq, type, source_id, action, changes, reason; `after` is the last `seq`."""
+        rows = await self._records(id, tenant, type, None, action, after, limit)
+        return [{**row, "changes": orjson.loads(row["changes"] or "[]")} for row in rows]
+
+    async def approve(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
+        """The plan may be run."""
+        row = await self._row(id, tenant)
+        self._expect(row, "approved", {JobState.PLANNED})
+        return await self._move(row, by, "approved", JobState.APPROVED)
+
+    async def run(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
+        """Begin: the approved plan exactly, or without a plan everything the source has.
+
+        One that is over begins again: the source is read anew, and only what has changed is written.
+        """
+        row = await self._row(id, tenant)
+        if row["state"] == JobState.PLANNED:
+            raise Refused(
+                "the migration has a plan that nobody has approved",
+                remedy="approve it: tidings migrate approve",
+            )
+        self._expect(row, "run", {JobState.NEW, JobState.APPROVED, *OVER})
+        is_planned = row["state"] == JobState.APPROVED
+        return await self._begin(
+            row, by, JobState.RUNNING, looks=bool(row["looks"]), planned=is_planned, anew=not is_planned
+        )
+
+    async def pause(self, id: str, *, by: str, reason: str = "by hand", tenant: str | None = None) -> JobView:
+        """Nothing new is read or written until it is resumed."""
+        row = await self._row(id, tenant)
+        self._expect(row, "paused", set(WORKING))
+        halt = Step("job_halt", {"n": row["n"], "reason": reason[:500], "until": None}, needed=True)
+        tell = telling(row["tenant"], row["name"], "migration.paused", reason)
+        return await self._write(row, [halt, audited(row["n"], by, "paused", reason), tell])
+
+    async def resume(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
+        """Go on."""
+        row = await self._row(id, tenant)
+        self._expect(row, "resumed", {JobState.PAUSED})
+        steps = [
+            moving(row, JobState(row["held"]), None),
+            Step("job_type_wake", {"job": row["n"]}),
+            audited(row["n"], by, "resumed"),
+            telling(row["tenant"], row["name"], "migration.resumed", None),
+        ]
+        return await self._write(row, steps)
+
+    async def cancel(
+        self, id: str, *, by: str, reason: str = "by hand", tenant: str | None = None
+    ) -> JobView:
+        """Stop for good; what is written stays, what is open stays open in its record."""
+        row = await self._row(id, tenant)
+        self._expect(row, "cancelled", set(JobState) - OVER)
+        return await self._move(row, by, "cancelled", JobState.CANCELLED, reason, told="migration.cancelled")
+
+    async def _begin(
+        self, row: Row, by: str, state: JobState, *, looks: bool, planned: bool, anew: bool
+    ) -> JobView:
+        begin = {
+            "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
+            "rounds": int(anew), "looks": looks, "planned": planned,
+        }  # fmt: skip
+        steps = [
+            Step("job_begin", begin, needed=True),
+            Step("job_type_reset" if anew else "job_type_recut", {"job": row["n"]}),
+            audited(row["n"], by, state.value),
+        ]
+        if state is JobState.RUNNING:
+            steps.append(telling(row["tenant"], row["name"], "migration.started", None))
+        return await self._write(row, steps)
+
+    async def _move(
+        self, row: Row, by: str, what: str, state: JobState, reason: str = "", *, told: str | None = None
+    ) -> JobView:
+        steps = [moving(row, state, reason or None), audited(row["n"], by, what, reason)]
+        if told is not None:
+            steps.append(telling(row["tenant"], row["name"], told, reason or None))
+        return await self._write(row, steps)
+
+    async def _write(self, row: Row, steps: list[Step]) -> JobView:
+        try:
+            await self._store.write(steps)
+        except Outrun:
+            raise Refused(
+                "the migration was moved by somebody else at this moment", remedy="look at it, then try again"
+            ) from None
+        await self._store.hint()
+        return await self.find(row["id"])
+
+    # -- what is known
+
+    async def status(self, id: str, *, tenant: str | None = None) -> Status:
+        """How far it is."""
+        return await status_of(self._store, await self.find(id, tenant=tenant), self._clock.now())
+
+    async def records(
+        self,
+        id: str,
+        *,
+        type: str | None = None,
+        standing: Standing | None = None,
+        after: int = 0,
+        limit: int = 100,
+        tenant: str | None = None,
+    ) -> list[Row]:
+        """Records: seq, type, source_id, state, target_id, failure, field, reason, changed_at."""
+        return await self._records(id, tenant, type, standing, None, after, limit)
+
+    async def record(self, id: str, type: str, source_id: str, *, tenant: str | None = None) -> Row:
+        """One record with what the source said (`raw`), and its `log`: every attempt."""
+        row = await self._row(id, tenant)
+        found = await self._store.read("job_record_find", job=row["n"], type=type, source_id=source_id)
+        if not found:
+            problem = f"the migration has no {type[:60]} {source_id[:60]!r}"
+            raise NotFound(problem, remedy="tidings migrate records shows them")
+        log = await self._store.read("job_log_of", record=found[0]["seq"], limit=_LOG)
+        raw = found[0]["raw"]
+        return {**found[0], "raw": None if raw is None else orjson.loads(raw), "log": log}
+
+    async def dead(self, id: str, *, tenant: str | None = None) -> list[Cause]:
+        """What was set aside, by cause, the most frequent first."""
+        return await causes_of(self._store, await self.find(id, tenant=tenant))
+
+    async def export(
+        self, id: str, *, fingerprint: str | None = None, type: str | None = None, tenant: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The records set aside: type, id, standing, failure, field, reason, fields (as the source has them)."""
+        async for one in dead_pages(self._store, await self.find(id, tenant=tenant), fingerprint, type):
+            yield one
+
+    async def replay(
+        self,
+        id: str,
+        *,
+        by: str,
+        fingerprint: str | None = None,
+        type: str | None = None,
+        job: Job | None = None,
+        repaired: Repaired | None = None,
+        tenant: str | None = None,
+    ) -> int:
+        """Open what was set aside again, and only that; gives how many records.
+
+        `job` brings a repaired map, `repaired` repaired records: type, id, fields.
+        """
+        row = await self._row(id, tenant)
+        replay = Replay(self._store, self._clock, row, view_of(row), by)
+        try:
+            return await replay.open(fingerprint, type, job, repaired)
+        except Outrun:
+            raise Refused(
+                "the migration was moved by somebody else at this moment", remedy="look at it, then try again"
+            ) from None
+
+    async def verify(
+        self, id: str, *, tell: Callable[[Difference], None] | None = None, tenant: str | None = None
+    ) -> Report:
+        """Every record of the source against the target."""
+        row = await self._row(id, tenant)
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            ledger = JobLedger(self._store, opened.crosswalk, row["n"], row["round"])
+            try:
+                return await verify(
+                    opened.job, opened.source, opened.target, opened.mapper, ledger, tell=tell
+                )
+            except Trouble as trouble:
+                raise Refused(
+                    f"it cannot be verified: {trouble.reason}", remedy="mend that, then try again"
+                ) from None
+
+    async def crosswalk(
+        self,
+        id: str,
+        type: str,
+        *,
+        source_id: str | None = None,
+        target_id: str | None = None,
+        tenant: str | None = None,
+    ) -> list[Row]:
+        """Which record of the target is which of the source: source_id, target_id, hash, job, changed_at."""
+        if (source_id is None) == (target_id is None):
+            raise Invalid("one id is needed", field="source_id", remedy="give source_id or target_id")
+        row = await self._row(id, tenant)
+        return await self._store.read(
+            "crosswalk_find", pair=row["pair"], type=type, source_id=source_id, target_id=target_id, limit=100
+        )
+
+    async def audit(self, id: str, *, tenant: str | None = None) -> list[Row]:
+        """Who did what, and when: at, who, what, detail."""
+        row = await self._row(id, tenant)
+        return await self._store.read("job_audit_page", job=row["n"], limit=_LOG)
+
+    # -- reading
+
+    async def _row(self, id_: str, tenant: str | None) -> Row:
+        rows = await self._store.read("job_find", id=id_)
+        if not rows or (tenant is not None and rows[0]["tenant"] != tenant):
+            raise NotFound(f"there is no migration {id_[:60]!r}", remedy="tidings migrate list shows them")
+        return rows[0]
+
+    async def _records(
+        self,
+        id_: str,
+        tenant: str | None,
+        type_: str | None,
+        standing: Standing | None,
+        action: Action | None,
+        after: int,
+        limit: int,
+    ) -> list[Row]:
+        row = await self._row(id_, tenant)
+        where: Mapping[str, Any] = {"job": row["n"], "round": row["round"], "type": type_}
+        return await self._store.read(
+            "job_record_page",
+            **where,
+            state=None if standing is None else standing.value,
+            action=None if action is None else action.value,
+            after=after,
+            limit=limit,
+        )
+
+    @staticmethod
+    def _expect(row: Row, what: str, states: set[JobState]) -> None:
+        if JobState(row["state"]) not in states:
+            known = ", ".join(sorted(states))
+            raise Refused(f"the migration is {row['state']}", remedy=f"it can be {what} when it is: {known}")

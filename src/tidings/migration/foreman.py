@@ -1,0 +1,321 @@
+"""The foreman: looks after jobs that are under way: cuts batches wave by wave, revives what was left, ends jobs.
+
+It runs on every working node. A look is taken by changing the job's row, and every move names what it expects: two
+foremen at once, or one that dies anywhere, neither lose nor repeat anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..kernel.clock import Clock
+from ..model.errors import TidingsError
+from ..model.task import NewTask
+from ..model.time import SECOND
+from ..store.port import Outrun, Row, Rows, Step, Store
+from .batches import KIND, QUEUE
+from .jobfile import Job
+from .jobs import BatchState, JobState, identity, job_of, view_of
+from .mapping.parsing import LARGEST_BATCH, SMALLEST_BATCH
+from .telling import halting, telling
+
+PAGE = 50  # jobs of one step
+LEASE = SECOND  # whoever looks is left alone for so long
+BUSY, IDLE = 0.25, 1.0  # seconds between two looks
+A_BATCH = 60 * SECOND  # how long a batch should take, where its size can make it so
+_LOT = 1000
+
+
+def batch_size(base: int, pace: int | None) -> int:
+    """Records of the next batch: as the type says, until a time per record is known. Pure."""
+    wanted = base if pace is None else A_BATCH // max(1, pace)
+    return max(SMALLEST_BATCH, min(LARGEST_BATCH, wanted))
+
+
+def is_cut(row: Row) -> bool:
+    """Whether all records of a type are read and in batches that have their end."""
+    has_all = row["is_read"] and (row["last_seq"] is None or row["cut"] >= row["last_seq"])
+    return bool(has_all and not row["open_batches"])
+
+
+class Foreman:
+    """An actor; one step looks at the jobs whose look is due."""
+
+    name = "foreman"
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def step(self) -> float:
+        """Look; gives the seconds until the next one."""
+        rows = await self._store.read("job_due", limit=PAGE)
+        nexts: list[int] = [row["look_at"] for row in rows if row["look_at"] > row["now"]]
+        for row in rows:
+            if row["look_at"] <= row["now"]:
+                nexts.append(await self._look(row["n"], row["look_at"]))
+        if not nexts:
+            return IDLE
+        return min(IDLE, max(0.0, (min(nexts) - self._clock.now()) / SECOND))
+
+    async def _look(self, n: int, seen: int) -> int:
+        """Take the look and do what the job asks for; gives when to look again."""
+        taken = (await self._store.write([Step("job_look", {"n": n, "seen": seen, "lease": LEASE})]))[0]
+        if not taken:
+            return self._clock.now() + LEASE
+        row = taken[0]
+        now, leased = int(row["now"]), int(row["look_at"])
+        try:
+            if row["state"] == JobState.PAUSED:
+                return await self._wake(row, now)
+            await _Look(self._store, self._clock, row, await self._window()).work()
+        except Outrun:
+            return now  # somebody moved it meanwhile
+        except TidingsError as error:
+            if error.exit_code == 75:
+                raise
+            tell = telling(row["tenant"], row["name"], "migration.paused", error.problem)
+            await self._store.write(halting(n, str(error), None, tell, 0))
+        at = now + round(BUSY * SECOND)
+        await self._store.write([Step("job_look_again", {"n": n, "leased": leased, "look_at": at})])
+        return at
+
+    async def _wake(self, row: Row, now: int) -> int:
+        """One that was parked goes on when its time has come."""
+        until = row["parked_until"]
+        if until is None or until > now:
+            at = int(until or now + 60 * SECOND)
+            again = {"n": row["n"], "leased": row["look_at"], "look_at": at}
+            await self._store.write([Step("job_look_again", again)])
+            return at
+        move = moving(row, JobState(row["held"]), None)
+        await self._store.write(
+            [move, Step("job_type_wake", {"job": row["n"]}), audited(row["n"], "engine", "resumed")]
+        )
+        return now
+
+    async def _window(self) -> int:
+        """How many batches of a job are open at a time: enough for all nodes, and few enough to be fair."""
+        live = sum(node["state"] == "live" for node in await self._store.read("node_list"))
+        return 2 * max(1, live) + 2
+
+
+class _Look:
+    """One look at one job."""
+
+    def __init__(self, store: Store, clock: Clock, row: Row, window: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._row = row
+        self._n: int = row["n"]
+        self._job: Job = job_of(view_of(row))
+        self._room = window
+        self._phase = "plan" if row["state"] == JobState.PLANNING else "run"
+        self._system = f"{row['tenant']}/{identity(self._job.target)}/write"
+        self._made = 0
+
+    async def work(self) -> None:
+        """Revive, cut, go on to the next wave, or end."""
+        types = await self._store.read("job_type_list", job=self._n)
+        self._room -= sum(row["open_batches"] for row in types)
+        await self._revive()
+        if not await self._waves(types):
+            await self._end()
+        if self._made:
+            await self._store.hint()
+
+    async def _waves(self, types: Sequence[Row]) -> bool:
+        """Cut batches of the first wave that is not over; True: there is one."""
+        for wave in sorted({row["wave"] for row in types}):
+            open_ = [row for row in types if row["wave"] == wave and not is_cut(row)]
+            for row in open_:
+                await self._cut(row)
+            if open_:
+                return True
+            if self._phase == "run":
+                for row in types:
+                    if row["wave"] == wave and await self._pass_on(row):
+                        open_.append(row)
+            if open_:
+                return True
+        if self._phase == "plan":
+            return False
+        passed = [await self._link(row) for row in types if not row["linked"]]
+        return any(passed)
+
+    # -- batches
+
+    async def _cut(self, row: Row) -> None:
+        """Batches of a type, as far as there is room and the source has been read."""
+        size = batch_size(self._job.type(row["type"]).batch_size, row["pace"])
+        cut, may_be_short = row["cut"], row["is_read"]
+        while self._room > 0 and (may_be_short or self._row["round"] == 1):
+            where = {"job": self._n, "type": row["type"]}
+            found = (await self._store.read("job_cut", **where, cut=cut, limit=size))[0]
+            if not found["n"] or (found["n"] < size and not may_be_short):
+                return
+            move = {**where, "last": found["last"], "seen": cut, "version": self._row["version"]}
+            batch = self._batch(
+                row["type"], self._phase, found["n"], first=found["first"], last=found["last"]
+            )
+            await self._add(batch, ahead=[Step("job_type_cut", move, needed=True)])
+            cut = found["last"]
+
+    def _batch(self, type_: str, phase: str, size: int, *, first: int = 0, last: int = 0) -> dict[str, Any]:
+        """A new batch: all between two places, or those records that will name it."""
+        return {
+            "id": self._clock.new_id(), "job": self._n, "type": type_, "round": self._row["round"], "phase": phase,
+            "system": self._system, "first": first, "last": last, "size": size,
+        }  # fmt: skip
+
+    async def _add(self, batch: dict[str, Any], *opens: Step, ahead: Sequence[Step] = ()) -> None:
+        """A batch with its task and its records: all or nothing."""
+        await self._enqueue([batch["id"]], [*ahead, Step("job_batch_add", batch), *opens])
+
+    async def _enqueue(self, batches: Sequence[str], also: Sequence[Step]) -> None:
+        task = NewTask(QUEUE, KIND, self._clock.now(), self._row["tenant"])
+        turns = Rows("job_turns", ("batch",), [(batch,) for batch in batches])
+        await self._store.enqueue([task] * len(batches), turns, also=also)
+        self._made += len(batches)
+        self._room -= len(batches)
+
+    async def _revive(self) -> None:
+        """Batches whose task is over, but which are not: a pause, or a task that the kernel gave up."""
+        round_ = self._row["round"]
+        for row in await self._store.read("job_batch_stray", job=self._n, round=round_, limit=PAGE):
+            if row["task_state"] == "failed":
+                await self._halve(row)
+                continue
+            step = Step("job_batch_revive", {"id": row["id"], "expected": row["state"]}, needed=True)
+            await self._enqueue([row["id"]], [step])
+
+    async def _halve(self, row: Row) -> None:
+        """A batch that took its node down again and again: halved, until the one record is found."""
+        is_set = row["last"] == 0
+        seen = row["id"] if is_set else None
+        last = row["last"] or 1 << 62
+        where = {"job": self._n, "type": row["type"], "round": row["round"], "seen": seen}
+        found = (await self._store.read("job_rest_middle", **where, first=row["first"], last=last))[0]
+        close: dict[str, Any] = {"id": row["id"], "expected": row["state"], "reason": "it took its node down"}
+        if found["n"] <= 1:
+            state = BatchState.FAILED_FINAL if found["n"] else BatchState.COMPLETED
+            steps = [Step("job_batch_close", {**close, "state": state.value}, needed=True)]
+            if found["n"]:
+                mark = f"program/{row['type']}//node_down"
+                reason = "its node died each time it was tried"
+                steps.append(
+                    Step("job_lonely", {"seq": found["first"], "fingerprint": mark, "reason": reason})
+                )
+            await self._store.write(steps)
+            return
+        middle = (found["first"] + found["last"]) // 2
+        also = [Step("job_batch_close", {**close, "state": BatchState.FAILED.value}, needed=True)]
+        halves = [self._batch(row["type"], row["phase"], -(-found["n"] // 2)) for _ in range(2)]
+        for half, after, upto in zip(
+            halves, (found["first"] - 1, middle), (middle, found["last"]), strict=True
+        ):
+            opens = Step("job_reopen_rest", {**where, "batch": half["id"], "after": after, "last": upto})
+            also += [Step("job_batch_add", half), opens]
+        await self._enqueue([half["id"] for half in halves], also)
+
+    # -- what waited
+
+    async def _pass_on(self, row: Row) -> bool:
+        """Records that wait: again if one of their own type may have come; otherwise it never will."""
+        where = {"job": self._n, "type": row["type"], "round": self._row["round"]}
+        waiting = (await self._store.read("job_waiting", **where))[0]["n"]
+        if not waiting:
+            return False
+        type_ = self._job.type(row["type"])
+        is_own = any(rule.reference == type_.name for rule in type_.fields)
+        if is_own and row["written"] + row["unchanged"] > row["passed"]:
+            await self._reopen_waiting(row, waiting)
+            return True
+        while True:
+            gone = (await self._store.write([Step("job_unlinked", {**where, "limit": _LOT})]))[0]
+            if len(gone) < _LOT:
+                return False
+
+    async def _reopen_waiting(self, row: Row, waiting: int) -> None:
+        done = row["written"] + row["unchanged"]
+        passed = {"job": self._n, "type": row["type"], "written": done, "seen": row["passed"]}
+        batch = self._batch(row["type"], "run", min(waiting, LARGEST_BATCH))
+        opens = {
+            "job": self._n, "type": row["type"], "round": self._row["round"], "batch": batch["id"],
+            "state": "waiting", "fingerprint": None, "tag": None, "after": 0, "last": 1 << 62, "limit": LARGEST_BATCH,
+        }  # fmt: skip
+        ahead = [Step("job_type_passed", passed, needed=True)]
+        await self._add(batch, Step("job_reopen", opens), ahead=ahead)
+
+    async def _link(self, row: Row) -> bool:
+        """Write again what was written without a link: once, when everything else is over."""
+        where = {"job": self._n, "type": row["type"]}
+        left: int = (await self._store.read("job_links", **where))[0]["n"]
+        made = left > 0
+        while left > 0:
+            batch = self._batch(row["type"], "links", min(left, _LOT))
+            await self._add(batch, Step("job_reopen_links", {**where, "batch": batch["id"], "limit": _LOT}))
+            left -= _LOT
+        await self._store.write([Step("job_type_linked", where)])
+        return made
+
+    async def _adopt(self, types: Sequence[Row], counts: Sequence[Row]) -> bool:
+        """Records that no batch has although their type is over: counted, and given one. True: there were some."""
+        found = False
+        for row in types:
+            aside = sum(one["n"] for one in counts if one["type"] == row["type"])
+            missing = row["extracted"] - row["written"] - row["unchanged"] - aside
+            if missing <= 0:
+                continue
+            batch = self._batch(row["type"], self._phase, min(missing, LARGEST_BATCH))
+            where = {"job": self._n, "type": row["type"], "round": self._row["round"], "batch": batch["id"]}
+            opens = Step("job_orphans", {**where, "limit": LARGEST_BATCH}, needed=True)
+            try:
+                await self._add(batch, opens)
+                found = True
+            except Outrun:
+                continue  # none of them is open
+        return found
+
+    # -- the end
+
+    async def _end(self) -> None:
+        """Planned, or over."""
+        if self._phase == "plan":
+            move = moving(self._row, JobState.PLANNED, None)
+            steps = [move, audited(self._n, "engine", "planned"), self._tell("migration.planned", None)]
+            await self._store.write(steps)
+            return
+        types = await self._store.read("job_type_list", job=self._n)
+        counts = await self._store.read("job_counts", job=self._n, round=self._row["round"])
+        if await self._adopt(types, counts):
+            return
+        aside = sum(row["n"] for row in counts if row["state"] in ("rejected", "failed", "conflict"))
+        moved = sum(row["written"] + row["unchanged"] for row in types)
+        state = JobState.FAILED if aside and not moved else JobState.COMPLETED
+        reason = f"{aside:,} records were set aside" if aside else None
+        steps = [
+            moving(self._row, state, reason),
+            audited(self._n, "engine", state.value, reason or ""),
+            self._tell(f"migration.{state}", reason),
+        ]
+        await self._store.write(steps)
+
+    def _tell(self, type_: str, reason: str | None) -> Step:
+        return telling(self._row["tenant"], self._row["name"], type_, reason)
+
+
+def moving(row: Row, state: JobState, reason: str | None) -> Step:
+    """Another state of a job, if it is still as it was looked at."""
+    params = {
+        "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value, "held": None,
+        "reason": reason, "parked_until": None,
+        "is_over": state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED),
+    }  # fmt: skip
+    return Step("job_move", params, needed=True)
+
+
+def audited(job: int, who: str, what: str, detail: str = "") -> Step:
+    """A line of the audit trail."""
+    return Step("job_audit_add", {"job": job, "who": who[:200], "what": what, "detail": detail[:500]})

@@ -1,0 +1,197 @@
+"""Jobs, their types and batches as the database has them: states, rows, and how far a job is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from ..store.port import Row
+from .jobfile import Job, System, read_job
+from .mapping.hashing import digest
+from .words import FINAL, Standing
+
+
+class JobState(StrEnum):
+    """Where a job stands.
+
+    new ─▶ planning ─▶ planned ─▶ approved ─▶ running ─▶ completed | failed
+    new ─▶ running: without a plan. paused: from planning and running, and back. cancelled: from everywhere.
+    """
+
+    NEW = "new"
+    PLANNING = "planning"  # reads and maps everything, writes nothing
+    PLANNED = "planned"
+    APPROVED = "approved"
+    RUNNING = "running"
+    PAUSED = "paused"  # by a person, or because somebody must look, or until an instant
+    CANCELLED = "cancelled"
+    COMPLETED = "completed"  # every record has its end
+    FAILED = "failed"  # every record has its end, and none of them is in the target
+
+
+WORKING = frozenset({JobState.PLANNING, JobState.RUNNING})
+OVER = frozenset({JobState.CANCELLED, JobState.COMPLETED, JobState.FAILED})
+
+
+class BatchState(StrEnum):
+    """Where a batch stands (C2)."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    RETRYING = "retrying"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    FAILED_FINAL = "failed_final"
+
+
+class Action(StrEnum):
+    """What a plan says about a record."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    WRITE = "write"  # one of the two: the target cannot be asked
+    UNCHANGED = "unchanged"
+    REJECTED = "rejected"
+    SKIPPED = "skipped"
+    UNRESOLVED = "unresolved"  # a link whose other end is neither there nor to come
+    CONFLICT = "conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job, for people and programs."""
+
+    id: str
+    n: int  # its number within the database
+    tenant: str
+    name: str
+    state: JobState
+    reason: str | None  # why it is paused, failed, or not as asked
+    parked_until: int | None  # it goes on by itself then
+    round: int  # how often it was begun
+    mapping_hash: str
+    created_at: int
+    changed_at: int
+    started_at: int | None
+    ended_at: int | None
+    definition: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeStatus:
+    """One record type of a job."""
+
+    type: str
+    wave: int
+    is_read: bool  # the source has no more
+    expected: int | None  # as the source said before it was read
+    read: int  # records that are here
+    counts: Mapping[Standing, int]  # of these, by where they stand; those not looked at yet are EXTRACTED
+    links_open: int  # written without a link that was not there
+    note: str | None  # what was noticed about the source
+
+    @property
+    def done(self) -> int:
+        """Records that have their end."""
+        return sum(count for standing, count in self.counts.items() if standing in FINAL)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemStatus:
+    """A source or target as all nodes see it."""
+
+    name: str
+    concurrency: float  # calls at once that it bears at present
+    parked_until: int | None
+    reason: str | None
+    used_this_month: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a job is."""
+
+    job: JobView
+    types: Sequence[TypeStatus]
+    batches: Mapping[BatchState, int]
+    systems: Sequence[SystemStatus]
+    read: int
+    done: int
+    counts: Mapping[Standing, int]
+    per_second: float  # records ended per second of work, since it began
+    seconds_left: float | None  # None: nobody can say
+    problem: str | None  # what holds it up at the moment
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Records of a job that were set aside for one reason."""
+
+    fingerprint: str
+    standing: Standing
+    type: str
+    failure: str | None
+    field: str | None
+    count: int
+    example: str  # the source id of one of them
+    reason: str  # what was said about it
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """What a run would do."""
+
+    job: JobView
+    actions: Mapping[str, Mapping[Action, int]]  # by type
+    causes: Sequence[Cause]
+    notes: Sequence[str]  # lint, what the source showed, what will not fit
+    calls: int
+    seconds: float | None  # under the limit per second; None: there is none
+    fits_this_month: bool | None  # None: nobody counts
+
+
+def view_of(row: Row) -> JobView:
+    """A row of `jobs`."""
+    return JobView(
+        row["id"],
+        row["n"],
+        row["tenant"],
+        row["name"],
+        JobState(row["state"]),
+        row["reason"],
+        row["parked_until"],
+        row["round"],
+        row["mapping_hash"],
+        row["created_at"],
+        row["changed_at"],
+        row["started_at"],
+        row["ended_at"],
+        orjson.loads(row["definition"]),
+    )
+
+
+def job_of(view: JobView) -> Job:
+    """What was written in its file; it was checked when it came, and hooks were allowed or refused then."""
+    return read_job(view.definition, allow_hooks=True)
+
+
+def identity(system: System) -> str:
+    """What a system is called in the crosswalk and by the limiter: the same for the same system and account.
+
+    Its place and the references of its credentials, unless the job gives it a `name`.
+    """
+    if system.name is not None:
+        return system.name
+    place = [str(system.options[key]) for key in ("url", "path") if key in system.options]
+    account = [
+        value
+        for _, value in sorted(system.options.items())
+        if isinstance(value, str) and value.startswith(("env:", "file:")) and value not in place
+    ]
+    if not place and not account:
+        return system.kind
+    return f"{system.kind}:{digest([place, account])[:12]}"

@@ -1,0 +1,140 @@
+"""What a system bears, shared by all nodes through its row: send instants, calls at once, pauses, a month's calls.
+
+Instants are reserved a quarter second ahead with one conditional update; a pause is seen by everybody at their
+next look. Calls at once grow by one and are halved (AIMD); five failures in a row open the breaker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from ..kernel.clock import Clock
+from ..model.time import MINUTE, SECOND
+from ..store.pacing import AHEAD, spaced
+from ..store.port import Step, Store
+from .words import Limits
+
+BEGIN = 8  # calls at once, until more is known
+BREAKS = 5  # failures in a row after which nobody calls for a while
+COOLDOWN = MINUTE
+SLOW = 4  # times the best: an answer that takes so long means 'too much'
+SLOW_FROM = 200_000  # microseconds below which nothing is slow
+NOTE_EVERY = 0.5  # seconds between two notes of one batch
+
+
+class Load(NamedTuple):
+    """What one batch saw of a system since its last note."""
+
+    calls: int = 0
+    good: int = 0
+    throttled: int = 0
+    failures: int = 0  # in a row, at the end
+    took: int = 0  # microseconds of the good ones together
+
+    def plus(self, *, good: bool, failed: bool, throttled: bool, took: int) -> Load:
+        """One more call."""
+        return Load(
+            self.calls + 1,
+            self.good + good,
+            self.throttled + throttled,
+            0 if good else self.failures + failed,
+            self.took + (took if good else 0),
+        )
+
+
+class Adapted(NamedTuple):
+    """A system's row after a load."""
+
+    concurrency: float
+    failures: int
+    best: int | None
+    until: int  # parked until; 0: not
+    reason: str | None
+
+
+def adapted(row: Mapping[str, Any], load: Load, now: int) -> Adapted:
+    """Additive increase, multiplicative decrease; the breaker. Pure."""
+    limit, most, best = float(row["concurrency"]), int(row["most"]), row["best"]
+    mean = load.took // load.good if load.good else None
+    if mean is not None:
+        best = mean if best is None else min(mean, best + best // 20 + 1)  # it forgets slowly
+    is_slow = mean is not None and best is not None and mean > max(SLOW * best, SLOW_FROM)
+    if load.throttled or is_slow or load.failures:
+        limit = max(1.0, limit / 2)
+    elif load.good:
+        limit = min(float(most), limit + 1)
+    failures = load.failures if load.good else int(row["failures"]) + load.failures
+    if failures >= BREAKS and load.failures:
+        return Adapted(1.0, failures, best, now + COOLDOWN, f"{failures} failures in a row")
+    return Adapted(min(limit, float(most)), failures, best, 0, None)
+
+
+def month_of(now: int) -> int:
+    """The calendar month of an instant, as a number."""
+    at = datetime.fromtimestamp(now / SECOND, UTC)
+    return at.year * 12 + at.month
+
+
+def next_month(now: int) -> int:
+    """The instant at which the next month begins."""
+    at = datetime.fromtimestamp(now / SECOND, UTC)
+    then = datetime(at.year + at.month // 12, at.month % 12 + 1, 1, tzinfo=UTC)
+    return int(then.timestamp()) * SECOND
+
+
+class Taken(NamedTuple):
+    """Reserved send instants; none, and then how many seconds to wait before asking again."""
+
+    instants: list[int]
+    wait: float = 0.0
+
+
+class Limiter:
+    """One system and one class of calls: `tenant/system/write`."""
+
+    def __init__(self, store: Store, clock: Clock, name: str) -> None:
+        self.name = name
+        self._store = store
+        self._clock = clock
+
+    async def join(self, per_second: float | None, limits: Limits) -> None:
+        """Make it known, with what its documents and the job say."""
+        step = 0 if per_second is None else spaced(max(1, round(SECOND / per_second)))
+        known = {"name": self.name, "step": step, "most": limits.concurrency}
+        begin = float(min(BEGIN, limits.concurrency))
+        await self._store.write([Step("job_system_join", {**known, "begin": begin})])
+
+    async def take(self, wanted: int) -> Taken:
+        """As many instants as there are within the horizon, at most so many."""
+        now = self._clock.now()
+        params = {"name": self.name, "wanted": wanted, "at": now, "ahead": AHEAD}
+        rows = (await self._store.write([Step("job_system_take", params)]))[0]
+        if not rows:
+            return Taken([], 1.0)  # parked
+        taken, step = int(rows[0]["taken"]), int(rows[0]["step"])
+        first = int(rows[0]["next_at"]) - taken * step
+        if not taken:
+            return Taken([], max(0.01, (first - AHEAD - now) / SECOND))
+        return Taken([first + place * step for place in range(taken)])
+
+    def parking(self, until: int, reason: str) -> Step:
+        """Nobody calls before an instant."""
+        return Step("job_system_park", {"name": self.name, "until": until, "reason": reason[:300]})
+
+    async def note(self, load: Load) -> Adapted | None:
+        """Write down what was seen; None: somebody else has just done so."""
+        if not load.calls:
+            return None
+        row = (await self._store.read("job_system_find", system=self.name))[0]
+        after = adapted(row, load, row["now"])
+        params = {
+            "name": self.name,
+            "version": row["version"],
+            "month": month_of(row["now"]),
+            "calls": load.calls,
+            **after._asdict(),
+        }
+        done = (await self._store.write([Step("job_system_note", params)]))[0]
+        return after if done else None

@@ -1,0 +1,192 @@
+"""How far a job is, and what a plan says: counts derived from rows, at a price that does not grow with the records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ..model.time import SECOND, iso
+from ..store.port import Row, Store
+from .connections import Opened
+from .jobs import (
+    OVER,
+    WORKING,
+    Action,
+    BatchState,
+    Cause,
+    JobState,
+    JobView,
+    PlanReport,
+    Status,
+    SystemStatus,
+    TypeStatus,
+    identity,
+    job_of,
+)
+from .limits import month_of
+from .mapping.lint import Finding
+from .planning import calls_of
+from .words import FINAL, Budgeted, Standing
+
+_CAUSES = 200
+
+
+async def status_of(store: Store, view: JobView, now: int) -> Status:
+    """How far a job is."""
+    rows = await store.read("job_type_list", job=view.n)
+    aside = await store.read("job_counts", job=view.n, round=view.round)
+    states = await store.read("job_batch_states", job=view.n, round=view.round)
+    links = {
+        row["type"]: (await store.read("job_links", job=view.n, type=row["type"]))[0]["n"] for row in rows
+    }
+    types = [_type(row, aside, links[row["type"]]) for row in rows]
+    counts: Counter[Standing] = Counter()
+    for one in types:
+        counts.update(one.counts)
+    systems = await _systems(store, view, now)
+    read, done = sum(one.read for one in types), sum(one.done for one in types)
+    speed = _speed(view, done, now)
+    return Status(
+        view,
+        types,
+        {BatchState(row["state"]): row["n"] for row in states},
+        systems,
+        read,
+        done,
+        dict(counts),
+        speed,
+        _left(view, types, done, speed),
+        _problem(view, rows, systems, now),
+    )
+
+
+def _type(row: Row, aside: Sequence[Row], links: int) -> TypeStatus:
+    counts = {Standing(one["state"]): int(one["n"]) for one in aside if one["type"] == row["type"]}
+    counts |= {Standing.WRITTEN: int(row["written"]), Standing.UNCHANGED: int(row["unchanged"])}
+    counts[Standing.EXTRACTED] = max(0, row["extracted"] - sum(counts.values()))
+    return TypeStatus(
+        row["type"],
+        row["wave"],
+        bool(row["is_read"]),
+        row["expected"],
+        row["extracted"],
+        {standing: count for standing, count in counts.items() if count},
+        links,
+        row["problem"] or row["note"],
+    )
+
+
+async def _systems(store: Store, view: JobView, now: int) -> list[SystemStatus]:
+    job = job_of(view)
+    names = [
+        f"{view.tenant}/{identity(job.source)}/read",
+        *(f"{view.tenant}/{identity(job.target)}/{what}" for what in ("read", "write")),
+    ]
+    found = []
+    for name in dict.fromkeys(names):
+        for row in await store.read("job_system_find", system=name):
+            until = row["parked_until"] if row["parked_until"] > now else None
+            used = row["used"] if row["month"] == month_of(now) else 0
+            found.append(
+                SystemStatus(name, row["concurrency"], until, row["reason"] if until else None, used)
+            )
+    return found
+
+
+def _speed(view: JobView, done: int, now: int) -> float:
+    if view.started_at is None:
+        return 0.0
+    seconds = ((view.ended_at or now) - view.started_at) / SECOND
+    return done / seconds if seconds > 0 else 0.0
+
+
+def _left(view: JobView, types: Sequence[TypeStatus], done: int, speed: float) -> float | None:
+    if view.state in OVER or view.state is JobState.PLANNED:
+        return 0.0
+    total = sum(max(one.read, 0 if one.is_read else one.expected or 0) for one in types)
+    if speed <= 0 or not all(one.is_read or one.expected is not None for one in types):
+        return None
+    return max(0.0, (total - done) / speed)
+
+
+def _problem(view: JobView, rows: Sequence[Row], systems: Sequence[SystemStatus], now: int) -> str | None:
+    if view.state not in WORKING:
+        return None
+    for system in systems:
+        if system.parked_until is not None:
+            return f"{system.name}: {system.reason or 'parked'}, until {iso(system.parked_until)}"
+    return next((str(row["problem"]) for row in rows if row["problem"]), None)
+
+
+async def causes_of(store: Store, view: JobView) -> list[Cause]:
+    """What was set aside, or waits, by cause."""
+    rows = await store.read("job_causes", job=view.n, round=view.round, limit=_CAUSES)
+    return [
+        Cause(
+            row["fingerprint"],
+            Standing(row["state"]),
+            row["type"],
+            row["failure"],
+            row["field"],
+            row["n"],
+            row["source_id"],
+            row["reason"] or "",
+        )
+        for row in rows
+        if Standing(row["state"]) in FINAL or row["state"] in (Standing.WAITING, Standing.UNKNOWN)
+    ]
+
+
+async def plan_report_of(
+    store: Store, view: JobView, opened: Opened, findings: Sequence[Finding], now: int
+) -> PlanReport:
+    """What a run would do, and whether it fits."""
+    actions: dict[str, dict[Action, int]] = {one.name: {} for one in opened.job.types}
+    for row in await store.read("job_plan_counts", job=view.n, round=view.round):
+        if row["action"] is not None:
+            actions[row["type"]][Action(row["action"])] = row["n"]
+    for row in await store.read("job_counts", job=view.n, round=view.round):
+        said = actions[row["type"]]
+        if row["state"] == Standing.REJECTED:  # also those that the source could not give
+            said[Action.REJECTED] = row["n"]
+    calls = _calls(opened, actions)
+    fits, notes = await _budget(store, opened, calls, now)
+    rows = await store.read("job_type_list", job=view.n)
+    notes += [str(row["note"]) for row in rows if row["note"]]
+    per_second = opened.limits.writes_per_second
+    return PlanReport(
+        view,
+        actions,
+        await causes_of(store, view),
+        [*notes, *map(str, findings)],
+        calls,
+        None if per_second is None else calls / per_second,
+        fits,
+    )
+
+
+def _calls(opened: Opened, actions: Mapping[str, Mapping[Action, int]]) -> int:
+    total = 0
+    for name, counts in actions.items():
+        strategy = opened.target.strategy(opened.job.type(name).target)
+        total += calls_of(counts, strategy, opened.limits.bulk)
+    return total
+
+
+async def _budget(store: Store, opened: Opened, calls: int, now: int) -> tuple[bool | None, list[str]]:
+    """Whether the calls fit into what is left of the month: by our own count, and by the other side's."""
+    left: int | None = None
+    allowed = opened.limits.per_month
+    if allowed is not None:
+        rows = await store.read("job_system_find", system=opened.writes.name)
+        used = rows[0]["used"] if rows and rows[0]["month"] == month_of(now) else 0
+        left = allowed - used
+    if isinstance(opened.target, Budgeted):
+        quota = await opened.target.quota()
+        if quota.remaining is not None:
+            left = quota.remaining if left is None else min(left, quota.remaining)
+    if left is None:
+        return None, []
+    if calls <= left:
+        return True, []
+    return False, [f"it will not fit this month: {calls:,} calls, and {max(0, left):,} are left"]

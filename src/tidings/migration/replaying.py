@@ -1,0 +1,170 @@
+"""Replay: records that were set aside are opened again after a repair of the data or of the map, and only those."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import orjson
+
+from ..kernel.clock import Clock
+from ..model.errors import Invalid, Refused
+from ..model.task import NewTask
+from ..store.port import Row, Rows, Step, Store
+from .batches import KIND, QUEUE
+from .foreman import audited
+from .jobfile import Job
+from .jobs import OVER, JobState, JobView, identity, job_of
+from .mapping.hashing import plain
+from .mapping.parsing import LARGEST_BATCH
+
+PAGE = 500
+_REPAIRS = 100  # records of one transaction
+
+Repaired = AsyncIterator[tuple[str, str, Mapping[str, Any]]]
+
+
+async def dead_pages(
+    store: Store, view: JobView, fingerprint: str | None, type_: str | None
+) -> AsyncIterator[dict[str, Any]]:
+    """The records set aside, page by page."""
+    after = 0
+    while True:
+        page = await store.read(
+            "job_dead_page", job=view.n, round=view.round, fingerprint=fingerprint, type=type_,
+            after=after, limit=PAGE,
+        )  # fmt: skip
+        for row in page:
+            yield {
+                "type": row["type"],
+                "id": row["source_id"],
+                "standing": row["state"],
+                "failure": row["failure"],
+                "field": row["field"],
+                "reason": row["reason"],
+                "fingerprint": row["fingerprint"],
+                "fields": None if row["raw"] is None else orjson.loads(row["raw"]),
+            }
+        if len(page) < PAGE:
+            return
+        after = page[-1]["seq"]
+
+
+class Replay:
+    """One replay of one job."""
+
+    def __init__(self, store: Store, clock: Clock, row: Row, view: JobView, by: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._row = row
+        self._view = view
+        self._by = by
+
+    async def open(
+        self, fingerprint: str | None, type_: str | None, job: Job | None, repaired: Repaired | None
+    ) -> int:
+        """Open them again; gives how many."""
+        if self._view.state not in (*OVER, JobState.RUNNING, JobState.PAUSED) or not self._view.round:
+            raise Refused(f"the migration is {self._view.state}", remedy="run it first: tidings migrate run")
+        own = job_of(self._view)
+        if job is not None:
+            _same_job(own, job)
+        names = [one.name for one in own.types] if type_ is None else [own.type(type_).name]
+        tag = None if repaired is None else f"repaired {self._clock.new_id()}"
+        if repaired is not None and tag is not None:
+            await self._repair(repaired, names, tag)
+        return await self._open(names, fingerprint, tag, job)
+
+    async def _repair(self, repaired: Repaired, names: list[str], tag: str) -> None:
+        steps: list[Step] = []
+        async for type_, id_, fields in repaired:
+            if type_ not in names:
+                raise Invalid(
+                    f"a repaired record is of type {type_[:60]!r}", field="type", remedy=f"use {names}"
+                )
+            try:
+                raw = orjson.dumps(plain(fields)).decode()
+            except (ValueError, TypeError) as error:
+                problem = f"the repaired record {type_} {id_[:60]} {error}"
+                raise Invalid(problem, field="fields", remedy="give plain JSON") from None
+            where = {"job": self._view.n, "type": type_, "source_id": id_, "raw": raw, "tag": tag}
+            steps.append(Step("job_repair", where))
+            if len(steps) == _REPAIRS:
+                await self._store.write(steps)
+                steps = []
+        if steps:
+            await self._store.write(steps)
+
+    async def _open(self, names: list[str], fingerprint: str | None, tag: str | None, job: Job | None) -> int:
+        """All in one transaction: the job goes on, with batches of exactly these records."""
+        opened, also, ids = 0, self._moves(job), list[str]()
+        system = f"{self._view.tenant}/{identity(job_of(self._view).target)}/write"
+        for name in names:
+            after = 0
+            where = {
+                "job": self._view.n, "type": name, "round": self._view.round, "state": None,
+                "fingerprint": fingerprint, "tag": tag, "limit": LARGEST_BATCH,
+            }  # fmt: skip
+            while True:
+                found = (await self._store.read("job_reopen_seqs", **where, after=after))[0]
+                if not found["n"]:
+                    break
+                id_ = self._clock.new_id()
+                batch = {
+                    "id": id_, "job": self._view.n, "type": name, "round": self._view.round, "phase": "run",
+                    "system": system, "first": 0, "last": 0, "size": found["n"],
+                }  # fmt: skip
+                opens = {**where, "batch": id_, "after": after, "last": found["last"]}
+                also += [Step("job_batch_add", batch), Step("job_reopen", opens)]
+                ids.append(id_)
+                opened, after = opened + int(found["n"]), int(found["last"])
+        if not ids:
+            if job is not None:
+                await self._store.write(self._moves(job)[-2:])
+            return 0
+        also.append(audited(self._view.n, self._by, "replayed", f"{opened} records"))
+        task = NewTask(QUEUE, KIND, self._clock.now(), self._view.tenant)
+        turns = Rows("job_turns", ("batch",), [(id_,) for id_ in ids])
+        await self._store.enqueue([task] * len(ids), turns, also=also)
+        await self._store.hint()
+        return opened
+
+    def _moves(self, job: Job | None) -> list[Step]:
+        steps: list[Step] = []
+        version = self._row["version"]
+        if self._view.state in OVER:
+            begin = {
+                "n": self._view.n, "version": version, "expected": self._view.state.value, "state": "running",
+                "rounds": 0, "looks": bool(self._row["looks"]), "planned": False,
+            }  # fmt: skip
+            steps.append(Step("job_begin", begin, needed=True))
+            version += 1
+        if job is not None:
+            text = orjson.dumps(job.definition).decode()
+            remap = {
+                "n": self._view.n,
+                "version": version,
+                "definition": text,
+                "mapping_hash": job.mapping_hash,
+            }
+            steps += [
+                Step("job_remap", remap, needed=True),
+                audited(self._view.n, self._by, "map repaired", job.mapping_hash),
+            ]
+        return steps
+
+
+def _same_job(own: Job, other: Job) -> None:
+    """A repaired map is of the same systems and the same types: records would otherwise be lost or doubled."""
+    for side, mine, theirs in (
+        ("source", own.source, other.source),
+        ("target", own.target, other.target),
+    ):
+        if identity(mine) != identity(theirs):
+            raise Invalid(
+                f"the repaired job has another {side}", field=side, remedy="create a job of its own for it"
+            )
+    if {one.name for one in own.types} != {one.name for one in other.types} or own.tenant != other.tenant:
+        raise Invalid(
+            "the repaired job has other types or another tenant", field="types", remedy="keep their names"
+        )

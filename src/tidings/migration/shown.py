@@ -1,0 +1,151 @@
+"""Jobs in plain values, as the API, the pages and `--json` show them: times in ISO 8601. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from ..model.durations import spell
+from ..model.time import iso
+from ..store.port import Row
+from .jobs import OVER, WORKING, Cause, JobState, JobView, PlanReport, Status, TypeStatus
+from .mapping.lint import Finding
+from .words import Standing
+
+Shown = dict[str, Any]
+
+SET_ASIDE = (Standing.REJECTED, Standing.FAILED, Standing.CONFLICT)
+_TIMES = ("at", "changed_at", "due_at", "claimed_at")
+_JSON = ("changes", "before", "mapped", "tries")
+
+
+def job(view: JobView) -> Shown:
+    """One of a list."""
+    return {
+        "id": view.id,
+        "name": view.name,
+        "tenant": view.tenant,
+        "state": str(view.state),
+        "reason": view.reason,
+        "parked_until": iso(view.parked_until),
+        "round": view.round,
+        "source": view.definition["source"]["kind"],
+        "target": view.definition["target"]["kind"],
+        "mapping_hash": view.mapping_hash,
+        "created_at": iso(view.created_at),
+        "changed_at": iso(view.changed_at),
+        "started_at": iso(view.started_at),
+        "ended_at": iso(view.ended_at),
+        "actions": actions(view.state),
+    }
+
+
+def status(found: Status) -> Shown:
+    """One by itself: how far it is, by type and state, and what holds it up."""
+    return {
+        **job(found.job),
+        "read": found.read,
+        "expected": expected(found),
+        "done": found.done,
+        "set_aside": set_aside(found.counts),
+        "per_second": round(found.per_second, 2),
+        "seconds_left": None if found.seconds_left is None else round(found.seconds_left, 1),
+        "left": length(found.seconds_left) if found.seconds_left and found.job.state in WORKING else None,
+        "problem": found.problem,
+        "counts": _counted(found.counts),
+        "types": [type_(one) for one in found.types],
+        "batches": _counted(found.batches),
+        "systems": [{**asdict(one), "parked_until": iso(one.parked_until)} for one in found.systems],
+        "definition": found.job.definition,
+    }
+
+
+def type_(one: TypeStatus) -> Shown:
+    """One record type of a job."""
+    return {
+        "type": one.type,
+        "wave": one.wave,
+        "is_read": one.is_read,
+        "expected": one.expected,
+        "read": one.read,
+        "done": one.done,
+        "set_aside": set_aside(one.counts),
+        "counts": _counted(one.counts),
+        "links_open": one.links_open,
+        "note": one.note,
+    }
+
+
+def expected(found: Status) -> int:
+    """How many records there will be, as far as anybody knows."""
+    return sum(max(one.read, 0 if one.is_read else one.expected or 0) for one in found.types)
+
+
+def set_aside(counts: Mapping[Standing, int]) -> int:
+    """Records that somebody has to look at."""
+    return sum(counts.get(standing, 0) for standing in SET_ASIDE)
+
+
+def actions(state: JobState) -> list[str]:
+    """What may be asked of a job in this state."""
+    if state in WORKING:
+        return ["pause", "cancel"]
+    if state in OVER:
+        return ["plan", "run", "replay", "verify"]
+    return {
+        JobState.PAUSED: ["resume", "cancel"],
+        JobState.PLANNED: ["approve", "plan", "cancel"],
+        JobState.APPROVED: ["run", "plan", "cancel"],
+    }.get(state, ["plan", "run", "cancel"])
+
+
+def cause(one: Cause) -> Shown:
+    """Records that were set aside for one reason."""
+    return {**asdict(one), "standing": str(one.standing)}
+
+
+def plan(report: PlanReport) -> Shown:
+    """What a run would do."""
+    return {
+        "job": job(report.job),
+        "actions": {name: _counted(found) for name, found in report.actions.items()},
+        "causes": [cause(one) for one in report.causes],
+        "notes": list(report.notes),
+        "calls": report.calls,
+        "seconds": report.seconds,
+        "length": None if report.seconds is None else length(report.seconds),
+        "fits_this_month": report.fits_this_month,
+    }
+
+
+def finding(one: Finding) -> Shown:
+    """What lint says."""
+    return {**one._asdict(), "level": str(one.level)}
+
+
+def row(found: Row) -> Shown:
+    """A record, a line of a log or of the audit trail: times and stored JSON in plain values."""
+    return {name: _plain(name, value) for name, value in found.items()}
+
+
+def length(seconds: float) -> str:
+    """Roughly how long, as people say it."""
+    return " ".join(spell(timedelta(seconds=max(1, round(seconds)))).split()[:4])
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [row(one) if isinstance(one, dict) else one for one in value]
+    if name in _TIMES and isinstance(value, int):
+        return iso(value) if value else None
+    if name in _JSON and isinstance(value, str):
+        return orjson.loads(value)
+    return value
+
+
+def _counted(counts: Mapping[Any, int]) -> dict[str, int]:
+    return {str(name): count for name, count in counts.items() if count}

@@ -1,0 +1,43 @@
+"""Events of migration, as rows of the outbox: written in the transaction of the change that they tell of."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import orjson
+
+from ..store.port import Step
+from .jobfile import Job
+
+
+class Told(Protocol):
+    """Whose event it is."""
+
+    tenant: str
+
+    @property
+    def job(self) -> Job: ...
+
+
+def told(of: Told, type_: str, reason: str | None) -> Step:
+    """Something about a job."""
+    return telling(of.tenant, of.job.name, type_, reason)
+
+
+def telling(tenant: str, name: str, type_: str, reason: str | None) -> Step:
+    """The same for whoever has no more than its name."""
+    body = orjson.dumps({"migration": name, "reason": reason}).decode()
+    return Step(
+        "outbox_add",
+        {"at": None, "tenant": tenant, "type": type_, "subject": name, "body": body, "target": None},
+    )
+
+
+def halting(job: int, reason: str, until: int | None, tell: Step, place: int) -> list[Step]:
+    """A job stops, once told; `place` is how many steps come before."""
+    audit = {"job": job, "who": "engine", "what": "paused", "detail": reason[:500]}
+    return [
+        Step("job_halt", {"n": job, "reason": reason[:500], "until": until}),
+        tell._replace(only_if=place),
+        Step("job_audit_add", audit, only_if=place),
+    ]

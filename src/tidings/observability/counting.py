@@ -1,0 +1,92 @@
+"""Counting: what one fact adds to which counter, and which times it brings. Pure.
+
+For sinks that send (StatsD, OpenTelemetry); `Metrics` counts the same under the same names, for Prometheus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .events import (
+    AttemptFailed,
+    BatchSettled,
+    ClaimLost,
+    Event,
+    NodeLost,
+    StoreTrouble,
+    TasksExpired,
+    TasksReaped,
+)
+
+NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped", "offline"})
+STUBBORN = 3  # tries from which on a temporary error counts once more (C3)
+COUNTERS = (
+    "messages_processed_total",
+    "messages_succeeded_total",
+    "messages_failed_total",
+    "errors_by_category_total",
+    "scheduled_messages_processed_total",
+    "duplicate_detections_total",
+    "scheduler_errors_total",
+    "messages_expired_total",
+    "messages_in_doubt_total",
+    "stubborn_errors_total",
+    "nodes_lost_total",
+)
+TIMES = ("schedule_execution_lag_seconds", "processing_time_ms")
+
+
+class Count(NamedTuple):
+    """So many more of one counter; its label, where it has one, as name and value."""
+
+    name: str
+    n: int
+    label: tuple[str, str] | None = None
+
+
+def counts(event: Event) -> Iterator[Count]:
+    """What a fact adds."""
+    match event:
+        case BatchSettled():
+            yield from _settled(event)
+        case ClaimLost():
+            yield Count("duplicate_detections_total", 1)
+        case StoreTrouble(where=where):
+            yield Count("scheduler_errors_total", 1, ("where", where))
+        case TasksExpired(count=n):
+            yield Count("messages_expired_total", n)
+        case TasksReaped(in_doubt=n) if n:
+            yield Count("messages_in_doubt_total", n)
+        case NodeLost():
+            yield Count("nodes_lost_total", 1)
+        case AttemptFailed(attempt=attempt, category="temporary") if attempt >= STUBBORN:
+            yield Count("stubborn_errors_total", 1)
+
+
+def times(event: Event) -> Iterator[tuple[str, Sequence[float]]]:
+    """The times that a fact brings: seconds of lag, milliseconds of attempts."""
+    if isinstance(event, BatchSettled):
+        yield "schedule_execution_lag_seconds", event.lags
+        yield "processing_time_ms", event.times
+
+
+def _settled(event: BatchSettled) -> Iterator[Count]:
+    attempts = succeeded = failed = 0
+    for what, n in event.outcomes.items():
+        kind, _, category = what.partition(":")
+        if kind in NOT_ATTEMPTS:
+            continue
+        attempts += n
+        succeeded += n if kind == "done" else 0
+        failed += n if kind == "failed" else 0
+        if category:
+            yield Count("errors_by_category_total", n, ("category", category))
+    for name, n in (
+        ("messages_processed_total", attempts),
+        ("messages_succeeded_total", succeeded),
+        ("messages_failed_total", failed),
+        ("scheduled_messages_processed_total", len(event.lags)),
+    ):
+        if n:
+            yield Count(name, n)

@@ -1,0 +1,76 @@
+"""The OpenTelemetry sink: counters and histograms through its SDK, which batches and exports by itself.
+
+An extra (`tidings[otel]`). Where to, and how often, is said by the standard variables
+(OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_METRIC_EXPORT_INTERVAL and others).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..model.errors import Misconfigured
+from . import counting
+from .events import Event
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics.export import MetricReader
+
+PREFIX = "tidings"
+
+
+class OtelSink:
+    """Counts in the instruments of a meter of its own."""
+
+    def __init__(self, reader: MetricReader | None = None) -> None:
+        provider = self._provider = _provider(reader)
+        meter = provider.get_meter("tidings", __version__)
+        self._counters: dict[str, Any] = {
+            name: meter.create_counter(f"{PREFIX}.{name.removesuffix('_total')}")
+            for name in counting.COUNTERS
+        }
+        self._times: dict[str, Any] = {
+            name: meter.create_histogram(f"{PREFIX}.{_bare(name)}", unit=_unit(name))
+            for name in counting.TIMES
+        }
+
+    def take(self, event: Event) -> None:
+        """Count one fact."""
+        for name, n, label in counting.counts(event):
+            self._counters[name].add(n, None if label is None else dict((label,)))
+        for name, values in counting.times(event):
+            record = self._times[name].record
+            for value in values:
+                record(value)
+
+    def close(self) -> None:
+        """Send what is left, and stop."""
+        self._provider.shutdown(timeout_millis=2000)
+
+
+def _provider(reader: MetricReader | None) -> Any:
+    try:
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.resources import Resource
+
+        if reader is None:
+            from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+            from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
+            reader = PeriodicExportingMetricReader(OTLPMetricExporter())
+    except ImportError as error:
+        raise Misconfigured(
+            "otel is true, but OpenTelemetry is not installed",
+            remedy="pip install 'tidings[otel]', or set otel = false",
+            field="otel",
+        ) from error
+    named = Resource.create({"service.name": "tidings", "service.version": __version__})
+    return MeterProvider([reader], resource=named)
+
+
+def _bare(name: str) -> str:
+    return name.removesuffix("_seconds").removesuffix("_ms")
+
+
+def _unit(name: str) -> str:
+    return "s" if name.endswith("_seconds") else "ms"

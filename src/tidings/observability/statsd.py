@@ -1,0 +1,71 @@
+"""The StatsD sink: counters and times over UDP, one packet or two a batch. What is lost on the way is lost.
+
+Of the times of a large batch a part is sent, with the share it stands for, as the protocol foresees.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+from collections.abc import Iterator, Sequence
+
+from . import counting
+from .events import Event
+
+PREFIX = "tidings"
+LARGEST = 1400  # bytes of a packet, so that no network has to cut it
+MOST_TIMES = 20  # of one batch and name
+_STRANGE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class StatsdSink:
+    """Sends what is counted to one address, and never waits for it."""
+
+    def __init__(self, host: str, port: int) -> None:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        self._socket = socket.socket(family, kind, protocol)
+        self._socket.setblocking(False)
+        self._socket.connect(address)
+
+    def take(self, event: Event) -> None:
+        """Send one fact; nobody listening, or no room, is no reason to stop."""
+        for packet in packed(lines(event)):
+            with contextlib.suppress(OSError):
+                self._socket.send(packet)
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        self._socket.close()
+
+
+def lines(event: Event) -> Iterator[str]:
+    """One line for each counter and time. Pure."""
+    for name, n, label in counting.counts(event):
+        part = "" if label is None else f".{_STRANGE.sub('_', label[1])}"
+        yield f"{PREFIX}.{name}{part}:{n}|c"
+    for name, values in counting.times(event):
+        chosen = _spread(values)
+        share = "" if len(chosen) == len(values) else f"|@{len(chosen) / len(values):.6f}"
+        in_ms = 1000 if name.endswith("_seconds") else 1
+        for value in chosen:
+            yield f"{PREFIX}.{name.removesuffix('_seconds').removesuffix('_ms')}:{value * in_ms:g}|ms{share}"
+
+
+def packed(found: Iterator[str]) -> Iterator[bytes]:
+    """Lines in as few packets as they fit into. Pure."""
+    packet = b""
+    for line in found:
+        raw = line.encode()
+        if packet and len(packet) + 1 + len(raw) > LARGEST:
+            yield packet
+            packet = b""
+        packet = packet + b"\n" + raw if packet else raw
+    if packet:
+        yield packet
+
+
+def _spread(values: Sequence[float]) -> Sequence[float]:
+    """Some of them from end to end."""
+    step = -(-len(values) // MOST_TIMES)
+    return values[::step] if step > 1 else values

@@ -1,0 +1,144 @@
+"""Ahead: what will go out, and when: messages, firings of schedules, broadcasts that wait for their time.
+
+Counted and listed by index and up to a bound, however much is planned. A message that stands behind another
+of its order key is counted at its own time, though it may have to wait for the one in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise, takewhile
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..kernel.clock import Clock
+from ..model.errors import CallerError
+from ..model.time import iso
+from ..store.port import Row, Store
+from .messages import KIND, described
+from .scheduling.standing import series_of
+
+MOST = 1_000  # messages counted for each channel and priority of a span
+WINDOW = 5_000  # rows looked at behind order keys, and among schedules and broadcasts
+SCHEDULES = 100  # whose firings are worked out
+FIRINGS = 24  # of one schedule in one span
+COUNTED = 500  # firings of a schedule that ends after so many
+BROADCASTS = 100
+
+
+class Span(NamedTuple):
+    """What goes out from one instant to another."""
+
+    since: int
+    until: int
+    messages: int
+    is_all: bool  # False: there are more messages than were counted
+    firings: list[Row]
+    broadcasts: list[Row]
+
+
+class Plans(NamedTuple):
+    """Some spans, one after the other."""
+
+    spans: list[Span]
+    more_schedules: bool  # more fire in this time than were worked out
+
+
+class Listed(NamedTuple):
+    """Messages in the order of their time; `next` is the instant to go on from, None at the end."""
+
+    items: list[Row]
+    next: int | None
+
+
+class Ahead:
+    """Reads what is planned."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def plans(self, edges: Sequence[int], *, tenant: str = "default") -> Plans:
+        """What goes out between each two neighbouring instants."""
+        first, last, now = edges[0], edges[-1], self._clock.now()
+        rows = await self._store.read(
+            "schedule_ahead", tenant=tenant, until=last, window=WINDOW, limit=SCHEDULES + 1
+        )
+        within = {"since": first, "until": last, "tenant": tenant, "window": WINDOW}
+        lined = [row["due_at"] for row in await self._store.read("ahead_lined", kind=KIND, **within)]
+        broadcasts = await self._store.read("broadcast_ahead", limit=BROADCASTS, **within)
+        spans = []
+        for since, until in pairwise(edges):
+            counts = await self._counts(since, until, tenant)
+            behind = sum(since <= at < until for at in lined)
+            spans.append(
+                Span(
+                    since,
+                    until,
+                    sum(counts.values()) + behind,
+                    max(counts.values(), default=0) < MOST,
+                    list(_firings(rows[:SCHEDULES], max(since, now), until)),
+                    [_broadcast(row) for row in broadcasts if since <= row["starts_at"] < until],
+                )
+            )
+        return Plans(spans, len(rows) > SCHEDULES)
+
+    async def messages(self, since: int, until: int, *, limit: int = 100, tenant: str = "default") -> Listed:
+        """The first messages of a time, earliest first."""
+        within: dict[str, Any] = {"since": since, "until": until, "tenant": tenant}
+        found = await self._store.read(
+            "ahead_lined_page", kind=KIND, window=WINDOW, limit=limit + 1, **within
+        )
+        for queue, priority in await self._counts(since, until, tenant):
+            found += await self._store.read(
+                "ahead_page", queue=queue, priority=priority, limit=limit + 1, **within
+            )
+        found.sort(key=lambda row: (row["due_at"], row["task"]))
+        if len(found) <= limit:
+            return Listed([described(row) for row in found], None)
+        last: int = found[limit]["due_at"]
+        going_on = last if last > found[0]["due_at"] else last + 1  # never the same page again
+        return Listed([described(row) for row in found[:limit]], going_on)
+
+    async def _counts(self, since: int, until: int, tenant: str) -> dict[tuple[str, int], int]:
+        """How many there are, by queue and priority; those with none are left out."""
+        rows = await self._store.read(
+            "ahead_counts", since=since, until=until, tenant=tenant, kind=KIND, most=MOST
+        )
+        return {(row["queue"], row["priority"]): row["n"] for row in rows if row["n"]}
+
+
+def _firings(rows: Sequence[Row], since: int, until: int) -> Iterator[Row]:
+    """When each of these schedules fires within a span; one whose rule has gone bad is left out."""
+    for row in rows:
+        try:
+            times = _times(row, since, until)
+        except CallerError:
+            continue
+        if times:
+            body = orjson.loads(row["body"])
+            yield {
+                "schedule": row["id"],
+                "name": row["name"],
+                "makes": row["makes"],
+                "channel": body.get("channel"),
+                "to": body.get("to") or body.get("list"),
+                "at": [iso(at) for at in times[:FIRINGS]],
+                "more": len(times) > FIRINGS,
+            }
+
+
+def _times(row: Row, since: int, until: int) -> list[int]:
+    """The instants of one schedule within a span, one more than are shown at the most."""
+    series, following = series_of(row), row["next_at"]
+    if row["most"] is None:
+        instants = series.after(max(since, following) - 1)
+    else:  # which of them are left can only be counted from the next one
+        instants = islice(series.after(following - 1), min(row["most"] - row["fired"], COUNTED))
+    within = takewhile(lambda firing: firing.at < until, instants)
+    return [firing.at for firing in islice((one for one in within if one.at >= since), FIRINGS + 1)]
+
+
+def _broadcast(row: Row) -> Row:
+    return {**row, "starts_at": iso(row["starts_at"])}

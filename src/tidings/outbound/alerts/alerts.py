@@ -1,0 +1,91 @@
+"""Alerts as faces see them: a page, one by itself, and the one thing a person does: take it on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from ...kernel.clock import Clock
+from ...model.errors import Invalid, NotFound, Refused
+from ...model.time import iso
+from ...reading.cursor import page_size
+from ...store.port import Row, Step, Store
+from .figures import Figures
+from .guard import MOST_OPEN
+from .rules import RULES
+
+_LAST = "\x7f"  # behind every id
+_LONGEST_NAME = 120
+
+
+class Page(NamedTuple):
+    """Some alerts, newest first; `next` is where the following page begins, None at the end."""
+
+    items: list[Row]
+    next: str | None
+
+
+class Alerts:
+    """What was found wrong, and who takes care of it."""
+
+    def __init__(self, store: Store, clock: Clock, figures: Figures) -> None:
+        self._store = store
+        self._clock = clock
+        self.figures = figures
+
+    async def page(
+        self, *, tenant: str = "default", past: bool = False, limit: int = 50, after: str | None = None
+    ) -> Page:
+        """Alerts that are open, newest first; with `past` also those that are over."""
+        rows = await self._store.read(
+            "alert_page", tenant=tenant, past=past, before=after or _LAST, limit=page_size(limit)
+        )
+        return Page([described(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
+
+    async def show(self, id_: str, *, tenant: str = "default") -> Row:
+        """One alert."""
+        rows = await self._store.read("alert_find", id=id_, tenant=tenant)
+        if not rows:
+            raise NotFound(f"there is no alert {id_}", field="id", remedy="see: tidings alerts list")
+        return described(rows[0])
+
+    async def acknowledge(self, id_: str, by: str, *, tenant: str = "default") -> Row:
+        """Somebody takes it on; everybody else can see who."""
+        by = by.strip()
+        if not by or len(by) > _LONGEST_NAME or not by.isprintable():
+            raise Invalid("there is no name", field="by", remedy="say who takes it on")
+        taken = {"id": id_, "tenant": tenant, "by_whom": by, "at": self._clock.now()}
+        if not (await self._store.write([Step("alert_acknowledge", taken)]))[0]:
+            found = await self.show(id_, tenant=tenant)
+            holder = f" by {found['acknowledged_by']}" if found["state"] == "acknowledged" else ""
+            raise Refused(f"the alert is {found['state']}{holder}", remedy="see: tidings alerts list")
+        return await self.show(id_, tenant=tenant)
+
+    async def open(self) -> dict[str, int]:
+        """How many are raised, by severity, over all tenants."""
+        rows = await self._store.read("alert_open", limit=MOST_OPEN)
+        return dict(Counter(row["severity"] for row in rows if row["state"] == "raised"))
+
+
+def described(row: Row) -> Row:
+    """An alert as people see it."""
+    rule = RULES.get(row["rule"])
+    is_taken = row["state"] == "raised" and row["acknowledged_at"] is not None
+    return {
+        "id": row["id"],
+        "state": "acknowledged" if is_taken else row["state"],
+        "rule": row["rule"],
+        "title": rule.title if rule is not None else row["rule"],
+        "subject": row["subject"] or None,
+        "severity": row["severity"],
+        "problem": row["problem"],
+        "value": row["value"],
+        "threshold": None if rule is None else rule.over,
+        "runbook": None if rule is None else rule.runbook,
+        "acknowledged_by": row["acknowledged_by"],
+        "not_told": row["not_told"],
+        **{
+            name: iso(row[name])
+            for name in ("first_at", "raised_at", "last_at", "acknowledged_at", "resolved_at")
+        },
+    }

@@ -1,2 +1,0 @@
--- The plan that there is news of.
-select plan from followups where task = :task

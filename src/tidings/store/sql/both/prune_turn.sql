@@ -1,0 +1,2 @@
+-- Forget which batch a task has run.
+delete from job_turns where task = :id

@@ -1,0 +1,2 @@
+-- Signed out.
+delete from sessions where digest = :digest

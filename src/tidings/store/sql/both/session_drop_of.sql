@@ -1,0 +1,2 @@
+-- All that a key has opened.
+delete from sessions where owner = :owner

@@ -1,0 +1,3 @@
+-- Where these records stand, and why. Own file: a list goes in as JSON, which each database reads in its own way.
+select k.source_id, k.state, k.reason from json_each(:ids) g cross join job_records k
+where k.job = :job and k.type = :type and k.source_id = g.value and k.round = :round

@@ -1,0 +1,219 @@
+"""A private RabbitMQ for tests: its own data, ports and names, started and ended by its own pid.
+
+It never meets a broker of the system. Erlang's port mapper is a private one, too, and ended with it.
+
+    with Rabbit() as rabbit:
+        url = rabbit.url
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tidings.model.errors import Broken, Misconfigured
+
+_NEEDED = ("rabbitmq-server", "rabbitmqctl")
+
+
+class Rabbit:
+    """One broker with its own data; started at `start` or on entering the context."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._home: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port, self._distribution, self._mapper = _free_ports(3)
+        self._name = f"tidings{self.port}@localhost"
+
+    @staticmethod
+    def find() -> Path | None:
+        """The folder with RabbitMQ's own programs, or None. `TIDINGS_TEST_RABBIT_BIN` names another."""
+        asked = os.environ.get("TIDINGS_TEST_RABBIT_BIN")
+        if asked and not _usable(Path(asked)):
+            raise Misconfigured(
+                f"TIDINGS_TEST_RABBIT_BIN is {asked}, which holds no RabbitMQ",
+                remedy=f"Name the folder that holds {' and '.join(_NEEDED)}, or unset it",
+            )
+        return Path(asked) if asked else next(filter(_usable, _candidates()), None)
+
+    @property
+    def url(self) -> str:
+        """Where it listens, on loopback only."""
+        return f"amqp://guest:guest@127.0.0.1:{self.port}/"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, timeout: float = 90) -> Self:
+        """Start it (on its old data, if there are any) and wait until it takes connections."""
+        if self.is_running:
+            return self
+        binaries = self.find()
+        if binaries is None:
+            raise Misconfigured("No RabbitMQ was found", remedy="Install the package rabbitmq-server")
+        home = self._made_home()
+        with (home / "out").open("ab") as out:
+            self._process = subprocess.Popen(
+                [binaries / "rabbitmq-server"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=home,
+                env=self._environment(home),
+                start_new_session=True,
+            )
+        if not _wait(lambda: self._answers() or not self.is_running, timeout) or not self.is_running:
+            self.kill()
+            said = (home / "out").read_text(errors="replace")[-2000:]
+            raise Broken("RabbitMQ did not start", remedy=f"It said:\n{said}")
+        return self
+
+    def kill(self) -> None:
+        """SIGKILL it, as a crash would, and wait until it is gone."""
+        self._end(signal.SIGKILL, 30)
+
+    def stop(self) -> None:
+        """Stop in order; the data stay for the next `start`."""
+        self._end(signal.SIGTERM, 30)
+
+    def close(self) -> None:
+        """Stop, and remove what is temporary: everything but a `folder` given by the caller."""
+        self.kill()
+        for pid in _listening(self._mapper):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        if self._home is not None and self._folder is None:
+            shutil.rmtree(self._home, ignore_errors=True)
+        self._home = None
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _made_home(self) -> Path:
+        if self._home is None:
+            self._home = self._folder or Path(tempfile.mkdtemp(prefix="tr"))
+            self._home.mkdir(parents=True, exist_ok=True)
+            (self._home / "plugins").write_text("[].\n")
+            (self._home / "rabbitmq.conf").write_text("log.console = true\nlog.console.level = warning\n")
+        return self._home
+
+    def _environment(self, home: Path) -> dict[str, str]:
+        return {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(home),
+            "LANG": "C.UTF-8",
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_PORT": str(self._mapper),
+            "RABBITMQ_NODENAME": self._name,
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": str(self.port),
+            "RABBITMQ_DIST_PORT": str(self._distribution),
+            "RABBITMQ_MNESIA_BASE": str(home / "data"),
+            "RABBITMQ_LOG_BASE": str(home / "log"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "plugins"),
+            "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq"),
+        }
+
+    def _answers(self) -> bool:
+        """Whether it speaks AMQP: it answers a wrong greeting with the right one."""
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", self.port), timeout=1) as it,
+        ):
+            it.sendall(b"AMQP\x00\x00\x00\x00")
+            return it.recv(4) == b"AMQP"
+        return False
+
+    def _end(self, how: signal.Signals, timeout: float) -> None:
+        """The server is a script that starts a machine; both are in one group of ours."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, how)
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(timeout)
+        self._process = None
+        _wait(lambda: not _is_taken(self.port), 10)
+
+
+def _candidates() -> Iterator[Path]:
+    """Where the programs themselves may be; those on the PATH may change to another account."""
+    yield from sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin"), reverse=True)
+    yield from sorted(Path("/opt").glob("rabbitmq*/sbin"), reverse=True)
+    if found := shutil.which("rabbitmq-server"):
+        yield Path(found).resolve().parent
+
+
+def _usable(folder: Path) -> bool:
+    return all((folder / name).exists() for name in _NEEDED) and shutil.which("erl") is not None
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _listening(port: int) -> list[int]:
+    """The processes that listen on a port, from /proc."""
+    inodes = set()
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        with contextlib.suppress(OSError):
+            for line in table.read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == "0A" and int(words[1].rpartition(":")[2], 16) == port:
+                    inodes.add(words[9])
+    found = []
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        with contextlib.suppress(OSError):
+            for link in folder.iterdir():
+                held = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(link))
+                if held and held[1] in inodes:
+                    found.append(int(folder.parent.name))
+    return found
+
+
+def _wait(condition: Callable[[], bool], timeout: float) -> bool:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True

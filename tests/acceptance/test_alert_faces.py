@@ -1,0 +1,113 @@
+"""The faces of alerts: API, page, metrics and command line show the same and do the same (B11, C11)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from tidings.api import create_api
+from tidings.cli.program import program
+from tidings.observability.metrics import Metrics
+from tidings.outbound.alerts.rules import RULES
+
+from .house import CHANNELS, House, house
+
+
+@pytest.fixture
+async def home(sqlite_url: str) -> AsyncIterator[House]:
+    """An engine whose only process has fallen silent."""
+    async with house(sqlite_url, alert_channel="out", alert_to=("ops",)) as built:
+        built.clock.advance(310)
+        (guard,) = built.app.worker._onlookers
+        await guard.step()
+        yield built
+
+
+async def test_an_alert_is_listed_shown_and_taken_on(home: House) -> None:
+    """By the API and on the page; a second taker is told who was first."""
+    (alert,) = (await home.http.get("/v1/alerts")).json()["items"]
+    assert (alert["rule"], alert["state"], alert["severity"]) == ("scheduler_silent", "raised", "critical")
+    page = (await home.http.get("/alerts")).text
+    assert "nobody looks for due messages" in page and "docs/how-to/runbooks/scheduler-silent.md" in page
+    assert (await home.http.get(f"/v1/alerts/{alert['id']}")).json() == alert
+    assert (await home.http.get("/v1/alerts/none")).status_code == 404
+
+    nobody = await home.http.post(f"/alerts/{alert['id']}/acknowledge", data={})
+    assert nobody.status_code == 303 and "problem=" in nobody.headers["location"]
+    assert (await home.http.post(f"/v1/alerts/{alert['id']}/acknowledge", json={})).status_code == 422
+    taken = await home.http.post(f"/v1/alerts/{alert['id']}/acknowledge", json={"by": "Ada <b>"})
+    assert (taken.status_code, taken.json()["state"]) == (200, "acknowledged")
+    again = await home.http.post(f"/v1/alerts/{alert['id']}/acknowledge", json={"by": "Eve"})
+    assert again.status_code == 409
+    assert "Ada &lt;b&gt; takes care of it" in (await home.http.get("/alerts")).text
+    assert [message["to"] for message in await home.everything()] == ["ops"]
+
+    await home.app.worker.node.beat()
+    home.clock.advance(15)
+    await home.app.worker._onlookers[0].step()
+    assert (await home.http.get("/v1/alerts")).json()["items"] == []
+    assert "Nothing is wrong" in (await home.http.get("/alerts")).text
+    assert [row["state"] for row in (await home.http.get("/v1/alerts?past=true")).json()["items"]] == [
+        "resolved"
+    ]
+    assert "resolved" in (await home.http.get("/alerts?past=yes")).text
+    assert (await home.http.get("/v1/alerts?old=1")).status_code == 422
+
+
+async def test_an_outside_watcher_sees_the_same_figures(home: House) -> None:
+    """What the rules look at is in the metrics."""
+    api = create_api(home.app, Metrics())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://localhost") as caller:
+        text = (await caller.get("/metrics")).text
+    found = {
+        name: float(value)
+        for name, _, value in (line.rpartition(" ") for line in text.splitlines() if line[:1] != "#")
+    }
+    assert found["scheduler_silent_seconds"] == 310
+    assert found['alerts_open{severity="critical"}'] == 1
+    assert found["messages_overdue"] == found["missed_runs"] == found["stubborn_errors_total"] == 0
+    assert found["database_free_bytes"] > 0 and "database_answer_seconds" in found
+
+
+def test_the_command_line_lists_and_takes_on(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    """`tidings alerts list` and `ack`, on a database that a process has left silent."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(program, [*words, "--database", sqlite_url])
+
+    assert orjson.loads(run("alerts", "list", "--json").stdout) == {"items": [], "next": None}
+    refused = run("alerts", "ack", "no-such", "--by", "Ada")
+    assert "there is no alert no-such" in str(refused.exception)
+
+
+async def test_a_channel_for_alerts_that_is_not_there_stops_the_start(sqlite_url: str) -> None:
+    """Both settings or neither, and a channel that exists."""
+    from tidings.config import Settings
+    from tidings.model.errors import Misconfigured
+
+    for given in (
+        {"alert_channel": "out"},
+        {"alert_to": ("ops",)},
+        {"alert_channel": "x", "alert_to": ("o",)},
+    ):
+        with pytest.raises(Misconfigured, match="alert_channel"):
+            Settings(database=sqlite_url, channels=CHANNELS, **given).check()  # type: ignore[arg-type]
+
+
+def test_every_rule_has_its_runbook() -> None:
+    """A page each: what it means, what to look at, what to do."""
+    from tests.docs.pages import DOCS
+
+    for rule in RULES.values():
+        text = (DOCS / rule.runbook).read_text()
+        for heading in ("## What it means", "## Look", "## Do"):
+            assert heading in text, f"{rule.runbook} has no {heading!r}"
+        assert f"`{rule.name}`" in text

@@ -1,0 +1,194 @@
+"""The stage for browsers: an engine that serves, something of everything in it, and a Chromium."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from playwright.async_api import Browser, Page, async_playwright
+
+from tidings.api import create_api
+from tidings.app import App, build
+from tidings.cli.ports import listen, port_of
+from tidings.cli.servers import QuietServer
+from tidings.config import ChannelSettings, Settings
+from tidings.dashboard import add_pages
+from tidings.model.message import Message
+from tidings.model.outcome import Done, Outcome, Reject, Unknown
+from tidings.model.task import Category
+from tidings.outbound.channels.noop import NoopSettings
+
+from ..acceptance.house import Scripted
+
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHANNELS = {
+    "phone": ChannelSettings("noop"),
+    "mail": ChannelSettings("noop", {"on_unknown": "hold"}),
+}
+PEOPLE = ("Ada Lovelace", "Grace Hopper", "Joan Clarke", "Katherine Johnson", "Hedy Lamarr")
+
+
+class Stage(NamedTuple):
+    """An engine that serves."""
+
+    app: App
+    url: str
+
+
+def chromium() -> str | None:
+    """The browser of this machine, if it has one."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+@asynccontextmanager
+async def serving(database: str) -> AsyncIterator[Stage]:
+    """Everything in this process, as `tidings serve` does it, with channels that reach nobody."""
+    listening = listen("127.0.0.1", 0, remedy="")
+    settings = Settings(
+        database=database, port=port_of(listening), channels=CHANNELS, sandbox=False, events_private=True
+    )
+    app = build(settings)
+    for name, on_unknown in (("phone", "resend"), ("mail", "hold")):
+        channel = Scripted(NoopSettings(on_unknown=cast(Any, on_unknown)))
+        channel.script = answer  # type: ignore[method-assign]
+        cast(Any, app.channels)[name] = channel
+    await app.open()
+    api = create_api(app)
+    pages = add_pages(api, app)
+    server = QuietServer(api, listening)
+    await server.begin()
+    app.worker.start()
+    try:
+        yield Stage(app, f"http://127.0.0.1:{settings.port}")
+    finally:
+        pages.close()
+        await server.end()
+        await app.close()
+        listening.close()
+
+
+def answer(message: Message) -> Outcome:
+    """What the other side says: most is taken, some is not, and of some nobody knows."""
+    if message.recipient.startswith("gone"):
+        return Reject(Category.PERMANENT, "no such number")
+    if message.recipient.startswith("silent"):
+        return Unknown("the line went dead after the text had left")
+    return Done("receipt-1")
+
+
+class Sample(NamedTuple):
+    """Ids of what was put on the stage."""
+
+    contact: str
+    list: str
+    message: str
+    broadcast: str
+    schedule: str
+    subscription: str
+
+
+async def fill(app: App) -> Sample:
+    """Something of everything, as a relief organisation might have it."""
+    desk, zone = app.desk, app.settings.zone
+    contacts = [
+        await desk.contacts.create(
+            {"name": name, "addresses": {"phone": name.split()[0].lower()}, "tags": ["volunteer"],
+             "language": "en", "attributes": {"town": "Bonn"}},
+        )
+        for name in PEOPLE
+    ]  # fmt: skip
+    crew = await desk.audience.create({"name": "volunteers", "filter": {"tags_all": ["volunteer"]}})
+    await desk.audience.create({"name": "drivers"})
+    await desk.suppressions.create({"address": "hedy", "channel": "phone", "reason": "asked by phone"})
+    await desk.templates.create(
+        {"name": "rain-warning", "text": "Hello {{ contact.name }}, heavy rain in {{ town }} tonight.",
+         "variables": {"town": {"type": "text", "example": "Bonn"}}}
+    )  # fmt: skip
+    told = await desk.subscriptions.add({"url": "http://127.0.0.1:9/hook", "events": ["broadcast.*"]})
+    daily = await desk.schedules.create(
+        {"name": "Morning round", "rule": {"daily": "09:00"}, "zone": "Europe/Berlin",
+         "message": {"channel": "phone", "to": "ada", "text": "Good morning. Who drives today?"}},
+        zone=zone,
+    )  # fmt: skip
+    await desk.schedules.create(
+        {"name": "Weekly report", "rule": {"weekly": "mon, thu 17:30"},
+         "broadcast": {"channel": "phone", "list": "volunteers", "text": "The report is out."}},
+        zone=zone,
+    )  # fmt: skip
+    news = await desk.freezer.create(
+        {"name": "Flood warning", "channel": "phone", "list": "volunteers", "template": "rain-warning",
+         "variables": {"town": "Bonn"}, "trigger": "MANUAL"}
+    )  # fmt: skip
+    await desk.freezer.create(
+        {"name": "Thank you", "channel": "phone", "addresses": ["ada", "grace"], "text": "Thank you",
+         "in": "2d"}
+    )  # fmt: skip
+    sent = [await _send(app, to=name.split()[0].lower(), text="See you at nine") for name in PEOPLE]
+    for number in range(3):
+        await _send(app, to=f"gone-{number}", text="Are you there?")
+    await _send(app, to="silent-1", channel="mail", text="The papers, as promised")
+    for hours in (2, 5, 26, 30, 50, 75):
+        await _send(app, to="grace", text="Do not forget the keys", **{"in": f"{hours}h"})
+    if desk.rollout:
+        await desk.rollout.set("mail", mode="live", share=25, reason="first week")
+    ids = [made.answer["id"] for made in (contacts[0], crew, news, daily, told)]
+    return Sample(ids[0], ids[1], sent[0], ids[2], ids[3], ids[4])
+
+
+async def _send(app: App, *, channel: str = "phone", **fields: str) -> str:
+    from tidings.outbound.drafts import Reading
+
+    reading = Reading(now=app.clock.now(), zone=app.settings.zone)
+    accepted = await app.desk.messages.accept(reading.draft({"channel": channel, **fields}))
+    return str(accepted.id)
+
+
+async def settled(page: Page, url: str) -> None:
+    """Until what is due has been sent, and failed what fails: read from the page itself."""
+    await page.goto(url)
+    await page.locator(".tile.failed dd a", has_text="3").wait_for()
+    await page.locator(".tile.held dd a", has_text="1").wait_for()
+
+
+def places(sample: Sample) -> list[str]:
+    """Every page with something on it: those of the navigation, and one of each kind behind them."""
+    from tidings.dashboard.navigation import GROUPS
+
+    linked = [entry.path for group in GROUPS for entry in group.entries]
+    return [
+        "/",
+        *linked,
+        f"/messages/{sample.message}",
+        f"/broadcasts/{sample.broadcast}",
+        "/broadcasts/new?list=volunteers&template=rain-warning",
+        f"/schedules/{sample.schedule}",
+        f"/schedules/{sample.schedule}/edit",
+        "/schedules/new",
+        "/templates/rain-warning",
+        "/templates/new",
+        f"/contacts/{sample.contact}",
+        "/contacts/new",
+        f"/lists/{sample.list}",
+        f"/subscriptions/{sample.subscription}",
+        "/channels/phone",
+        "/rollout/mail",
+        "/sign-in",
+    ]
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[Browser]:
+    """Chromium, without a window."""
+    async with async_playwright() as playwright:
+        # Root, as in a container, has no sandbox.
+        started = await playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        try:
+            yield started
+        finally:
+            await started.close()

@@ -1,0 +1,240 @@
+"""A small world of migration: a store, a clock moved by hand, files as the source, and a target told how to fail."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidings.kernel.clock import ManualClock
+from tidings.kernel.decide import decide
+from tidings.kernel.loop import Worker
+from tidings.migration import batches
+from tidings.migration.batches import BatchHandler
+from tidings.migration.connections import Connections
+from tidings.migration.connectors import registry
+from tidings.migration.desk import Migrations
+from tidings.migration.extract import Extractor
+from tidings.migration.foreman import Foreman
+from tidings.migration.jobfile import Job, read_job
+from tidings.migration.jobs import WORKING, JobView
+from tidings.migration.words import Attribute, Fields, Limits, Strategy, Trouble, Written
+from tidings.observability.events import silence
+from tidings.store.port import Step, Store, Wish
+
+Fault = Callable[[str, str, Fields], Trouble | None]  # before anything is written
+Lost = Callable[[str, str, Fields], Trouble | None]  # after it
+
+
+class Books:
+    """A target in memory: what it holds, and how it fails."""
+
+    kind = "books"
+
+    def __init__(self, strategy: Strategy = Strategy.UPSERT, limits: Limits = Limits(concurrency=4)) -> None:
+        self.limits = limits
+        self.strategies: dict[str, Strategy] = {}
+        self.default = strategy
+        self.rows: dict[str, dict[str, dict[str, Any]]] = {}  # by type and id
+        self.keys: dict[tuple[str, str], str] = {}
+        self.known: Sequence[Attribute] | None = None
+        self.writes = self.finds = 0
+        self.fault: Fault = lambda *_: None
+        self.lose: Lost = lambda *_: None
+        self.blind: Trouble | None = None  # what a look is answered with
+
+    def strategy(self, type_: str) -> Strategy:
+        return self.strategies.get(type_, self.default)
+
+    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
+        return self.known
+
+    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[Written]:
+        self.finds += 1
+        if self.blind is not None:
+            raise self.blind
+        rows = self.rows.get(type_, {})
+        if self.strategy(type_) is Strategy.RECONCILE:
+            return [Written(id_, row) for id_, row in rows.items() if row == dict(fields)]
+        found = self.keys.get((type_, key))
+        return [] if found is None else [Written(found, rows[found])]
+
+    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> Written:
+        self.writes += 1
+        trouble = self.fault(type_, key, fields)
+        if trouble is not None:
+            raise trouble
+        rows = self.rows.setdefault(type_, {})
+        is_keyed = self.strategy(type_) is Strategy.UPSERT
+        id_ = known or (self.keys.get((type_, key)) if is_keyed else None) or f"t{len(rows) + 1}"
+        rows[id_] = {**rows.get(id_, {}), **fields}
+        self.keys.setdefault((type_, key), id_)
+        trouble = self.lose(type_, key, fields)
+        if trouble is not None:
+            raise trouble
+        return Written(id_)
+
+    async def write_many(
+        self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
+    ) -> Sequence[Written | Trouble]:
+        results: list[Written | Trouble] = []
+        for record in records:
+            try:
+                results.append(await self.write(type_, *record))
+            except Trouble as trouble:
+                results.append(trouble)
+        return results
+
+    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
+        keys = {id_: key for (of, key), id_ in self.keys.items() if of == type_}
+        for id_, row in self.rows.get(type_, {}).items():
+            yield keys.get(id_, ""), Written(id_, row)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def content(self, type_: str) -> list[dict[str, Any]]:
+        """What it holds, in an order of its own."""
+        return sorted(self.rows.get(type_, {}).values(), key=lambda row: json.dumps(row, sort_keys=True))
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class Crash:
+    """A crash point that ends the process at a given pass; from then on nothing of it does anything."""
+
+    def __init__(self, name: str, passes: int) -> None:
+        self.name, self.left = name, passes
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has happened."""
+        return self.left <= 0
+
+    def __call__(self, name: str) -> None:
+        if name == self.name or self.is_over:
+            self.left -= 1
+        if self.is_over:
+            raise Killed(name)
+
+
+class Moving:
+    """One node that moves records from files into the books."""
+
+    def __init__(self, store: Store, clock: ManualClock, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.store, self.clock, self.folder = store, clock, folder / "source"
+        self.folder.mkdir(exist_ok=True)
+        self.books = Books()
+        self.slept: list[float] = []
+        self.poison_after = 100
+        patch.setattr(registry, "target", lambda *_, **__: self.books)
+        self.start()
+
+    def start(self) -> None:
+        """A new process, as after a crash: nothing of the old one but the database."""
+        self.connections = Connections(self.store, self.clock, environ={}, folder=self.folder)
+        self.migrations = Migrations(self.store, self.clock, self.connections)
+        self.extractor = Extractor(self.store, self.clock, self.connections, sleep=self._sleep)
+        self.foreman = Foreman(self.store, self.clock)
+        lanes = {batches.QUEUE: batches.lane()}
+        self.handler = BatchHandler(self.store, self.clock, self.connections, sleep=self._sleep)
+        self.worker = Worker(
+            self.store,
+            self.clock,
+            lanes,
+            {batches.KIND: self.handler},
+            emit=silence,
+            poison_after=self.poison_after,
+        )
+        self._joined = False
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.clock.advance(seconds)
+
+    def give(self, type_: str, rows: Iterable[Mapping[str, Any] | str]) -> None:
+        """What the source has."""
+        lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+        (self.folder / f"{type_}.ndjson").write_text("".join(f"{line}\n" for line in lines))
+
+    def job(self, types: Mapping[str, Any], **more: Any) -> Job:
+        """A job from the files into the books."""
+        sides = {
+            "source": {"kind": "ndjson", "path": str(self.folder)},
+            "target": {"kind": "ndjson", "path": str(self.folder.parent / "target")},
+        }
+        return read_job({"name": "move", "types": types, **sides, **more}, allow_hooks=True)
+
+    async def create(self, types: Mapping[str, Any], **more: Any) -> str:
+        """A new job's id."""
+        return (await self.migrations.create(self.job(types, **more), by="test")).id
+
+    async def step(self) -> bool:
+        """One round of everything a node does; False: nothing was claimed. Killed goes through: nothing is settled."""
+        if not self._joined:
+            await self.worker.node.join()
+            await self.store.write(batches.lane().join())
+            self._joined = True
+        await self.extractor.step()
+        await self.foreman.step()
+        claimed = await self.store.claim(self.worker.node.id, Wish({batches.QUEUE: 4}, 4))
+        contents = await self.handler.load(claimed.tasks)
+        for task in claimed.tasks:
+            outcome = await self.handler.run(task, contents[task.id])
+            decision = decide(task, outcome, batches.lane(), now=self.clock.now(), chance=self.clock.chance)
+            await self.store.settle(self.worker.node.id, [decision.move])
+        return bool(claimed.tasks)
+
+    async def drive(self, id_: str, *, rounds: int = 400, may_go_on: bool = False) -> JobView:
+        """Until the job rests; time passes when nothing can be done. A crash ends it at once."""
+        for _ in range(rounds):
+            view = await self.migrations.find(id_)
+            if view.state not in WORKING:
+                return view
+            try:
+                worked = await self.step()
+            except Killed:
+                return view
+            if not worked:
+                due = await self.store.next_due([batches.QUEUE])
+                self.clock.advance_to(max(due.at or 0, self.clock.now() + 300_000))
+        if may_go_on:
+            return view
+        raise AssertionError(f"it does not come to an end: {await self.migrations.status(id_)}")
+
+    async def bury(self) -> None:
+        """The node died: another one takes over what it held."""
+        dead = self.worker.node.id
+        self.start()
+        await self.worker.node.join()
+        await self.store.write(batches.lane().join())
+        self._joined = True
+        rows = await self.store.read("node_list")
+        for row in rows:
+            if row["id"] == dead:
+                await self.store.write([_dead(row)])
+        await self.worker.reaper.step()
+
+
+def _dead(row: Mapping[str, Any]) -> Any:
+    return Step("node_dead", {"id": row["id"], "beat": row["beat"]})
+
+
+def losing(share: float, seed: int = 1) -> Lost:
+    """A target that does what it is asked and loses some of its answers."""
+    from tidings.migration.words import Failure
+
+    chance = random.Random(seed)
+
+    def lose(_type: str, _key: str, _fields: Fields) -> Trouble | None:
+        if chance.random() < share:
+            return Trouble(Failure.TIMEOUT, "no answer in time", sent=True)
+        return None
+
+    return lose

@@ -1,0 +1,213 @@
+"""Plans, waves and links: what a run would do is said before, and then done exactly (C1, C7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidings.kernel.clock import ManualClock
+from tidings.migration.jobs import Action, JobState
+from tidings.migration.words import Failure, Fields, Limits, Standing, Strategy, Trouble
+from tidings.model.errors import NotFound, Refused
+from tidings.store.port import Store
+
+from .moving import Killed, Moving
+
+COMPANIES = {"fields": {"name": {"path": "name", "required": True}}}
+PEOPLE = {"fields": {"name": "name", "company": {"path": "company", "reference": "companies"}}}
+BOTH: dict[str, Any] = {"people": PEOPLE, "companies": COMPANIES}
+
+
+@pytest.fixture
+def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
+    """Files, books, and a node between them."""
+    return Moving(store, clock, tmp_path, monkeypatch)
+
+
+def some(moving: Moving) -> None:
+    """Three companies, one of them bad; six people, one of a company that is not there."""
+    moving.give("companies", [{"id": "1", "name": "Acme"}, {"id": "2", "name": "Blue"}, {"id": "3"}])
+    rows = [{"id": str(n), "name": f"P{n}", "company": 1 + n % 2} for n in range(5)]
+    moving.give("people", [*rows, {"id": "5", "name": "P5", "company": 3}])
+
+
+async def planned(moving: Moving, **more: Any) -> str:
+    id_ = await moving.create(BOTH, **more)
+    await moving.migrations.plan(id_, by="anna")
+    assert (await moving.drive(id_)).state is JobState.PLANNED
+    return id_
+
+
+async def test_a_plan_says_what_the_run_then_does_exactly(moving: Moving) -> None:
+    """Create, update field by field, unchanged, rejected, unresolved: nothing is written before the approval."""
+    some(moving)
+    moving.books.rows["companies"] = {"a": {"name": "Acme"}, "b": {"name": "Black"}}
+    moving.books.keys = {("companies", "1"): "a", ("companies", "2"): "b"}
+
+    id_ = await planned(moving)
+
+    assert moving.books.writes == 0
+    report = await moving.migrations.plan_report(id_)
+    assert report.actions["companies"] == {Action.UNCHANGED: 1, Action.UPDATE: 1, Action.REJECTED: 1}
+    assert report.actions["people"] == {Action.CREATE: 5, Action.UNRESOLVED: 1}
+    assert report.calls == 6
+    (update,) = await moving.migrations.plan_page(id_, action=Action.UPDATE)
+    assert update["changes"] == [{"field": "name", "expected": '"Blue"', "found": '"Black"'}]
+    with pytest.raises(Refused, match="approve it"):
+        await moving.migrations.run(id_, by="anna")
+
+    await moving.migrations.approve(id_, by="boris")
+    await moving.migrations.run(id_, by="anna")
+    assert (await moving.drive(id_)).state is JobState.COMPLETED
+
+    assert moving.books.writes == report.calls
+    assert {row["company"] for row in moving.books.rows["people"].values()} == {"a", "b"}
+    counts = (await moving.migrations.status(id_)).counts
+    wanted = {Standing.WRITTEN: 6, Standing.UNCHANGED: 1, Standing.REJECTED: 1, Standing.FAILED: 1}
+    assert counts == wanted
+    whos = [(line["who"], line["what"]) for line in await moving.migrations.audit(id_)]
+    assert ("boris", "approved") in whos and ("anna", "running") in whos
+
+
+async def test_what_somebody_changed_after_the_plan_is_a_conflict(moving: Moving) -> None:
+    """A record created or changed in between is not overwritten."""
+    some(moving)
+    moving.books.rows["companies"] = {"b": {"name": "Black"}}
+    moving.books.keys = {("companies", "2"): "b"}
+    id_ = await planned(moving)
+    moving.books.rows["companies"] |= {"b": {"name": "Beige"}, "a": {"name": "Acme & Sons"}}
+    moving.books.keys["companies", "1"] = "a"
+
+    await moving.migrations.approve(id_, by="anna")
+    await moving.migrations.run(id_, by="anna")
+    await moving.drive(id_)
+
+    reasons = Counter(
+        cause.reason for cause in await moving.migrations.dead(id_) if cause.type == "companies"
+    )
+    assert reasons["it was changed in the target after the plan was made"] == 1
+    assert reasons["it was created in the target after the plan was made"] == 1
+    assert {row["name"] for row in moving.books.rows["companies"].values()} == {"Beige", "Acme & Sons"}
+
+
+async def test_a_plan_says_how_long_it_takes_and_what_does_not_fit(moving: Moving) -> None:
+    """Under the limits per second and per month, before the first call."""
+    some(moving)
+    moving.books.limits = Limits(writes_per_second=2.0, per_month=4)
+
+    id_ = await planned(moving)
+
+    report = await moving.migrations.plan_report(id_)
+    assert (report.calls, report.seconds, report.fits_this_month) == (7, 3.5, False)
+    assert any("will not fit this month: 7 calls, and 4 are left" in note for note in report.notes)
+
+    await moving.migrations.approve(id_, by="anna")
+    await moving.migrations.run(id_, by="anna")
+    view = await moving.drive(id_)
+    assert view.state is JobState.PAUSED and view.parked_until is not None
+    assert "calls are used up" in (view.reason or "")
+
+
+async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(moving: Moving) -> None:
+    """Waves by links; links within one type by passes; a circle by a second write (C7)."""
+    moving.give(
+        "companies", [{"id": str(n), "name": f"C{n}", "boss": n + 1 if n < 4 else None} for n in range(5)]
+    )
+    moving.give(
+        "people", [{"id": str(n), "name": f"P{n}", "company": n, "friend": (n + 1) % 5} for n in range(5)]
+    )
+    boss = {"path": "boss", "reference": "companies"}
+    friend = {"path": "friend", "reference": "people", "unresolved": "leave"}
+    types = {
+        "people": {"fields": {**PEOPLE["fields"], "friend": friend}},
+        "companies": {"fields": {**COMPANIES["fields"], "boss": boss}},
+    }
+    id_ = await moving.create(types)
+    await moving.migrations.run(id_, by="anna")
+
+    view = await moving.drive(id_)
+
+    assert view.state is JobState.COMPLETED and view.reason is None
+    companies, people = moving.books.rows["companies"], moving.books.rows["people"]
+    assert [companies[row["boss"]]["name"] for row in companies.values() if "boss" in row] == [
+        "C4",
+        "C3",
+        "C2",
+        "C1",
+    ]
+    assert all(
+        people[row["friend"]]["name"] == f"P{(int(row['name'][1:]) + 1) % 5}" for row in people.values()
+    )
+    status = await moving.migrations.status(id_)
+    assert status.counts == {Standing.WRITTEN: 10} and sum(one.links_open for one in status.types) == 0
+    assert list(await moving.migrations.crosswalk(id_, "people", source_id="3"))[0]["target_id"] in people
+
+
+async def test_one_that_is_there_already_is_found_before_it_is_created(moving: Moving) -> None:
+    """Strategy search: looked for, then changed or created."""
+    moving.books.default = Strategy.SEARCH
+    moving.books.rows["companies"] = {"a": {"name": "Old"}}
+    moving.books.keys = {("companies", "1"): "a"}
+    moving.give("companies", [{"id": "1", "name": "Acme"}, {"id": "2", "name": "Blue"}])
+    id_ = await moving.create({"companies": COMPANIES})
+    await moving.migrations.run(id_, by="anna")
+    await moving.drive(id_)
+
+    assert [row["name"] for row in moving.books.content("companies")] == ["Acme", "Blue"]
+
+
+async def test_only_what_has_changed_is_written_when_a_job_runs_again(moving: Moving) -> None:
+    """The delta: by the content of the mapped record, not by its time."""
+    some(moving)
+    id_ = await moving.create(BOTH)
+    await moving.migrations.run(id_, by="anna")
+    await moving.drive(id_)
+    before = moving.books.writes
+    moving.give(
+        "companies", [{"id": "1", "name": "Acme"}, {"id": "2", "name": "Blue!"}, {"id": "3", "name": "New"}]
+    )
+
+    await moving.migrations.run(id_, by="anna")
+    await moving.drive(id_)
+
+    assert moving.books.writes - before == 3, "a changed company, a new one, and the person who waited for it"
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 3, Standing.UNCHANGED: 6}
+
+
+async def test_a_record_that_kills_its_node_is_found_and_set_aside_alone(moving: Moving) -> None:
+    """The kernel gives its batch up; halves of it are tried until one record is left (F31)."""
+    moving.poison_after = 2
+    moving.give("companies", [{"id": str(n), "name": f"C{n}"} for n in range(40)])
+
+    def deadly(_type: str, key: str, _fields: Fields) -> Trouble | None:
+        if key == "17":
+            raise Killed(key)
+        return None
+
+    moving.books.fault = deadly
+    id_ = await moving.create({"companies": COMPANIES})
+    await moving.migrations.run(id_, by="anna")
+    for _ in range(60):
+        view = await moving.drive(id_, rounds=20, may_go_on=True)
+        if view.state is not JobState.RUNNING:
+            break
+        await moving.bury()
+
+    assert view.state is JobState.COMPLETED
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 39, Standing.FAILED: 1}
+    assert (await moving.migrations.dead(id_))[0].example == "17"
+
+
+async def test_another_tenants_job_is_not_there(moving: Moving) -> None:
+    """Tenants do not see each other."""
+    moving.give("companies", [])
+    id_ = await moving.create({"companies": COMPANIES}, tenant="red")
+    assert (await moving.migrations.find(id_, tenant="red")).tenant == "red"
+    with pytest.raises(NotFound, match="no migration"):
+        await moving.migrations.run(id_, by="anna", tenant="blue")
+    await moving.migrations.run(id_, by="anna")
+    assert (await moving.drive(id_)).state is JobState.COMPLETED
+    assert Failure.PROGRAM not in [cause.failure for cause in await moving.migrations.dead(id_)]

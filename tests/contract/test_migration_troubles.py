@@ -1,0 +1,272 @@
+"""Troubles of a migration: each kind of error has its policy, and one bad record never stops its batch (C3-C6)."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidings.kernel.clock import ManualClock
+from tidings.migration.jobs import JobState
+from tidings.migration.words import Failure, Fields, Limits, Standing, Strategy, Trouble
+from tidings.store.port import Store
+
+from .moving import Moving
+
+PEOPLE: dict[str, Any] = {"people": {"fields": {"name": {"path": "name", "required": True}}}}
+
+
+@pytest.fixture
+def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
+    """Files, books, and a node between them."""
+    return Moving(store, clock, tmp_path, monkeypatch)
+
+
+def people(count: int, **more: Any) -> list[dict[str, Any]]:
+    return [{"id": str(number), "name": f"P{number}", **more} for number in range(count)]
+
+
+async def run(moving: Moving, types: dict[str, Any] = PEOPLE, **more: Any) -> str:
+    """A job, run until it rests."""
+    id_ = await moving.create(types, **more)
+    await moving.migrations.run(id_, by="anna")
+    await moving.drive(id_)
+    return id_
+
+
+async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(moving: Moving) -> None:
+    """One in fifty is bad, in every way: named, grouped, the rest goes on; replay touches only those (C4)."""
+    rows: list[Any] = people(200)
+    rows[10] = {"id": "10"}  # a required field is missing
+    rows[20] = {"id": "20", "name": "a\u0000b"}  # a null byte
+    rows[30] = '{"id": "30", "name": '  # not JSON
+    rows[40] = {"id": "40", "name": "x" * 2_000_000}  # larger than a line may be
+    rows[50] = {"id": "49", "name": "another 49"}  # an id that is there already
+    moving.give("people", rows)
+    moving.books.fault = lambda _t, key, _f: (
+        Trouble(Failure.VALIDATION, "HTTP 422: no such stage", field="stage", code="422")
+        if key == "60"
+        else None
+    )
+
+    id_ = await run(moving)
+
+    status = await moving.migrations.status(id_)
+    assert status.job.state is JobState.COMPLETED and status.job.reason == "6 records were set aside"
+    assert status.counts == {Standing.WRITTEN: 194, Standing.REJECTED: 6}
+    causes = {cause.example: cause.reason for cause in await moving.migrations.dead(id_)}
+    assert "rule: required" in causes["10"] and "null byte" in causes["20"] and "422" in causes["60"]
+    assert any("this id again" in reason for reason in causes.values())
+    assert len(moving.books.content("people")) == 194
+    assert (await moving.migrations.record(id_, "people", "60"))["log"][-1]["code"] == "422"
+
+    moving.books.fault = lambda *_: None
+    before = moving.books.writes
+
+    async def repaired() -> Any:
+        async for one in moving.migrations.export(id_):
+            if one["id"] == "10":
+                yield "people", "10", {**one["fields"], "name": "P10"}
+
+    assert await moving.migrations.replay(id_, by="anna", repaired=repaired()) == 1
+    await moving.drive(id_)
+    cause = next(c for c in await moving.migrations.dead(id_) if c.example == "60")
+    assert await moving.migrations.replay(id_, by="anna", fingerprint=cause.fingerprint) == 1
+    await moving.drive(id_)
+    assert moving.books.writes - before == 2
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 196, Standing.REJECTED: 4}
+    assert [line["what"] for line in await moving.migrations.audit(id_)].count("replayed") == 2
+
+
+async def test_a_known_wait_slows_the_whole_system_and_costs_no_try(moving: Moving) -> None:
+    """429 with a wait, again and again: everybody waits, nobody fails (C3, C5)."""
+    moving.give("people", people(120))
+    began, allowed = moving.clock.now(), 40
+
+    def throttle(*_: object) -> Trouble | None:
+        nonlocal allowed
+        allowed -= 1
+        if allowed < 0:
+            allowed = 40
+            return Trouble(Failure.RATE_LIMIT, "slow down", wait=timedelta(seconds=30))
+        return None
+
+    moving.books.fault = throttle
+    id_ = await run(moving)
+
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 120}
+    assert moving.clock.now() - began >= 2 * 30_000_000
+    record = (await moving.store.read("job_record_find", job=1, type="people", source_id="40"))[0]
+    assert record["tries"] == "{}"
+
+
+async def test_each_kind_of_error_has_as_many_tries_as_its_policy_says(moving: Moving) -> None:
+    """Server errors five, time-outs three, then it is failed and the others go on (C3)."""
+    moving.give("people", people(4))
+    tries: dict[str, int] = {}
+
+    def fault(_type: str, key: str, _fields: Fields) -> Trouble | None:
+        tries[key] = tries.get(key, 0) + 1
+        kinds = {"1": Failure.SERVER, "2": Failure.TIMEOUT}
+        return Trouble(kinds[key], "down", sent=True) if key in kinds else None
+
+    moving.books.fault = fault
+    id_ = await run(moving)
+
+    assert tries == {"0": 1, "1": 5, "2": 3, "3": 1}
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 2, Standing.FAILED: 2}
+
+
+async def test_wrong_credentials_stop_the_job_at_once_and_say_so(moving: Moving) -> None:
+    """No retry, the records untouched, somebody is told; after the repair it goes on (C3)."""
+    moving.give("people", people(50))
+    moving.books.fault = lambda *_: Trouble(Failure.CREDENTIALS, "HTTP 401: the key is not valid")
+
+    id_ = await run(moving)
+
+    view = await moving.migrations.find(id_)
+    assert view.state is JobState.PAUSED and "401" in (view.reason or "")
+    assert moving.books.writes <= 8
+    told = [
+        row for row in await moving.store.read("outbox_page", limit=50) if row["type"] == "migration.paused"
+    ]
+    assert len(told) == 1
+
+    moving.books.fault = lambda *_: None
+    await moving.migrations.resume(id_, by="anna")
+    await moving.drive(id_)
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 50}
+
+
+async def test_a_used_up_quota_parks_the_job_until_its_reset(moving: Moving) -> None:
+    """Not a failure, and not a short wait: it goes on by itself when the month is over."""
+    moving.give("people", people(30))
+    reset = moving.clock.now() + 9 * 86_400_000_000
+
+    def fault(*_: object) -> Trouble | None:
+        if moving.clock.now() < reset and moving.books.writes > 10:
+            return Trouble(Failure.QUOTA, "the month is used up", wait=timedelta(days=9))
+        return None
+
+    moving.books.fault = fault
+    id_ = await run(moving)
+    view = await moving.migrations.find(id_)
+    assert view.state is JobState.PAUSED and view.parked_until is not None
+    moving.clock.advance_to(view.parked_until)
+    await moving.foreman.step()
+
+    await moving.drive(id_)
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 30}
+
+
+async def test_many_errors_of_the_program_with_one_cause_stop_the_job(moving: Moving) -> None:
+    """A broken connector is no bad data."""
+    moving.give("people", people(400))
+
+    def broken(*_: object) -> Trouble | None:
+        raise KeyError("oops")
+
+    moving.books.fault = broken
+    id_ = await run(moving)
+
+    view = await moving.migrations.find(id_)
+    assert view.state is JobState.PAUSED and "for one cause" in (view.reason or "")
+    assert moving.books.writes < 400
+
+
+async def test_what_nobody_can_look_up_is_a_conflict_for_a_person(moving: Moving) -> None:
+    """A create without a key whose answer was lost, on a target that cannot be asked."""
+    moving.give("people", people(3))
+    moving.books.default = Strategy.RECONCILE
+    moving.books.blind = Trouble(Failure.PERMANENT, "it cannot be asked")
+    moving.books.lose = lambda _t, key, _f: (
+        Trouble(Failure.TIMEOUT, "no answer", sent=True) if key == "1" else None
+    )
+
+    id_ = await run(moving)
+
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 2, Standing.CONFLICT: 1}
+    assert moving.books.writes == 3
+
+
+async def test_pause_resume_and_cancel_are_seen_between_two_chunks(moving: Moving) -> None:
+    """Durable flags: what is written stays, what is open stays open, and the sum is right."""
+    moving.books.limits = Limits(writes_per_second=10.0, concurrency=2)
+    moving.give("people", people(300))
+    id_ = await moving.create(PEOPLE)
+    await moving.migrations.run(id_, by="anna")
+    await moving.step()
+    await moving.migrations.pause(id_, by="anna", reason="lunch")
+    while await moving.step():
+        pass
+    written = moving.books.writes
+    moving.clock.advance(minutes=10)
+    await moving.step()
+    assert moving.books.writes == written > 0
+
+    await moving.migrations.resume(id_, by="anna")
+    moving.clock.advance(seconds=1)
+    await moving.step()
+    assert moving.books.writes > written
+    await moving.migrations.cancel(id_, by="anna")
+    await moving.drive(id_)
+    for _ in range(3):
+        await moving.step()
+    status = await moving.migrations.status(id_)
+    assert status.job.state is JobState.CANCELLED
+    assert status.counts[Standing.WRITTEN] == moving.books.writes < 300
+    assert sum(status.counts.values()) == 300
+
+
+async def test_two_records_of_one_key_do_not_overwrite_each_other(moving: Moving) -> None:
+    """The later one is set aside, and the reason names the first."""
+    rows = [{"id": str(n), "name": f"P{n}", "mail": f"{n % 4}@x.org"} for n in range(6)]
+    moving.give("people", rows)
+
+    id_ = await run(moving, {"people": {"key": "mail", "fields": {"name": "name"}}})
+
+    assert [row["name"] for row in moving.books.content("people")] == ["P0", "P1", "P2", "P3"]
+    causes = await moving.migrations.dead(id_)
+    assert sum(cause.count for cause in causes) == 2
+    assert all("which people" in cause.reason for cause in causes)
+
+
+async def test_a_lost_answer_of_an_upsert_is_simply_sent_again(moving: Moving) -> None:
+    """No look, no second record."""
+    moving.give("people", people(20))
+    lost: set[str] = set()
+
+    def lose(_type: str, key: str, _fields: Fields) -> Trouble | None:
+        if key in ("3", "7") and key not in lost:
+            lost.add(key)
+            return Trouble(Failure.TIMEOUT, "no answer", sent=True)
+        return None
+
+    moving.books.lose = lose
+    id_ = await run(moving)
+
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 20}
+    assert (moving.books.writes, moving.books.finds) == (22, 0)
+    assert len(moving.books.content("people")) == 20
+
+
+async def test_a_source_that_changes_underneath_is_noticed_and_named(moving: Moving) -> None:
+    """The file is another one between two pages: the job stops with the remedy, nothing half written."""
+    moving.give("people", people(2500))
+    id_ = await moving.create(PEOPLE)
+    await moving.migrations.run(id_, by="anna")
+    from tidings.migration import extract
+
+    extract_pages, extract.PAGES = extract.PAGES, 1
+    try:
+        await moving.extractor.step()
+        moving.give("people", [json.loads(json.dumps(row)) for row in people(2600)])
+        view = await moving.drive(id_)
+    finally:
+        extract.PAGES = extract_pages
+
+    assert view.state is JobState.PAUSED
+    assert "changed while it was being read" in (view.reason or "")

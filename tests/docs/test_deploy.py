@@ -1,0 +1,154 @@
+"""What lies under deploy/ fits the program: the same rules, metrics that exist, commands that can be run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import typer.main
+import yaml
+
+from tidings import config
+from tidings.api import create_api
+from tidings.app import build
+from tidings.cli.program import program
+from tidings.observability.metrics import Metrics
+from tidings.outbound.alerts.rules import LEAST_ROOM, RULES, WINDOW, Rule
+
+from .pages import ROOT, named, page
+
+DEPLOY = ROOT / "deploy"
+RULES_FILE = DEPLOY / "prometheus" / "tidings.rules.yml"
+NO_METRICS = {"sum", "max", "min", "by", "rate", "increase", "and", "or", "absent", "histogram_quantile"}
+LABELS = {"le", "node", "channel", "category", "severity"}
+
+
+@pytest.fixture
+async def metrics(tmp_path: Path) -> set[str]:
+    """The names of everything that a scrape of a fresh engine tells, histograms with their parts."""
+    app = build(config.load(environ={}, folder=tmp_path, flags={"database": f"sqlite:///{tmp_path}/t.db"}))
+    await app.open()
+    try:
+        transport = httpx.ASGITransport(create_api(app, Metrics()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as caller:
+            text = (await caller.get("/metrics")).text
+    finally:
+        await app.close()
+    told = dict(re.findall(r"^# TYPE (\S+) (\w+)$", text, re.MULTILINE))
+    return {
+        part
+        for name, kind in told.items()
+        for part in ((f"{name}_bucket", f"{name}_count", f"{name}_sum") if kind == "histogram" else (name,))
+    }
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    """The alerts of Prometheus by the name of their rule."""
+    (group,) = yaml.safe_load(RULES_FILE.read_text())["groups"]
+    return {rule["labels"]["rule"]: rule for rule in group["rules"]}
+
+
+def names(expression: str) -> set[str]:
+    """The metrics that an expression names."""
+    bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\$\w+', "", expression)
+    return set(re.findall(r"[a-z_]{3,}", bare)) - NO_METRICS - LABELS
+
+
+def panels() -> Iterator[dict[str, Any]]:
+    """Those of the dashboard."""
+    yield from json.loads((DEPLOY / "grafana" / "tidings.json").read_text())["panels"]
+
+
+def test_prometheus_has_the_rules_of_the_engine() -> None:
+    """Every one, with its severity, its time and its runbook; no other."""
+    assert set(alerts()) == set(RULES)
+    for name, rule in RULES.items():
+        alert = alerts()[name]
+        assert alert["labels"]["severity"] == rule.severity
+        assert alert["for"] == f"{rule.hold.total_seconds() / 60:g}m"
+        assert alert["annotations"]["runbook"] == f"docs/{rule.runbook}"
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.name)
+def test_a_rule_of_prometheus_has_the_engines_threshold(rule: Rule) -> None:
+    """The number after the sign; the room under the database is a minimum. Shares are of the same window."""
+    expression = alerts()[rule.name]["expr"]
+    limit = str(LEAST_ROOM) if rule.name == "database_full" else f"{rule.over:g}"
+    assert re.search(rf"[<>] {limit}(\s|$)", expression)
+    for window in re.findall(r"\[(\w+)\]", expression):
+        assert window == f"{WINDOW.total_seconds() / 60:g}m"
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_promtool_finds_nothing_wrong() -> None:
+    """Where it is installed."""
+    done = subprocess.run(["promtool", "check", "rules", RULES_FILE], capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+async def test_every_metric_that_is_named_exists(metrics: set[str]) -> None:
+    """In the rules and on the dashboard; and the reference has every metric there is."""
+    expressions = [alert["expr"] for alert in alerts().values()]
+    expressions += [target["expr"] for panel in panels() for target in panel["targets"]]
+    for expression in expressions:
+        assert names(expression) and names(expression) <= metrics, expression
+    told = {re.sub(r"\{.*", "", name) for name in named(page("reference/metrics.md"), "name")}
+    assert told == {re.sub(r"_(bucket|count|sum)$", "", name) for name in metrics}
+
+
+def test_the_dashboard_shows_what_was_promised() -> None:
+    """B11: queue depth, lag distribution, success rate, 95th-percentile lag."""
+    shown = {panel["title"]: panel["targets"] for panel in panels()}
+    assert {"Queue depth", "Lag distribution", "Success rate"} <= set(shown)
+    assert any("quantile(0.95" in target["expr"] for target in shown["Lag: 50th and 95th percentile"])
+
+
+def test_commands_of_the_units_and_manifests_can_be_run() -> None:
+    """Each names a command of this program."""
+    known = typer.main.get_command(program)
+    lines = [
+        line.partition("bin/tidings ")[2]
+        for unit in (DEPLOY / "systemd").glob("*.service")
+        for line in unit.read_text().splitlines()
+        if line.startswith("Exec")
+    ]
+    manifests = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "tidings.yaml").read_text()))
+    containers = [
+        container
+        for manifest in manifests
+        if manifest["kind"] in ("Deployment", "Job")
+        for container in manifest["spec"]["template"]["spec"]["containers"]
+    ]
+    found = [line.split() for line in lines] + [container["args"] for container in containers]
+    assert len(found) == 5
+    for words in found:
+        command: Any = known
+        for word in words[:2]:
+            command = command.commands[word] if hasattr(command, "commands") else command
+
+
+def test_the_settings_of_the_manifest_are_read(tmp_path: Path) -> None:
+    """With the key that its first lines ask for."""
+    manifests = yaml.safe_load_all((DEPLOY / "kubernetes" / "tidings.yaml").read_text())
+    text = next(it for it in manifests if it["kind"] == "ConfigMap")["data"]["tidings.toml"]
+    (tmp_path / "tidings.toml").write_text(text)
+    environ = {"TIDINGS_API_KEYS": "0" * 64, "TIDINGS_DATABASE": "postgresql://tidings@db/tidings"}
+    config.load(environ=environ, folder=tmp_path).check()
+
+
+def test_files_that_others_read_can_be_parsed() -> None:
+    """YAML and JSON, and every file that a compose file mounts is there."""
+    for path in [*DEPLOY.rglob("*.yml"), *DEPLOY.rglob("*.yaml")]:
+        assert list(yaml.safe_load_all(path.read_text())), path
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    for service in services.values():
+        for volume in service.get("volumes", ()):
+            place = volume.partition(":")[0]
+            assert not place.startswith(".") or (DEPLOY / place).exists(), volume

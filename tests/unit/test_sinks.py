@@ -1,0 +1,152 @@
+"""StatsD on a real socket, OpenTelemetry with its in-memory reader; both count as Prometheus does (B9)."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tidings.model.errors import Misconfigured
+from tidings.observability import counting
+from tidings.observability.events import (
+    AttemptFailed,
+    BatchSettled,
+    ClaimLost,
+    Event,
+    NodeLost,
+    StoreTrouble,
+    TasksExpired,
+    TasksReaped,
+)
+from tidings.observability.extras import extra_sinks
+from tidings.observability.metrics import Metrics
+from tidings.observability.statsd import LARGEST, StatsdSink, lines
+
+FACTS: list[Event] = [
+    BatchSettled(
+        1, 4, {"done": 2, "failed:permanent": 1, "deferred": 1}, 60.0, [0.5, 2.0], [10.0, 20.0, 30.0]
+    ),
+    BatchSettled(1, 1, {"retry:temporary": 1}, 5.0, [], [5.0]),
+    AttemptFailed(1, 7, "default", "q", 3, "retry:temporary", "temporary", "503", 5.0),
+    AttemptFailed(1, 7, "default", "q", 2, "retry:temporary", "temporary", "503", 5.0),
+    ClaimLost(1, 7, "q", "done"),
+    StoreTrouble("claim: now", "no answer"),
+    TasksExpired(3),
+    TasksReaped(1, 2, 4, 0),
+    NodeLost(1, "n"),
+]
+
+
+@pytest.fixture
+def receiver() -> Iterator[socket.socket]:
+    """A StatsD server's socket."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.bind(("127.0.0.1", 0))
+        made.settimeout(5)
+        yield made
+
+
+def received(receiver: socket.socket, packets: int) -> list[str]:
+    """The lines of so many packets."""
+    return [line for _ in range(packets) for line in receiver.recv(65_536).decode().split("\n")]
+
+
+def totals(found: list[str]) -> Counter[str]:
+    """Counters by name, as a server would add them up."""
+    sums: Counter[str] = Counter()
+    for line in found:
+        name, _, rest = line.partition(":")
+        value, kind, *_ = rest.split("|")
+        if kind == "c":
+            sums[name.removeprefix("tidings.")] += int(value)
+    return sums
+
+
+def scraped(facts: list[Event]) -> Counter[str]:
+    """The same from Prometheus, its label as a part of the name."""
+    metrics, sums = Metrics(), Counter[str]()
+    for fact in facts:
+        metrics.take(fact)
+    for line in metrics.text().decode().splitlines():
+        name, _, value = line.rpartition(" ")
+        bare, _, label = name.partition("{")
+        if bare in counting.COUNTERS and float(value):
+            value_of = label.partition('"')[2].partition('"')[0]
+            sums[f"{bare}.{value_of.replace(':', '_').replace(' ', '_')}" if label else bare] += int(
+                float(value)
+            )
+    return sums
+
+
+def test_statsd_gets_what_prometheus_counts(receiver: socket.socket) -> None:
+    """Over a real socket, a packet for each fact; nothing of it is missing or counted twice."""
+    sink = StatsdSink("127.0.0.1", receiver.getsockname()[1])
+    for fact in FACTS:
+        sink.take(fact)
+    found = received(receiver, len(FACTS) - 1)  # a second try adds to no counter
+    sink.close()
+
+    assert totals(found) == scraped(FACTS)
+    assert set(counting.COUNTERS) == {name.partition(".")[0] for name in totals(found)}
+    assert "tidings.schedule_execution_lag:2000|ms" in found
+    assert "tidings.processing_time:30|ms" in found
+
+
+def test_a_large_batch_is_sampled_and_fits_its_packets(receiver: socket.socket) -> None:
+    """At most twenty times of a name, each with the share that it stands for."""
+    batch = BatchSettled(1, 1000, {"done": 1000}, 1.0, [0.001] * 1000, [float(n) for n in range(1000)])
+    found = list(lines(batch))
+    timed = [line for line in found if "|ms|@" in line]
+    assert len(timed) == 40 and all(line.endswith("|@0.020000") for line in timed)
+
+    sink = StatsdSink("127.0.0.1", receiver.getsockname()[1])
+    sink.take(batch)
+    packets = []
+    while sum(packet.count("\n") + 1 for packet in packets) < len(found):
+        packets.append(receiver.recv(65_536).decode())
+    sink.close()
+    assert max(map(len, packets)) <= LARGEST
+
+
+def test_nobody_listening_disturbs_nothing() -> None:
+    """UDP says no at the second packet at the latest; the work does not hear of it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as gone:
+        gone.bind(("127.0.0.1", 0))
+        port = gone.getsockname()[1]
+    sink = StatsdSink("127.0.0.1", port)
+    for fact in FACTS:
+        sink.take(fact)
+    sink.close()
+
+
+def test_opentelemetry_gets_what_prometheus_counts() -> None:
+    """Counters with their label, histograms with every value, read back from its own memory."""
+    export = pytest.importorskip("opentelemetry.sdk.metrics.export")
+    from tidings.observability.otel import OtelSink
+
+    reader = export.InMemoryMetricReader()
+    sink = OtelSink(reader)
+    for fact in FACTS:
+        sink.take(fact)
+    (resource,) = reader.get_metrics_data().resource_metrics
+    metrics = {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
+    sink.close()
+
+    sums: Counter[str] = Counter()
+    for name in counting.COUNTERS:
+        for point in metrics[f"tidings.{name.removesuffix('_total')}"].data.data_points:
+            labels = [value.replace(":", "_").replace(" ", "_") for value in point.attributes.values()]
+            sums[".".join([name, *labels])] += point.value
+    assert sums == scraped(FACTS)
+    (times,) = metrics["tidings.processing_time"].data.data_points
+    assert (times.count, times.sum, metrics["tidings.processing_time"].unit) == (4, 65.0, "ms")
+    assert resource.resource.attributes["service.name"] == "tidings"
+
+
+def test_a_host_that_is_not_known_stops_the_start() -> None:
+    """With what to do about it; without extras there is none."""
+    assert extra_sinks() == []
+    with pytest.raises(Misconfigured, match="cannot be found"):
+        extra_sinks(statsd=("no-such-host.invalid", 8125))
