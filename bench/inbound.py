@@ -40,7 +40,7 @@ from .servers import postgres
 
 BAR = 300.0
 SOURCE = SourceSettings("crew", "webhook")
-SQUADS = tuple(str(number) for number in range(30, 50))
+SQUADS = tuple(str(number) for number in range(30, 70))
 SCRIPT = (
     (0, "good morning {name}"),
     (0, "{name} here, we have no crew {day0} 1800-0600"),
@@ -63,8 +63,8 @@ SCRIPT = (
     (0, "lol {name}"),
     (1, "see you later {name}"),
 )
-DAYS = 28  # over which requests are spread
-COMMANDS = 6  # that a conversation comes to
+DAYS = 27  # over which requests are spread
+COMMANDS = 5  # that a conversation comes to, at the least
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -238,8 +238,14 @@ async def _end(store: Store, conversations: int) -> dict[str, Any]:
         "replies": replies[0][0],
         "out_of_order": disorder[0][0],
     }
-    if effects != {"confirmed": conversations * COMMANDS} or ended != {"done": conversations * len(SCRIPT)}:
-        print(f"the end state is wrong: {end}", file=sys.stderr)
+    is_right = (
+        set(effects) == {"confirmed"}
+        and effects["confirmed"] >= conversations * COMMANDS
+        and ended == {"done": conversations * len(SCRIPT)}
+        and not end["not_done"]
+        and not end["out_of_order"]
+    )
+    assert is_right, f"the end state is wrong: {end}"
     return end
 
 

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tidings.testing import Cluster
+from tidings.testing import Cluster, Rabbit
 
 _MEMORY_DISK = Path("/dev/shm")
 _ROOM_NEEDED = 2 << 30
@@ -78,6 +78,28 @@ def postgres() -> Iterator[Server]:
         Path(folder).chmod(0o755)
         with Cluster(Path(folder) / "data", settings={"max_wal_size": "128MB"}) as cluster:
             yield cluster
+
+
+@pytest.fixture(scope="session")
+def rabbit() -> Iterator[Rabbit]:
+    """A RabbitMQ of this run's own; those who use it are in the group `rabbitmq`, so that one is started."""
+    if Rabbit.find() is None:
+        pytest.skip("no RabbitMQ: install rabbitmq-server")
+    with (
+        tempfile.TemporaryDirectory(prefix="tidings-mq-", dir=_roomy_folder()) as folder,
+        Rabbit(Path(folder) / "data") as broker,
+    ):
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def rabbit_url(request: pytest.FixtureRequest) -> str:
+    """Its URL; `TIDINGS_TEST_RABBITMQ` names a broker that runs already, and whose queues may be deleted."""
+    existing = os.environ.get("TIDINGS_TEST_RABBITMQ")
+    if existing:
+        return existing
+    broker: Rabbit = request.getfixturevalue("rabbit")
+    return broker.url
 
 
 @pytest.fixture

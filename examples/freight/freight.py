@@ -1,10 +1,10 @@
 """A freight company moves its contacts from one CRM to another, is cut off in the middle, and loses nobody.
 
-A pretend Affinity has companies, people and notes, one person in fifty bad in some way. A pretend Attio takes them:
-it allows fewer writes a second than are asked for, and for one write in fifty it cuts the line after it has
-done it. `tidings migrate run` is killed half way and started again. What could not be moved is exported, mended and
-given back. The proof is not the engine's own word but the content of the pretend Attio, compared with what
-must be in it. `freight.py 20000` moves as many people; without a number it is a quick 120.
+A pretend Affinity has companies, people and notes, one person in fifty bad in some way. A pretend Attio takes
+them: it allows fewer writes a second than are asked for, and for one write in fifty it cuts the line after it
+has done it. `tidings migrate run` is killed half way and started again. What could not be moved is exported,
+mended and given back. The proof is not the engine's own word but the content of the pretend Attio, compared
+with what must be in it. `freight.py 20000` moves as many people; without a number it is a quick 150.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COMMAND = (sys.executable, "-m", "tidings.cli")
 
 def main() -> int:
     """Tell the story; 0 when everything is in the target exactly once, and nothing else."""
-    people = int(sys.argv[1]) if len(sys.argv) > 1 else 120
+    people = int(sys.argv[1]) if len(sys.argv) > 1 else 150
     with tempfile.TemporaryDirectory(prefix="freight-") as place:
         folder = Path(place)
         with sandbox(folder) as crm:
@@ -42,16 +42,14 @@ def main() -> int:
             print(f"Run again, to the end: {told(done['counts'])}")
             causes(folder, job)
             mend(folder, job, crm, bad)
-            report = tidings(folder, "migrate", "verify", job, "--json")
-            print(f"Verified: {report['unexplained']} unexplained")
-            return verdict(crm, report, people)
+            return verdict(crm) or verified(folder, job, bad)
 
 
 def fill(crm: str, people: int) -> dict[str, str]:
-    """Content for the source, limits and lost answers for the target; gives the bad ones and what is wrong."""
+    """Content for the source, limits and lost answers for the target; gives who is bad, and how."""
     made = {"organizations": max(5, people // 10), "persons": people, "notes": people // 2, "bad_every": 50}
     call(f"{crm}/sandbox/affinity", {**made, "per_minute": 100_000})
-    call(f"{crm}/sandbox/attio", {"writes_per_second": 60})
+    call(f"{crm}/sandbox/attio", {"writes_per_second": 40})
     call(f"{crm}/sandbox/faults", {"kind": "lost", "channel": "attio", "recipient": "notes", "rate": 0.02})
     call(f"{crm}/sandbox/faults", {"kind": "lost", "channel": "attio", "recipient": "people", "rate": 0.02})
     bad: dict[str, str] = call(f"{crm}/sandbox/affinity")["bad"]
@@ -88,12 +86,15 @@ def mend(folder: Path, job: str, crm: str, bad: dict[str, str]) -> None:
     tidings(folder, "migrate", "export", job, "-o", "aside.ndjson")
     held = {str(one["id"]): one for one in call(f"{crm}/sandbox/affinity")["content"]["persons"]}
     rows = [json.loads(line) for line in (folder / "aside.ndjson").read_text().splitlines()]
-    for row in rows:
-        if row["type"] == "people":
-            row["fields"] = repaired(row["id"], held[row["id"]], bad[row["id"]])
-    (folder / "mended.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = tidings(folder, "migrate", "replay", job, "--file", "mended.ndjson", "--json")
-    print(f"{done['opened']} mended and given back: {told(done['counts'])}")
+    mended = [
+        {**row, "fields": repaired(row["id"], held[row["id"]], bad[row["id"]])}
+        for row in rows
+        if row["id"] in bad
+    ]
+    (folder / "mended.ndjson").write_text("".join(json.dumps(row) + "\n" for row in mended))
+    first = tidings(folder, "migrate", "replay", job, "--file", "mended.ndjson", "--json")["opened"]
+    rest = tidings(folder, "migrate", "replay", job, "--json")
+    print(f"{first} mended and given back, then {rest['opened']} that waited: {told(rest['counts'])}")
 
 
 def repaired(id_: str, person: dict[str, Any], way: str) -> dict[str, Any]:
@@ -103,10 +104,20 @@ def repaired(id_: str, person: dict[str, Any], way: str) -> dict[str, Any]:
             return {**person, "emails": [f"mended-{id_}@example.org"]}
         case "null_byte":
             return {**person, "last_name": person["last_name"].replace("\0", " ")}
-    return {**person, "organization_ids": []}
+    number = person["emails"][0].partition("@company-")[2].partition(".")[0]
+    return {**person, "organization_ids": [100_000 + int(number)]}  # the company of their address
 
 
-def verdict(crm: str, report: dict[str, Any], people: int) -> int:
+def verified(folder: Path, job: str, bad: dict[str, str]) -> int:
+    """The engine's own comparison: only the mended ones are not as the source has them."""
+    report = tidings(folder, "migrate", "verify", job, "--json")
+    same = sum(one["same"] for one in report["types"])
+    differ = {found["source_id"] or found["key"] for one in report["types"] for found in one["differences"]}
+    print(f"Verified: {same} are as the source has them, {len(differ)} are mended.")
+    return 0 if differ == set(bad) else 1
+
+
+def verdict(crm: str) -> int:
     """The target's content, person by person and note by note, against what must be there."""
     source, target = (call(f"{crm}/sandbox/{name}") for name in ("affinity", "attio"))
     content, bad = target["content"], source["bad"]
@@ -133,7 +144,7 @@ def verdict(crm: str, report: dict[str, Any], people: int) -> int:
         if is_right
         else "That is NOT what must be there."
     )
-    return 0 if is_right and len(found) == people else 1
+    return 0 if is_right else 1
 
 
 def expected(person: dict[str, Any], bad: dict[str, str]) -> tuple[str, str, str | None]:

@@ -309,10 +309,15 @@ def _office(
         frozenset(settings.dispatched & set(runs)),
         handlers,
         slots=settings.slots,
-        terms=Terms(ttl=settings.broker_wait.total_seconds(), poison_after=settings.poison_after),
+        terms=_terms(settings),
         emit=emit,
         name=f"{DISPATCHER}{_host()}",
     )
+
+
+def _terms(settings: Settings) -> Terms:
+    wait = settings.broker_wait.total_seconds()
+    return Terms(ttl=wait, within=wait / 2, poison_after=settings.poison_after)
 
 
 def _broker(settings: Settings) -> str:

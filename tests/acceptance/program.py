@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import re
@@ -9,19 +11,31 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any, TypeVar
 from urllib.request import Request, urlopen
 
+from ..launcher import launcher
+
 T = TypeVar("T")
 
 COMMAND = (sys.executable, "-m", "tidings.cli")
 PATIENCE = 30.0  # seconds; reached only when something is broken
+
+
+@functools.cache
+def quick_command() -> str:
+    """`tidings`, loaded once for all the commands of this process."""
+    ended = ExitStack()
+    folder = ended.enter_context(tempfile.TemporaryDirectory())
+    atexit.register(ended.close)
+    return str(ended.enter_context(launcher(Path(folder) / "bin")) / "tidings")
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -35,8 +49,8 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """One command to its end, with pipes where a terminal would be."""
     return subprocess.run(
-        [*COMMAND, *words], cwd=folder, env=environment(env), input=stdin, capture_output=True, text=True,
-        timeout=PATIENCE, check=False,
+        [quick_command(), *words], cwd=folder, env=environment(env), input=stdin, capture_output=True,
+        text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
 

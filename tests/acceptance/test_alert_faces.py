@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from pathlib import Path
 
 import httpx
 import orjson
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from tidings.api import create_api
@@ -74,17 +76,20 @@ async def test_an_outside_watcher_sees_the_same_figures(home: House) -> None:
     assert found["database_free_bytes"] > 0 and "database_answer_seconds" in found
 
 
-def test_the_command_line_lists_and_takes_on(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+async def test_the_command_line_lists_and_takes_on(
+    home: House, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """`tidings alerts list` and `ack`, on a database that a process has left silent."""
+    """`tidings alerts list` and `ack`, beside the process that raised one."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*words: str) -> Any:
-        return CliRunner().invoke(program, [*words, "--database", sqlite_url])
+    async def run(*words: str) -> Result:
+        return await asyncio.to_thread(CliRunner().invoke, program, [*words, "--database", sqlite_url])
 
-    assert orjson.loads(run("alerts", "list", "--json").stdout) == {"items": [], "next": None}
-    refused = run("alerts", "ack", "no-such", "--by", "Ada")
+    (alert,) = orjson.loads((await run("alerts", "list", "--json")).stdout)["items"]
+    assert "scheduler_silent" in (await run("alerts", "list")).stdout
+    taken = await run("alerts", "ack", alert["id"], "--by", "Ada")
+    assert "Ada takes care of it" in taken.stdout
+    refused = await run("alerts", "ack", "no-such", "--by", "Ada")
     assert "there is no alert no-such" in str(refused.exception)
 
 

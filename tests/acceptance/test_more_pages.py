@@ -102,7 +102,7 @@ async def test_a_contact_is_written_down_found_changed_and_forgotten(home: House
         attributes="city = Bonn\nage = 36",
         **{"addresses.out": "ada"},
     )
-    assert "Ada" in shown and "ada out" in shown and "may be written to" in shown
+    assert "Ada" in shown and "open ada out messages to it" in shown
     id_ = (await home.app.desk.contacts.page()).items[0]["id"]
 
     assert "Ada" in text(await read(home, "/contacts?tags=driver&language=de"))
@@ -138,7 +138,7 @@ async def test_whoever_opts_out_is_seen_so_on_both_pages(home: House) -> None:
 
     assert "opted out" in await press(home, f"/contacts/{id_}/opt-out", address="ada", channel="out")
     assert "ada" in text(await read(home, "/opt-outs"))
-    assert "may be written to" in await press(home, f"/contacts/{id_}/opt-in", address="ada", channel="out")
+    assert "open ada out" in await press(home, f"/contacts/{id_}/opt-in", address="ada", channel="out")
 
     assert "everywhere" in await press(home, "/opt-outs/add", address="bob", reason="asked by phone")
     assert "asked by phone" in text(await read(home, "/opt-outs?address=bob"))

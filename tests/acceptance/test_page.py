@@ -359,7 +359,7 @@ async def test_fragments_can_be_asked_for(home: House) -> None:
     home_now = (await home.http.get("/live?now=1")).json()
     message_now = (await home.http.get(f"/messages/{id_}/live?now=1")).json()
 
-    assert home_now.keys() == {"trouble", "counts", "rows", "channels", "nodes"}
+    assert home_now.keys() == {"trouble", "trend", "counts", "rows", "channels", "nodes"}
     assert "ada" in home_now["rows"]
     assert message_now.keys() == {"trouble", "standing", "acts", "timeline", "facts"}
     for path, fragments in (("/", home_now), (f"/messages/{id_}", message_now)):

@@ -62,30 +62,29 @@ async def test_it_is_live_and_q_ends_it(home: House) -> None:
     """On a real terminal, which gets its settings back."""
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
+    shown, news = bytearray(), asyncio.Event()
+
+    def take() -> None:
+        shown.extend(os.read(ours, 65_536))
+        news.set()
+
+    asyncio.get_running_loop().add_reader(ours, take)
     with os.fdopen(theirs, "w", closefd=False) as screen:
         console = Console(file=screen, force_terminal=True, width=140, height=50, color_system=None)
         watching = asyncio.create_task(watch(home.app.desk, console, every=0.2, keys=theirs))
-        shown = ""
-        while not seen(shown):
-            shown += (await asyncio.to_thread(os.read, ours, 65_536)).decode(errors="replace")
-        draining = asyncio.create_task(asyncio.to_thread(_drain, ours))
-        os.write(ours, b"xq")
-        os.write(ours, b"q")
-        async with asyncio.timeout(10):
-            await watching
-    assert before == termios.tcgetattr(theirs)
+        try:
+            async with asyncio.timeout(10):
+                while not seen(shown.decode(errors="replace")):
+                    news.clear()
+                    await news.wait()
+                os.write(ours, b"q")
+                await watching
+        finally:
+            watching.cancel()
+    assert termios.tcgetattr(theirs) == before
+    asyncio.get_running_loop().remove_reader(ours)
     os.close(theirs)
-    await draining
     os.close(ours)
-
-
-def _drain(end: int) -> None:
-    """Take what is written until the other end is closed."""
-    try:
-        while os.read(end, 65_536):
-            pass
-    except OSError:
-        return
 
 
 def test_one_look_for_programs(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ async def make(access: AccessDesk, **fields: Any) -> dict[str, Any]:
 def test_roles_are_a_ladder() -> None:
     """S2: each role may do what those below it may; what is not in the table is denied."""
     ladder = [ALLOWED[role] for role in (Role.VIEWER, Role.SENDER, Role.OPERATOR, Role.ADMIN)]
-    assert all(lower < upper for lower, upper in zip(ladder, ladder[1:], strict=False))
+    assert all(lower < upper for lower, upper in pairwise(ladder))
     assert ladder[-1] == set(Action)
     assert not may(Role.VIEWER, Action.SEND) and not may(Role.OPERATOR, Action.ADMIN)
 
@@ -174,7 +175,7 @@ async def test_a_session_ends_with_its_time_its_key_and_its_browser(
 
 
 async def test_the_door_stands_open_until_there_is_an_admin(store: Store, clock: ManualClock) -> None:
-    """S20: on loopback without a key, this machine may do everything; never elsewhere, never again by time."""
+    """S20: on loopback without a key this machine may do everything; elsewhere nobody, and never by time."""
     access = open_access(store, clock, (), is_local=True)
     assert await access.door.caller(None, None) is not None
     assert await access.door.caller("junk", None) is not None

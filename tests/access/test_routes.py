@@ -98,8 +98,8 @@ async def ask(api: FastAPI, place: Place, key: str | None) -> tuple[int, dict[st
     path = address(place).partition("?")[0]
     shown = [] if key is None else [(b"x-api-key", key.encode())]
     scope = {"type": "http", "method": place.method, "path": path, "raw_path": path.encode(),
-             "query_string": b"", "headers": [(b"host", b"localhost"), *shown], "client": ("10.1.2.3", 1), "scheme": "http",
-             "http_version": "1.1", "server": ("localhost", 80)}  # fmt: skip
+             "query_string": b"", "headers": [(b"host", b"localhost"), *shown], "client": ("10.1.2.3", 1),
+             "scheme": "http", "http_version": "1.1", "server": ("localhost", 80)}  # fmt: skip
     told: list[Message] = []
 
     async def receive() -> Message:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 
 from playwright.async_api import Browser
@@ -53,8 +54,9 @@ def pictures(sample: Sample) -> dict[str, str]:
 async def take(folder: Path) -> int:
     """All of them; gives how many."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="tidings-screenshots-") as place:
-        async with serving(f"sqlite:///{place}/tidings.db") as stage, browser() as chrome:
+    with tempfile.TemporaryDirectory(prefix="tidings-screenshots-") as place, chdir(place):
+        Path("data").mkdir()
+        async with serving("sqlite:///data/tidings.db") as stage, browser() as chrome:
             sample = await fill(stage.app)
             page = await chrome.new_page()
             await settled(page, stage.url)

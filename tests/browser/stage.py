@@ -133,8 +133,7 @@ async def fill(app: App) -> Sample:
     await _send(app, to="silent-1", channel="mail", text="The papers, as promised")
     for hours in (2, 5, 26, 30, 50, 75):
         await _send(app, to="grace", text="Do not forget the keys", **{"in": f"{hours}h"})
-    if desk.rollout:
-        await desk.rollout.set("mail", mode="live", share=25, reason="first week")
+    await desk.rollout.set("mail", mode="live", share=25, reason="first week")
     ids = [made.answer["id"] for made in (contacts[0], crew, news, daily, told)]
     return Sample(ids[0], ids[1], sent[0], ids[2], ids[3], ids[4])
 

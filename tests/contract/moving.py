@@ -1,4 +1,4 @@
-"""A small world of migration: a store, a clock moved by hand, files as the source, and a target told how to fail."""
+"""A small world of migration: a store, a clock moved by hand, files, and a target told how to fail."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Moving:
         self.folder.mkdir(exist_ok=True)
         self.books = Books()
         self.slept: list[float] = []
-        self.poison_after = 100
+        self.poison_after, self.at_once = 100, 4
         patch.setattr(registry, "target", lambda *_, **__: self.books)
         self.start()
 
@@ -169,21 +169,22 @@ class Moving:
             "source": {"kind": "ndjson", "path": str(self.folder)},
             "target": {"kind": "ndjson", "path": str(self.folder.parent / "target")},
         }
-        return read_job({"name": "move", "types": types, **sides, **more}, allow_hooks=True)
+        return read_job({"name": "move", "types": types, **{**sides, **more}}, allow_hooks=True)
 
     async def create(self, types: Mapping[str, Any], **more: Any) -> str:
         """A new job's id."""
         return (await self.migrations.create(self.job(types, **more), by="test")).id
 
     async def step(self) -> bool:
-        """One round of everything a node does; False: nothing was claimed. Killed goes through: nothing is settled."""
+        """One round of all that a node does; False: nothing was claimed. When killed, nothing is settled."""
         if not self._joined:
             await self.worker.node.join()
             await self.store.write(batches.lane().join())
             self._joined = True
         await self.extractor.step()
         await self.foreman.step()
-        claimed = await self.store.claim(self.worker.node.id, Wish({batches.QUEUE: 4}, 4))
+        wish = Wish({batches.QUEUE: self.at_once}, self.at_once)
+        claimed = await self.store.claim(self.worker.node.id, wish)
         contents = await self.handler.load(claimed.tasks)
         for task in claimed.tasks:
             outcome = await self.handler.run(task, contents[task.id])

@@ -38,6 +38,7 @@ from tidings.store.port import Row, Rows, Step, Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
+from .moving import Moving
 from .world import World
 
 BUSY = Retry(Category.TEMPORARY, "answered 503", timedelta(seconds=1))
@@ -247,6 +248,29 @@ async def test_a_schedule_does_not_run(store: Store, clock: ManualClock) -> None
     clock.advance(3600)
     await scheduler.step()
     assert await looked(15) == {}
+
+
+async def test_a_migration_job_makes_no_progress(
+    store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """30 min without a batch that moved is critical (C11)."""
+    house = await watched(store, clock)
+    moving = Moving(store, clock, tmp_path, monkeypatch)
+    moving.give("people", [{"id": str(number), "name": f"P{number}"} for number in range(5)])
+    job = await moving.create({"people": {"fields": {"name": "name"}}})
+    await moving.migrations.run(job, by="ada")
+
+    async def looked(minutes: float) -> set[str]:
+        clock.advance(minutes=minutes)
+        await house.world.worker.node.beat()
+        return await house.raised(seconds=15)
+
+    assert await looked(29) == set()
+    assert await looked(1) == {"job_stalled"}
+    (alert,) = (await house.alerts.page()).items
+    assert (alert["subject"], alert["severity"]) == (job, "critical")
+    await moving.drive(job)
+    assert "job_stalled" not in await looked(1)
 
 
 async def test_a_channel_stops(store: Store, clock: ManualClock) -> None:

@@ -204,6 +204,96 @@ async def test_edits_and_deletes_mark_the_original(world: Conversing) -> None:
     assert {rows[n]["state"] for n in ("11", "12", "13")} == {"skipped"}
 
 
+async def test_a_change_of_what_was_handled_is_told_once(world: Conversing) -> None:
+    """Nobody acts on it by himself: people are told, and only then (reference, section 8)."""
+    await world.take(said(1, world.second()), said(2, world.second()))
+    await world.take(said(10, world.second(1), "in time", kind=Said.EDIT, original="2"))
+    await world.drain()
+    assert await changes(world) == [], "it was handled as it read then"
+
+    late = world.second(5)
+    await world.take(
+        said(11, late, "message 1, mended", kind=Said.EDIT, original="1"),
+        said(12, late, "in time", kind=Said.EDIT, original="2"),
+        said(13, late, "", kind=Said.DELETE, original="1"),
+        said(14, late + SECOND, "", kind=Said.DELETE, original="1"),
+    )
+    edited, deleted = await changes(world)
+    assert "says now: 'message 1, mended'" in edited
+    assert "Ada deleted a message; it was handled as it read before (message 1)" in deleted
+    assert "see whether what came of it still holds" in deleted
+
+
+async def changes(world: Conversing) -> list[str]:
+    """What subscribers hear of changes that came too late."""
+    rows = await world.store.read("outbox_page", limit=50)
+    return [row["body"] for row in rows if row["type"] == "inbox.changed"]
+
+
+async def test_an_edit_while_its_message_is_at_work_is_too_late(world: Conversing) -> None:
+    """The text was read already, so the change is told."""
+
+    async def edit(item: Heard) -> Outcome:
+        await world.take(said(11, world.second(1), "another", kind=Said.EDIT, original="1"))
+        return Done(item.text)
+
+    world.hears.hear = edit  # type: ignore[method-assign]
+    await world.take(said(1, world.second()))
+    await world.drain()
+
+    assert (await world.all())[0]["reason"] == "message 1"
+    assert len(await changes(world)) == 1
+
+
+async def test_what_was_skipped_is_taken_up_once_its_sender_is_known(world: Conversing) -> None:
+    """Behind what its conversation has in line; by a second person at once, once (D2, D5)."""
+    await world.take(said(1, world.second(), sender="4711", name="Cy"), said(2, world.second()))
+    id_ = (await world.all(state="skipped"))[0]["id"]
+    with pytest.raises(Refused, match="4711 is not on the roster") as refused:
+        await world.inbox.retry(id_)
+    assert "tidings roster add 4711" in refused.value.remedy
+    await world.roster.put({"sender": "4711", "name": "Cy", "squad": "43"})
+
+    assert (await world.inbox.retry(id_))["state"] == "received"
+    with pytest.raises(Refused, match="the message is received"):
+        await world.inbox.retry(id_)
+    await world.drain()
+
+    assert [item.platform_id for item in world.hears.items] == ["2", "1"]
+    assert (await world.inbox.show(id_))["state"] == "done"
+
+
+async def test_what_has_expired_is_taken_up_where_a_person_wants_it(world: Conversing) -> None:
+    """On arrival or in the line: a person's word gives it another day."""
+    await world.take(said(1, world.second() - 25 * HOUR), said(2, world.second()))
+    await world.step(seconds=25 * 3600)
+    for row in await world.all(state="expired"):
+        await world.inbox.retry(row["id"])
+    await world.drain()
+    assert [item.platform_id for item in world.hears.items] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"kind": Said.EDIT, "original": "7"}, "an edit"),
+        ({"kind": Said.SYSTEM}, "the platform itself said it"),
+        ({"own": True}, "a bot said it"),
+        ({"conversation": "8"}, "it is of another group"),
+        ({"text": "{{@Ben}} no crew"}, "it wants to speak for somebody else"),
+    ],
+)
+async def test_what_must_not_be_handled_is_never_taken_up(
+    world: Conversing, more: dict[str, Any], reason: str
+) -> None:
+    """A person's retry goes no further than the rules of the roster (D5)."""
+    await world.take(said(1, world.second(), **more))
+    id_ = (await world.all())[0]["id"]
+    with pytest.raises(Refused, match=f"the message is skipped: {reason}"):
+        await world.inbox.retry(id_)
+    assert (await world.all())[0]["state"] == "skipped"
+
+
 @pytest.mark.parametrize(
     ("more", "reason"),
     [

@@ -42,7 +42,7 @@ async def planned(moving: Moving, **more: Any) -> str:
 
 
 async def test_a_plan_says_what_the_run_then_does_exactly(moving: Moving) -> None:
-    """Create, update field by field, unchanged, rejected, unresolved: nothing is written before the approval."""
+    """Create, update field by field, unchanged, rejected, unresolved: nothing is written before that."""
     some(moving)
     moving.books.rows["companies"] = {"a": {"name": "Acme"}, "b": {"name": "Black"}}
     moving.books.keys = {("companies", "1"): "a", ("companies", "2"): "b"}
@@ -143,7 +143,8 @@ async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(m
     )
     status = await moving.migrations.status(id_)
     assert status.counts == {Standing.WRITTEN: 10} and sum(one.links_open for one in status.types) == 0
-    assert list(await moving.migrations.crosswalk(id_, "people", source_id="3"))[0]["target_id"] in people
+    (link,) = await moving.migrations.crosswalk(id_, "people", source_id="3")
+    assert link["target_id"] in people
 
 
 async def test_one_that_is_there_already_is_found_before_it_is_created(moving: Moving) -> None:
@@ -179,7 +180,7 @@ async def test_only_what_has_changed_is_written_when_a_job_runs_again(moving: Mo
 
 async def test_a_record_that_kills_its_node_is_found_and_set_aside_alone(moving: Moving) -> None:
     """The kernel gives its batch up; halves of it are tried until one record is left (F31)."""
-    moving.poison_after = 2
+    moving.poison_after, moving.at_once = 2, 1
     moving.give("companies", [{"id": str(n), "name": f"C{n}"} for n in range(40)])
 
     def deadly(_type: str, key: str, _fields: Fields) -> Trouble | None:

@@ -1,7 +1,8 @@
-"""Troubles of a migration: each kind of error has its policy, and one bad record never stops its batch (C3-C6)."""
+"""Troubles of a migration: each kind of error has its policy; a bad record never stops its batch (C3-C6)."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -270,3 +271,36 @@ async def test_a_source_that_changes_underneath_is_noticed_and_named(moving: Mov
 
     assert view.state is JobState.PAUSED
     assert "changed while it was being read" in (view.reason or "")
+
+
+async def test_a_call_that_never_ends_is_cut_off_and_found_by_reading(moving: Moving) -> None:
+    """The hard time limit (C12): the open record is unknown, and written once all the same."""
+    moving.give("people", people(12))
+    moving.books.default = Strategy.RECONCILE
+    write, hung = moving.books.write, [True]
+
+    async def hanging(type_: str, key: str, fields: Fields, known: str | None) -> Any:
+        written = await write(type_, key, fields, known)
+        if key == "5" and hung.pop():
+            hung.append(False)
+            await asyncio.Event().wait()
+        return written
+
+    moving.books.write = hanging  # type: ignore[method-assign]
+    id_ = await run(moving, limits={"soft_limit": "100ms", "hard_limit": "200ms"})
+
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 12}
+    assert len(moving.books.content("people")) == 12
+    log = (await moving.migrations.record(id_, "people", "5"))["log"]
+    assert [line["what"] for line in log] == ["unknown", "written"]
+
+
+async def test_a_credential_that_is_not_set_is_named_and_nothing_is_called(moving: Moving) -> None:
+    """The job waits for a person; the variable is said, its value never is (C9)."""
+    moving.give("people", people(3))
+    target = {"kind": "http", "url": "https://example.org/x", "token": "env:NO_SUCH_TOKEN"}
+    id_ = await run(moving, target=target)
+
+    view = await moving.migrations.find(id_)
+    assert view.state is JobState.PAUSED and "NO_SUCH_TOKEN" in (view.reason or "")
+    assert moving.books.writes == 0

@@ -55,15 +55,20 @@ def needs_postgres(text: str) -> bool:
     return any("postgres" in block.words for block in runnable(text))
 
 
-def run_page(text: str, folder: Path, *, postgres: str | None) -> subprocess.CompletedProcess[str]:
-    """Run a page to its end. Everything it started is ended with it, and nothing else."""
+def run_page(
+    text: str, folder: Path, *, postgres: str | None, programs: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run a page to its end, with what is in `programs` first on the path.
+
+    Everything it started is ended with it, and nothing else.
+    """
     ports = {port: str(_free_port()) for port in SHOWN_PORTS}
     ports["8026"] = str(int(ports["8025"]) + 1)  # the pretend mail server is always the phone's neighbour
     shown = {**ports, SHOWN_POSTGRES: postgres or SHOWN_POSTGRES}
     wanted = [block for block in runnable(text) if postgres or "postgres" not in block.words]
     script = _OPENING + "\n".join(_step(block, shown) for block in wanted)
     shell = subprocess.Popen(
-        ["bash", "-c", script], cwd=folder, env=_environment(ports, folder), start_new_session=True,
+        ["bash", "-c", script], cwd=folder, env=_environment(ports, folder, programs), start_new_session=True,
         text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
@@ -98,11 +103,11 @@ def _step(block: Block, shown: Mapping[str, str]) -> str:
     raise AssertionError(block)
 
 
-def _environment(ports: Mapping[str, str], folder: Path) -> dict[str, str]:
+def _environment(ports: Mapping[str, str], folder: Path, programs: Path) -> dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIDINGS_")}
     return {
         **clean,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join((str(programs), str(Path(sys.executable).parent), os.environ["PATH"])),
         "TIDINGS_PORT": ports["8020"],
         "TIDINGS_SANDBOX_PORT": ports["8025"],
         "HOME": str(folder),

@@ -108,6 +108,11 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "sandbox_port": "9001",
         "events_private": "true",
         "events_secrets": "whsec_" + "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3",
+        "alert_channel": "phone",
+        "alert_to": "ops,boss",
+        "statsd": "127.0.0.1:8125",
+        "otel": "true",
+        "memory_limit": "512MiB",
     }
     simple = {item.name for item in dataclasses.fields(Settings) if item.metadata}
 

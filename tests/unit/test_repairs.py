@@ -16,8 +16,8 @@ from tidings.outbound.people.uploads import Form
 
 NASTY: list[Any] = [
     "plain", "", "5", "true", "null", '"quoted"', "'=1+1", "=1+1", "+49 30", "-5", "@home", " padded ",
-    "two\nlines", "Null\x00Byte", "half \ud800", "Ünï 漢字", "a,b;c\td", "[]", "NaN", "1e999x", "\r\n", "'tis",
-    "\ttab", 5, -5, 1.5, 10**40, True, False, None, [], {}, ["a", {"b": [1, None]}], {"x": {"y": "ü"}},
+    "two\nlines", "Null\x00Byte", "half \ud800", "Ünï 漢字", "a,b;c\td", "[]", "NaN", "1e999x", "\r\n",
+    "'tis", "\ttab", 5, -5, 1.5, 10**40, True, False, None, [], {}, ["a", {"b": [1, None]}], {"x": "ü"},
 ]  # fmt: skip
 
 

@@ -66,8 +66,8 @@ def clean(text: str | None) -> str | None:
     """A text fit for the trail: short, printable, with the public part of a key only."""
     if text is None:
         return None
-    masked = _SECRET.sub(r"tdk_\1_***", text)
-    return "".join(c if c.isprintable() else " " for c in masked)[:LONGEST]
+    masked = _SECRET.sub(r"tdk_\1_***", text)[:LONGEST]
+    return masked if masked.isprintable() else "".join(c if c.isprintable() else " " for c in masked)
 
 
 def step(lines: Sequence[Line]) -> Step:

@@ -35,7 +35,8 @@ class _OnBehalf:
         found = getattr(self._thing, name)
         if inspect.ismethod(found):
             return partial(found, tenant=current().tenant) if _concerns_tenant(found.__func__) else found
-        return _OnBehalf(found) if _is_part(type(found)) else found
+        is_part = _has_parts(type(found).__module__) and not isinstance(found, tuple | str | int | dict)
+        return _OnBehalf(found) if is_part else found
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in _OnBehalf.__slots__:
@@ -50,7 +51,5 @@ def _concerns_tenant(function: Any) -> bool:
 
 
 @cache
-def _is_part(kind: Any) -> bool:
-    module = kind.__module__
-    is_ours = module.startswith(_PARTS) and module.rpartition(".")[2] not in _NO_PARTS
-    return is_ours and not issubclass(kind, tuple | str | int | dict)
+def _has_parts(module: str) -> bool:
+    return module.startswith(_PARTS) and module.rpartition(".")[2] not in _NO_PARTS

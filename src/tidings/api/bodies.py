@@ -53,8 +53,13 @@ def takes(
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Envelope, "description": "the body cannot be read"},
     401: {"model": Envelope, "description": "a valid API key is needed"},
+    403: {"model": Envelope, "description": "the key's role, scopes or tenant do not cover it"},
     413: {"model": Envelope, "description": "too large"},
     422: {"model": Envelope, "description": "a field has a value that cannot be used"},
+    429: {
+        "model": Envelope,
+        "description": "the key has used up its calls; Retry-After says when to call again",
+    },
 }
 KEY = {
     "name": "Idempotency-Key",

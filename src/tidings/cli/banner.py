@@ -18,13 +18,14 @@ from .phone import Phone
 from .ports import shown
 
 
-def show(app: App, phone: Phone | None, *, works: bool, config: Path | None) -> None:
+def show(app: App, phone: Phone | None, *, works: bool, config: Path | None, is_open: bool) -> None:
     """Addresses, database, whether this process works, and a ready `tidings send` line."""
     settings = app.settings
     lines = [
         ("page", f"http://{shown(settings.host)}:{settings.port}/", ""),
         ("database", mask_url(settings.database), ""),
         ("working", *_working(app, works)),
+        ("access", *_access(is_open=is_open)),
     ]
     if phone is not None:
         about = "messages to the pretend phone arrive here" if phone.is_ours else "run by another process"
@@ -90,6 +91,12 @@ def program() -> list[str]:
         return [called.name]
     here = os.path.relpath(called)
     return [str(called) if here.startswith("..") else here]
+
+
+def _access(*, is_open: bool) -> tuple[str, str]:
+    if is_open:
+        return "no key needed on this machine", "`tidings keys create NAME --role admin` ends that"
+    return "with a key", ""
 
 
 def _working(app: App, works: bool) -> tuple[str, str]:

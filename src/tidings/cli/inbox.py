@@ -73,7 +73,7 @@ async def show(ask: Ask, message: MessageId) -> None:
 
 @command(group, epilog=examples("tidings inbox retry 0198c2f0-…"))
 async def retry(ask: Ask, message: MessageId) -> None:
-    """Start one that failed afresh, with all its tries."""
+    """Start one that failed afresh; take up one that has expired or was skipped."""
     row = await ask.app.inbound.inbox.retry(message)
     ask.answer(row, lambda: output.say((row["id"], "bold"), " is tried again"))
 

@@ -133,7 +133,7 @@ async def approve(ask: Ask, job: Id) -> None:
 async def run(ask: Ask, job: JobOrFile, *, detach: Detach = False) -> int:
     """Move the records: the approved plan exactly, or everything that the source has.
 
-    Where no process works, this one does until it ends; stopped and run again, it goes on where it was.
+    This process works at it until it ends; stopped and run again, it goes on where it was.
     A job that is over begins again, and only what has changed is written.
     """
     id_ = await _job(ask, job)
@@ -156,7 +156,7 @@ async def status(
     """How far it is, by record type; its rate, what is left, what holds it up."""
     if watch:
         return _ended(ask, await migrating.follow(ask.app, job, is_quiet=ask.as_json, works=False))
-    row = await migrating.look(ask.app.migrations, job)
+    row = await migrating.look(ask.app, job)
     ask.answer(row, lambda: _print_status(ask, row))
     return 0
 
@@ -237,7 +237,7 @@ def _print_plan(report: Row) -> None:
     used = [name for name in names if any(name in found for found in report["actions"].values())]
     rows = [{"type": type_, **found} for type_, found in report["actions"].items()]
     columns = [Column("type", lambda row: row["type"], keep=True)]
-    columns += [Column(name, lambda row, name=name: row.get(name, 0), right=True) for name in used]
+    columns += [_number(name) for name in used]
     output.listing(rows, columns, as_json=False, nothing="the source has no records")
     for cause in report["causes"]:
         output.say(
@@ -252,6 +252,10 @@ def _print_plan(report: Row) -> None:
         output.say(("this will not fit into what is left of this month", "bold red"))
     id_ = report["job"]["id"]
     output.say((f"then: tidings migrate approve {id_} && tidings migrate run {id_}", "dim"))
+
+
+def _number(name: str) -> Column:
+    return Column(name, lambda row: row.get(name, 0), right=True)
 
 
 def _print_status(ask: Ask, row: Row) -> None:

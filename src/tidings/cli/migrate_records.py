@@ -10,13 +10,14 @@ import typer
 from . import engine, migrating, output
 from .commands import Ask, command
 from .help import examples
-from .migrate import Detach, Id, OfCause, OfType
-from .migrate import group as GROUP
+from .migrate import Detach, Id, OfCause, OfType, group
 from .options import After, ConfigFile, Database, Limit
 from .output import Column
 
 if TYPE_CHECKING:
     from ..app import App
+
+GROUP = group
 
 
 @command(GROUP, epilog=examples("tidings migrate records ID --state rejected"))

@@ -1,11 +1,12 @@
 """Following a migration: a bar for each record type on a terminal, a line a second in a pipe, until it rests.
 
-Where no process works on the database, this one does, for migrations alone.
+Whoever follows one works at migrations meanwhile; on SQLite only if no other process works.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..app import App
-    from ..migration.desk import Migrations
 
 STYLES = {
     "new": "cyan",
@@ -34,15 +34,16 @@ STYLES = {
     "conflict": "yellow",
 }
 LOOK = 0.5  # seconds between two looks
+WINDOW = 10.0  # seconds over which the rate is told
 AT_REST = ("new", "planned", "approved", "completed", "failed", "cancelled")
 
 
 async def follow(app: App, id_: str, *, is_quiet: bool, works: bool = True) -> output.Row:
-    """Stay until it is over or needs a person; gives it as it stands. `works`: do it here if nobody does."""
+    """Stay until it is over or needs a person; gives it as it stands. `works`: move records here, too."""
     async with _worked_at(app, works=works, is_quiet=is_quiet):
         if output.on_terminal() and not is_quiet:
-            return await _with_bars(app.migrations, id_)
-        return await _in_lines(app.migrations, id_, is_quiet=is_quiet)
+            return await _with_bars(app, id_)
+        return await _in_lines(app, id_, is_quiet=is_quiet)
 
 
 def say_end(row: output.Row) -> None:
@@ -85,28 +86,44 @@ def rests(row: output.Row) -> bool:
     return row["state"] in AT_REST or (row["state"] == "paused" and row["parked_until"] is None)
 
 
-async def look(migrations: Migrations, id_: str) -> output.Row:
+async def look(app: App, id_: str) -> output.Row:
     """How far it is."""
     from ..migration import shown
 
-    return shown.status(await migrations.status(id_))
+    return shown.status(await app.migrations.status(id_))
 
 
-async def _in_lines(migrations: Migrations, id_: str, *, is_quiet: bool) -> output.Row:
-    row, said, looks = await look(migrations, id_), "", 0
-    while not rests(row):
+class _Pace:
+    """Looks at a job, and says how fast it was in the last seconds rather than since it began."""
+
+    def __init__(self, app: App, id_: str) -> None:
+        self._app = app
+        self._id = id_
+        self._seen: deque[tuple[float, int]] = deque(maxlen=round(WINDOW / LOOK))
+
+    async def look(self) -> output.Row:
+        row = await look(self._app, self._id)
+        self._seen.append((self._app.clock.monotonic(), row["done"]))
+        (began, before), (now, done) = self._seen[0], self._seen[-1]
+        rate = max(0, done - before) / (now - began) if now > began else 0.0
+        left = (row["expected"] - done) / rate if rate and row["seconds_left"] is not None else None
+        return {**row, "per_second": round(rate, 2), "seconds_left": left}
+
+
+async def _in_lines(app: App, id_: str, *, is_quiet: bool) -> output.Row:
+    pace, said, looks = _Pace(app, id_), "", 0
+    while not rests(row := await pace.look()):
         if not is_quiet and looks % 2 == 0 and (now := line(row)) != said:
             print(said := now, flush=True)
         looks += 1
         await asyncio.sleep(LOOK)
-        row = await look(migrations, id_)
-    return row
+    return await look(app, id_)
 
 
-async def _with_bars(migrations: Migrations, id_: str) -> output.Row:
+async def _with_bars(app: App, id_: str) -> output.Row:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    row = await look(migrations, id_)
+    pace = _Pace(app, id_)
     words: Any = TextColumn("{task.description}")
     about: Any = TextColumn("{task.fields[about]}", style="dim")
     with Progress(
@@ -114,7 +131,7 @@ async def _with_bars(migrations: Migrations, id_: str) -> output.Row:
     ) as bar:
         tasks: dict[str, Any] = {}
         whole = bar.add_task("", total=None, about="")
-        while not rests(row):
+        while not rests(row := await pace.look()):
             bar.update(
                 whole,
                 description=row["state"],
@@ -127,8 +144,7 @@ async def _with_bars(migrations: Migrations, id_: str) -> output.Row:
                     tasks[type_["type"]] = bar.add_task("", total=None, about="")
                 _show_type(bar, tasks[type_["type"]], type_)
             await asyncio.sleep(LOOK)
-            row = await look(migrations, id_)
-    return row
+    return await look(app, id_)
 
 
 def _show_type(bar: Any, task: Any, type_: output.Row) -> None:
@@ -171,19 +187,14 @@ def word(words: Any, name: str, given: str) -> Any:
     return words(given)
 
 
-async def is_anybody_working(app: App) -> bool:
-    """Whether a process works on this database."""
-    return any(row["state"] == "live" for row in await app.store.read("node_list"))
-
-
 @asynccontextmanager
 async def _worked_at(app: App, *, works: bool, is_quiet: bool) -> AsyncIterator[None]:
-    """Somebody works while this is open: another process, or this one."""
-    if not works or await is_anybody_working(app):
+    """Work here meanwhile, for migrations alone, as far as this process may work."""
+    if not works:
         yield
         return
-    if not is_quiet:
-        output.say(("no other process is working: this one moves the records until it ends", "dim"))
+    if not is_quiet and app.store.may_work():
+        output.say(("this process moves the records until it ends; Ctrl-C stops it, run goes on", "dim"))
     app.narrow_to_migrations()
     app.worker.start()
     try:

@@ -22,7 +22,7 @@ from ..model.time import iso
 from . import views, words
 from .frame import Frame
 from .live import Live
-from .navigation import GROUPS, group_of
+from .navigation import group_of, seen_by
 
 HERE = Path(__file__).parent
 FOR_EVER = "public, max-age=31536000, immutable"  # addresses change with their content
@@ -40,7 +40,17 @@ def add_pages(api: FastAPI, app: App) -> Pages:
     app = on_behalf(app)  # everything that a page reaches is done for its caller's tenant
     settings, live = app.settings, Live()
     frame = Frame(_environment(app), live, app.clock, zone=settings.zone, phone_port=_phone_port(app))
-    views.add_routes(api, app.desk, frame, app.shifts, app.inbound, app.workflows, settings, app.migrations)
+    views.add_routes(
+        api,
+        app.desk,
+        frame,
+        app.shifts,
+        app.inbound,
+        app.workflows,
+        settings,
+        app.migrations,
+        app.access,
+    )
     api.state.problem_page = frame.problem
     api.mount("/static", _Files(directory=HERE / "static"), name="static")
     return Pages(live)
@@ -74,8 +84,8 @@ def _environment(app: App) -> Environment:
         caller=current,
         tiles=words.TILES,
         in_doubt=words.IN_DOUBT,
-        navigation=GROUPS,
-        group_of=group_of,
+        navigation=lambda: seen_by(current()),
+        group_of=lambda here: group_of(here, seen_by(current())),
     )
     return environment
 

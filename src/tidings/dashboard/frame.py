@@ -13,7 +13,7 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from ..access.caller import current
+from ..access.caller import Caller, current
 from ..access.rules import READ, Action, Rule
 from ..kernel.clock import Clock
 from ..model.errors import NotFound, TidingsError
@@ -31,12 +31,13 @@ class Way(NamedTuple):
     view: View
     action: Action | None = None
     whole: bool = False
+    noted: bool = False
 
     @property
     def rule(self) -> Rule | None:
         """What it asks of its caller."""
         action = READ if self.action is None and self.method == "GET" else self.action
-        return None if action is None else Rule(action, self.whole)
+        return None if action is None else Rule(action, self.whole, self.noted)
 
 
 class Frame:
@@ -50,10 +51,12 @@ class Frame:
         self._phone_port = phone_port
         self.clock = clock
         self.zone = zone
+        self.shown_to: Callable[[Caller, str], str] = lambda _caller, page: page  # see buttons.py
 
     def page(self, name: str, status: int = 200, **values: Any) -> Response:
         """A whole page."""
-        return HTMLResponse(self._environment.get_template(name).render(**values), status)
+        rendered = self._environment.get_template(name).render(**values)
+        return HTMLResponse(self.shown_to(current(), rendered), status)
 
     def problem(self, error: TidingsError) -> Response:
         """What went wrong, on a page."""
@@ -61,7 +64,8 @@ class Frame:
 
     def piece(self, name: str, **values: Any) -> str:
         """A fragment that can be put in place again later."""
-        return self._environment.get_template(f"pieces/{name}").render(**values)
+        rendered = self._environment.get_template(f"pieces/{name}").render(**values)
+        return self.shown_to(current(), rendered)
 
     def reading(self) -> Reading:
         """Reads what was typed, as of now."""

@@ -6,15 +6,21 @@ belongs to with `{% set here = "messages" %}`. A new page is one line here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from ..access.caller import Caller
+from ..access.rules import ADMIN, READ, Action, area_of
 
 
 class Entry(NamedTuple):
-    """One page."""
+    """One page, and who is shown the way to it; the page itself has its own rule."""
 
     here: str
     path: str
     title: str
+    action: Action = READ
+    whole: bool = False
 
 
 class Group(NamedTuple):
@@ -50,25 +56,41 @@ GROUPS = (
             Entry("inbox", "/inbox", "Inbox"),
             Entry("conversations", "/conversations", "Conversations"),
             Entry("cases", "/cases", "Cases"),
-            Entry("calendar", "/calendar", "Shifts"),
+            Entry("calendar", "/calendar", "Shifts", whole=True),
             Entry("roster", "/roster", "Roster"),
         ),
     ),
     Group(
         "Engine",
         (
-            Entry("channels", "/channels", "Channels"),
-            Entry("alerts", "/alerts", "Alerts"),
+            Entry("channels", "/channels", "Channels", whole=True),
+            Entry("alerts", "/alerts", "Alerts", whole=True),
             Entry("migrations", "/migrations", "Migrations"),
-            Entry("rollout", "/rollout", "Roll-out"),
+            Entry("rollout", "/rollout", "Roll-out", whole=True),
             Entry("subscriptions", "/subscriptions", "Subscriptions"),
-            Entry("settings", "/settings", "Settings"),
+            Entry("keys", "/keys", "Keys", ADMIN),
+            Entry("audit", "/audit", "Audit", ADMIN),
+            Entry("settings", "/settings", "Settings", ADMIN, whole=True),
             Entry("docs", "/docs", "API"),
         ),
     ),
 )
 
 
-def group_of(here: str | None) -> Group | None:
+def seen_by(caller: Caller) -> list[Group]:
+    """What somebody is shown: the pages that they may look at."""
+    found = []
+    for group in GROUPS:
+        entries = tuple(
+            entry
+            for entry in group.entries
+            if caller.may(entry.action, area=area_of(entry.path), whole=entry.whole)
+        )
+        if entries:
+            found.append(Group(group.title, entries))
+    return found
+
+
+def group_of(here: str | None, groups: Sequence[Group]) -> Group | None:
     """The group that a page belongs to; None for the first page."""
-    return next((group for group in GROUPS if here in {entry.here for entry in group.entries}), None)
+    return next((group for group in groups if here in {entry.here for entry in group.entries}), None)

@@ -28,7 +28,7 @@ from ..model.message import Message
 from ..model.outcome import Defer, Outcome, Retry
 from ..model.task import Category, OnUnknown, TaskId
 from ..model.time import SECOND
-from ..observability.events import Emit, ReportUnreadable, StoreTrouble
+from ..observability.events import Emit, ReportUnreadable, StoreTrouble, TransportLost
 from ..store.port import Store
 from .aftermath import judged, late_news, settle_doubtful
 from .errands import REASONS, Errand, Errands, bound, parcels
@@ -374,7 +374,7 @@ class RemoteHands:
         if not errands:
             return
         try:
-            await settle_doubtful(
+            decisions = await settle_doubtful(
                 self._store, self._node.id, errands, self._handlers,
                 now=self._clock.now(), poison_after=self._terms.poison_after,
             )  # fmt: skip
@@ -383,6 +383,8 @@ class RemoteHands:
             return
         for errand in errands:
             self._let_go(errand)
+        set_aside = sum(decision.what.startswith("failed") for decision in decisions)
+        self._emit(TransportLost(self._node.id, len(errands) - set_aside, set_aside))
 
     def _turn_windows(self) -> None:
         for queue in self._queues:

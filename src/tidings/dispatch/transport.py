@@ -31,6 +31,7 @@ from .link import OUTCOMES, Doubtful, Down, Incoming, Link, Refused, parcels_of
 from .wire import REPORT, Item, Key, Parcel, Report, Told, Unreadable, Why, unpack, write_report
 
 _LARGEST = 500  # outcomes in one report
+_STARTING = 2  # reports of starts under way at once: what comes meanwhile goes with the next one
 _PATIENCE = 2.0  # seconds beyond its deadline after which an attempt is cut off
 
 
@@ -89,6 +90,7 @@ class Transport:
         self._numbers = count(1)
         self._loops: list[asyncio.Task[None]] = []
         self._starting: set[asyncio.Task[None]] = set()
+        self._is_starting = False
         self._sent = 0
 
     @property
@@ -158,7 +160,7 @@ class Transport:
     async def _take(self, batch: list[Incoming]) -> None:
         for incoming in batch:
             await self._open(incoming)
-        self._start_some()
+        self._start_soon()
 
     async def _open(self, incoming: Incoming) -> None:
         try:
@@ -186,8 +188,15 @@ class Transport:
             else:
                 self._ready.append(ready)
 
+    def _start_soon(self) -> None:
+        """Together with what else becomes free in this moment; few such reports are under way at once."""
+        if self._ready and not self._is_starting and len(self._starting) < _STARTING:
+            self._is_starting = True
+            asyncio.get_running_loop().call_soon(self._start_some)
+
     def _start_some(self) -> None:
         """As many as there are free slots; one report of their starts for all."""
+        self._is_starting = False
         batch: list[_Ready] = []
         now = self._clock.monotonic()
         while self._ready and self._busy < self._count:
@@ -204,7 +213,11 @@ class Transport:
             groups.setdefault((ready.reply_to, ready.parcel.channel), []).append(ready)
         for (reply_to, channel), group in groups.items():
             self._starting.add(task := asyncio.create_task(self._mark_and_run(reply_to, channel, group)))
-            task.add_done_callback(self._starting.discard)
+            task.add_done_callback(self._marked)
+
+    def _marked(self, task: asyncio.Task[None]) -> None:
+        self._starting.discard(task)
+        self._start_soon()
 
     async def _mark_and_run(self, reply_to: str, channel: str, group: list[_Ready]) -> None:
         """Intent before effect: nothing is sent before the broker has the report of its start."""
@@ -252,8 +265,7 @@ class Transport:
         self._busy -= 1
         self._sent += 1
         self._say(ready, news)
-        if self._ready:
-            self._start_some()
+        self._start_soon()
 
     async def _send(self, _task: Task, ready: _Ready) -> Outcome:
         sender, message = self._senders[ready.parcel.channel], ready.item.message

@@ -26,6 +26,7 @@ from ..model.time import SECOND, micros
 from ..store.port import Outrun, Row, Step, Store
 from .connections import Connections
 from .jobs import BatchState
+from .limits import Sleep
 from .looking import Looker
 from .planning import Planner
 from .policies import DEFAULT_WAIT, is_repeatable
@@ -33,7 +34,7 @@ from .preparing import Item, Preparer, Results
 from .telling import halting, telling
 from .turns import Batch, Stop, Turn
 from .words import Failure, Standing, Trouble
-from .writer import Sleep, Writer, doubtful_for
+from .writer import Writer, doubtful_for
 
 QUEUE = "migration"
 KIND = "batch"
@@ -86,6 +87,7 @@ class BatchHandler:
                 except TimeoutError:
                     turn.forget()
                     stop = Stop(BatchState.RETRYING, self._clock.now(), "its hard time limit is over")
+                await turn.note(opened.writes, opened.looks, at_once=True)
                 return await turn.end(stop)
         except Outrun:
             return Defer(self._clock.now() + SECOND, "somebody else has this batch")
@@ -103,7 +105,7 @@ class BatchHandler:
 
     async def _work(self, turn: Turn) -> Stop | None:
         if turn.batch.is_plan:
-            return await Planner(self._store, self._clock, turn).work()
+            return await Planner(self._store, self._clock, turn, self._sleep).work()
         return await Run(self._store, self._clock, turn, self._sleep).work()
 
 
@@ -114,7 +116,7 @@ class Run:
         self._clock = clock
         self._turn = turn
         self._sleep = sleep
-        self._looker = Looker(turn, clock)
+        self._looker = Looker(turn, clock, sleep)
         self._writer = Writer(turn, clock, self._looker, sleep)
         self._preparer = Preparer(store, turn.opened, turn.batch.type, turn.batch.round)
         self._waiting: list[Item] = []

@@ -18,6 +18,7 @@ from .crosswalk import Crosswalk
 from .jobfile import Job
 from .jobs import identity, job_of, view_of
 from .limits import Limiter
+from .mapping.lint import Finding
 from .mapping.mapper import Mapper
 from .words import Attribute, Limits, Source, Target
 
@@ -42,6 +43,7 @@ class Opened:
     reads: Limiter  # of the source
     call_within: timedelta
     schemas: dict[str, Mapping[str, Attribute] | None]
+    findings: list[Finding] | None = None  # of lint; asking both systems costs calls
 
     async def schema(self, type_: str) -> Mapping[str, Attribute] | None:
         """What the target takes, asked for once; None: it does not say."""

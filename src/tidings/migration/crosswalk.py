@@ -43,8 +43,8 @@ class Crosswalk:
         rows = await self._store.read("crosswalk_owners", pair=self.pair, type=type_, ids=ids)
         return {row["target_id"]: row["source_id"] for row in rows}
 
-    def putting(self, job: int, type_: str, links: Sequence[Mapping[str, str | None]]) -> Step:
-        """What was written: id, target_id, hash."""
+    def putting(self, job: int, type_: str, links: Sequence[tuple[str, str, str]]) -> Step:
+        """What was written: id, the target's id, hash."""
         return Step(
             "crosswalk_put", {"pair": self.pair, "type": type_, "job": job, "rows": packed(list(links))}
         )

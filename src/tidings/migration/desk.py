@@ -28,7 +28,7 @@ _NEWEST = 1 << 62
 
 
 class Migrations:
-    """Jobs of all tenants; with `tenant`, another's job is one that is not there. `by` says who, for the audit."""
+    """Jobs of all tenants; with `tenant`, another's job is one that is not there. `by` is for the audit."""
 
     def __init__(self, store: Store, clock: Clock, connections: Connections) -> None:
         self._store = store
@@ -78,6 +78,8 @@ class Migrations:
             return await self._lint(opened)
 
     async def _lint(self, opened: Opened) -> list[Finding]:
+        if opened.findings is not None:
+            return opened.findings
         there: dict[str, Any] = {}
         here: dict[str, Any] = {}
         try:
@@ -88,7 +90,8 @@ class Migrations:
             raise Refused(
                 f"a system cannot be asked: {trouble.reason}", remedy="mend that, then try again"
             ) from None
-        return lint(opened.job.types, there, here)
+        opened.findings = lint(opened.job.types, there, here)
+        return opened.findings
 
     async def _attributes(self, opened: Opened, source: str) -> list[Attribute] | None:
         """As the source names them; otherwise as its first records show them."""
@@ -250,7 +253,7 @@ class Migrations:
     async def export(
         self, id: str, *, fingerprint: str | None = None, type: str | None = None, tenant: str | None = None
     ) -> AsyncIterator[dict[str, Any]]:
-        """The records set aside: type, id, standing, failure, field, reason, fields (as the source has them)."""
+        """The records set aside: type, id, standing, failure, field, reason, fields (of the source)."""
         async for one in dead_pages(self._store, await self.find(id, tenant=tenant), fingerprint, type):
             yield one
 

@@ -1,7 +1,7 @@
 """The extractor: reads sources page by page. The records of a page and its cursor are one transaction.
 
-One reader per job and type at a time, by a lease on the type's row; every page names the cursor that it follows,
-so whoever was taken over writes nothing. Records that come again, or with other values, are noticed and said.
+One reader per job and type at a time, by a lease on the type's row; every page names the cursor that it
+follows, so whoever was taken over writes nothing. Records that come again are noticed and said.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import orjson
 
 from ..kernel.clock import Clock
 from ..model.errors import CallerError, Misconfigured, TidingsError
-from ..model.time import MINUTE, SECOND, micros
+from ..model.time import SECOND, micros
 from ..store.port import Outrun, Row, Step, Store
 from .connections import Connections, Opened
 from .crosswalk import packed
+from .limits import Sleep
 from .policies import DEFAULT_WAIT, MONTH, fingerprint
 from .telling import halting, telling, told
 from .words import Failure, Page, Record, Standing, Trouble
-from .writer import Sleep
 
-LEASE = 2 * MINUTE
+LEASE = 40 * SECOND  # longer than a page takes
 TYPES = 8  # types that one node reads at once
 PAGES = 20  # pages of one step
 IDLE = 1.0
@@ -166,13 +166,7 @@ class Extractor:
         """Within what the source bears."""
         if opened.source.limits.reads_per_second is None and opened.job.caps.reads_per_second is None:
             return
-        while True:
-            taken = await opened.reads.take(1)
-            if taken.instants:
-                early = (taken.instants[0] - self._clock.now()) / SECOND
-                await self._sleep(max(0.0, early))
-                return
-            await self._sleep(min(taken.wait, 5.0))
+        await opened.reads.turn(self._sleep)
 
     async def _known(self, due: Row, row: Row, page: Page) -> dict[str, str | None]:
         """Those of a page that came before; there can be none before the first page was written."""

@@ -1,7 +1,7 @@
-"""The foreman: looks after jobs that are under way: cuts batches wave by wave, revives what was left, ends jobs.
+"""The foreman looks after jobs under way: cuts batches wave by wave, revives what was left, ends jobs.
 
-It runs on every working node. A look is taken by changing the job's row, and every move names what it expects: two
-foremen at once, or one that dies anywhere, neither lose nor repeat anything.
+It runs on every working node. A look is taken by changing the job's row, every move names what it expects:
+two foremen at once, or one that dies anywhere, neither lose nor repeat anything.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Foreman:
 
     async def _window(self) -> int:
         """How many batches of a job are open at a time: enough for all nodes, and few enough to be fair."""
-        live = sum(node["state"] == "live" for node in await self._store.read("node_list"))
+        live: int = sum(node["state"] == "live" for node in await self._store.read("node_list"))
         return 2 * max(1, live) + 2
 
 
@@ -165,8 +165,8 @@ class _Look:
     def _batch(self, type_: str, phase: str, size: int, *, first: int = 0, last: int = 0) -> dict[str, Any]:
         """A new batch: all between two places, or those records that will name it."""
         return {
-            "id": self._clock.new_id(), "job": self._n, "type": type_, "round": self._row["round"], "phase": phase,
-            "system": self._system, "first": first, "last": last, "size": size,
+            "id": self._clock.new_id(), "job": self._n, "type": type_, "round": self._row["round"],
+            "phase": phase, "system": self._system, "first": first, "last": last, "size": size,
         }  # fmt: skip
 
     async def _add(self, batch: dict[str, Any], *opens: Step, ahead: Sequence[Step] = ()) -> None:
@@ -243,7 +243,8 @@ class _Look:
         batch = self._batch(row["type"], "run", min(waiting, LARGEST_BATCH))
         opens = {
             "job": self._n, "type": row["type"], "round": self._row["round"], "batch": batch["id"],
-            "state": "waiting", "fingerprint": None, "tag": None, "after": 0, "last": 1 << 62, "limit": LARGEST_BATCH,
+            "state": "waiting", "fingerprint": None, "tag": None, "after": 0, "last": 1 << 62,
+            "limit": LARGEST_BATCH,
         }  # fmt: skip
         ahead = [Step("job_type_passed", passed, needed=True)]
         await self._add(batch, Step("job_reopen", opens), ahead=ahead)
@@ -261,7 +262,7 @@ class _Look:
         return made
 
     async def _adopt(self, types: Sequence[Row], counts: Sequence[Row]) -> bool:
-        """Records that no batch has although their type is over: counted, and given one. True: there were some."""
+        """Records that no batch has although their type is over: given one. True: there were some."""
         found = False
         for row in types:
             aside = sum(one["n"] for one in counts if one["type"] == row["type"])
@@ -291,6 +292,7 @@ class _Look:
         counts = await self._store.read("job_counts", job=self._n, round=self._row["round"])
         if await self._adopt(types, counts):
             return
+        await self._say_what_is_gone(types)
         aside = sum(row["n"] for row in counts if row["state"] in ("rejected", "failed", "conflict"))
         moved = sum(row["written"] + row["unchanged"] for row in types)
         state = JobState.FAILED if aside and not moved else JobState.COMPLETED
@@ -302,6 +304,15 @@ class _Look:
         ]
         await self._store.write(steps)
 
+    async def _say_what_is_gone(self, types: Sequence[Row]) -> None:
+        """Records that an earlier round had and the source has no more; nothing is deleted in the target."""
+        for row in types if self._row["round"] > 1 else ():
+            where = {"job": self._n, "type": row["type"]}
+            gone = (await self._store.read("job_gone", **where, round=self._row["round"]))[0]["n"]
+            if gone:
+                note = f"{row['type']}: {gone:,} records are gone from the source; the target keeps them"
+                await self._store.write([Step("job_type_note", {**where, "note": note})])
+
     def _tell(self, type_: str, reason: str | None) -> Step:
         return telling(self._row["tenant"], self._row["name"], type_, reason)
 
@@ -309,8 +320,8 @@ class _Look:
 def moving(row: Row, state: JobState, reason: str | None) -> Step:
     """Another state of a job, if it is still as it was looked at."""
     params = {
-        "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value, "held": None,
-        "reason": reason, "parked_until": None,
+        "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
+        "held": None, "reason": reason, "parked_until": None,
         "is_over": state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED),
     }  # fmt: skip
     return Step("job_move", params, needed=True)

@@ -1,12 +1,12 @@
-"""What a system bears, shared by all nodes through its row: send instants, calls at once, pauses, a month's calls.
+"""What a system bears, shared by all nodes through its row: send instants, calls at once, pauses, quotas.
 
-Instants are reserved a quarter second ahead with one conditional update; a pause is seen by everybody at their
-next look. Calls at once grow by one and are halved (AIMD); five failures in a row open the breaker.
+Instants are reserved a quarter second ahead with one conditional update; a pause is seen by everybody at
+their next look. Calls at once grow by one and are halved (AIMD); five failures in a row open the breaker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ COOLDOWN = MINUTE
 SLOW = 4  # times the best: an answer that takes so long means 'too much'
 SLOW_FROM = 200_000  # microseconds below which nothing is slow
 NOTE_EVERY = 0.5  # seconds between two notes of one batch
+
+Sleep = Callable[[float], Awaitable[object]]
 
 
 class Load(NamedTuple):
@@ -119,6 +121,15 @@ class Limiter:
             return Taken([], max(0.01, (first - AHEAD - now) / SECOND))
         return Taken([first + place * step for place in range(taken)])
 
+    async def turn(self, sleep: Sleep) -> None:
+        """Wait for an instant of one's own."""
+        while True:
+            taken = await self.take(1)
+            if taken.instants:
+                await sleep(max(0.0, (taken.instants[0] - self._clock.now()) / SECOND))
+                return
+            await sleep(min(taken.wait, 5.0))
+
     def parking(self, until: int, reason: str) -> Step:
         """Nobody calls before an instant."""
         return Step("job_system_park", {"name": self.name, "until": until, "reason": reason[:300]})
@@ -129,12 +140,7 @@ class Limiter:
             return None
         row = (await self._store.read("job_system_find", system=self.name))[0]
         after = adapted(row, load, row["now"])
-        params = {
-            "name": self.name,
-            "version": row["version"],
-            "month": month_of(row["now"]),
-            "calls": load.calls,
-            **after._asdict(),
-        }
-        done = (await self._store.write([Step("job_system_note", params)]))[0]
-        return after if done else None
+        used = {"name": self.name, "month": month_of(row["now"]), "calls": load.calls}
+        learned = {"name": self.name, "version": row["version"], **after._asdict()}
+        steps = [Step("job_system_used", used), Step("job_system_note", learned)]
+        return after if (await self._store.write(steps))[1] else None

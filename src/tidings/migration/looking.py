@@ -21,6 +21,7 @@ from .comparing import changes
 from .connections import Opened
 from .crosswalk import packed
 from .jobs import Action
+from .limits import Sleep
 from .mapping.hashing import digest
 from .policies import HEALTH, judge_look
 from .preparing import Item, Results
@@ -34,9 +35,10 @@ _MET = timedelta(seconds=1)
 class Looker:
     """Looks for one turn."""
 
-    def __init__(self, turn: Turn, clock: Clock) -> None:
+    def __init__(self, turn: Turn, clock: Clock, sleep: Sleep) -> None:
         self._turn = turn
         self._clock = clock
+        self._sleep = sleep
         self._opened: Opened = turn.opened
         self._type = turn.batch.type
         self._target_type = turn.opened.job.type(self._type).target
@@ -44,6 +46,8 @@ class Looker:
 
     async def hits(self, id_: str, key: str, fields: Fields) -> list[Written]:
         """What the target has under this key or with this content, but for what is another record's."""
+        if self._opened.target.limits.reads_per_second is not None:
+            await self._opened.looks.turn(self._sleep)
         began = self._clock.monotonic()
         trouble: Trouble | None = None
         try:
@@ -89,7 +93,7 @@ class Looker:
         return True
 
     async def _twins(self, row: Row) -> int:
-        """Records of the same content that are in doubt, this one included: each of them may be one of the hits."""
+        """Records of the same content that are in doubt, this one included: any of them may be a hit."""
         asked = {"job": self._turn.batch.job, "type": self._type, "hash": row["hash"]}
         return int((await self._turn.read("job_twins", **asked))[0]["n"])
 
@@ -104,7 +108,9 @@ class Looker:
         except Outrun:
             self._turn.forget()  # it is another's meanwhile, or may be; or the claim is lost
             await self._turn.look()
-            self._stay_in_doubt(row, micros(_MET), "written", "another record of the same content is being written")
+            self._stay_in_doubt(
+                row, micros(_MET), "written", "another record of the same content is being written"
+            )
             await self._turn.commit()
 
     async def _not_seen(self, row: Row, trouble: Trouble) -> bool:
@@ -139,7 +145,7 @@ class Looker:
     # -- before a write
 
     async def still_as_planned(self, items: list[Item], results: Results) -> list[Item]:
-        """Those that may be written: looked for where that comes before a create, and as the plan saw them."""
+        """Those that may be written: looked for before a create, and still as the plan saw them."""
         asked = [item for item in items if self._is_asked(item)]
         if not asked:
             return items
@@ -190,14 +196,11 @@ class Looker:
                 item.known = found.id
                 results.same(item)
                 return False
-            was = (
-                "was created" if before == NOTHING else "was changed" if found is not None else "was deleted"
-            )
-            reason = f"it {was} in the target after the plan was made"
-            results.set_aside(
-                item.seq, Standing.CONFLICT, Trouble(Failure.PERMANENT, reason, code="changed"), self._type
-            )
-            results.tell(item.seq, "conflict", "changed", reason)
+            was = "created" if before == NOTHING else "changed" if found is not None else "deleted"
+            reason = f"it was {was} in the target after the plan was made"
+            trouble = Trouble(Failure.PERMANENT, reason, code=was)
+            results.set_aside(item.seq, Standing.CONFLICT, trouble, self._type)
+            results.tell(item.seq, "conflict", was, reason)
             return False
         item.known = item.known or (None if found is None else found.id)
         return True

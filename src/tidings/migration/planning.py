@@ -1,7 +1,7 @@
 """Planning: the whole pipeline, writes replaced by rows of a plan. The run then does exactly that.
 
-A record that the target has the same is unchanged at once. What was seen of the others is remembered: if it is
-not so any more when the run comes to it, that is a conflict.
+A record that the target has the same is unchanged at once. What was seen of the others is remembered: if it
+is not so any more when the run comes to it, that is a conflict.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..store.port import Row, Store
 from .comparing import changes
 from .crosswalk import packed
 from .jobs import Action
-from .limits import Limiter
+from .limits import Limiter, Sleep
 from .looking import SIDE_BY_SIDE, Looker, image, planned_action
 from .policies import DEFAULT_WAIT, judge_look
 from .preparing import Item, Preparer
@@ -31,12 +31,12 @@ _ASKED = frozenset({Strategy.UPSERT, Strategy.SEARCH, Strategy.MARK})
 class Planner:
     """One turn that writes nothing but the plan."""
 
-    def __init__(self, store: Store, clock: Clock, turn: Turn) -> None:
+    def __init__(self, store: Store, clock: Clock, turn: Turn, sleep: Sleep) -> None:
         self._clock = clock
         self._turn = turn
         self._opened = turn.opened
         self._type = turn.batch.type
-        self._looker = Looker(turn, clock)
+        self._looker = Looker(turn, clock, sleep)
         self._preparer = Preparer(store, turn.opened, self._type, turn.batch.round, ahead=True)
         self._strategy = turn.opened.target.strategy(turn.opened.job.type(self._type).target)
         self._is_deaf = False  # the target cannot be asked

@@ -42,14 +42,15 @@ class Results:
 
     def __init__(self) -> None:
         self.moves: list[dict[str, Any]] = []
-        self.links: list[dict[str, str | None]] = []
-        self.log: list[dict[str, Any]] = []
+        self.plain: list[tuple[int, str, str]] = []  # written, without more to say: place, target's id, hash
+        self.links: list[tuple[str, str, str]] = []  # for the crosswalk: id, target's id, hash
+        self.log: list[tuple[int, str, str | None, str | None]] = []
         self.written = 0
         self.unchanged = 0
         self.fingerprints: dict[str, Failure] = {}  # those that may stop the job
 
     def __len__(self) -> int:
-        return len(self.moves)
+        return len(self.moves) + len(self.plain)
 
     def move(self, seq: int, standing: Standing, **more: Any) -> None:
         """A record's next state; what is None needs not be said."""
@@ -58,9 +59,7 @@ class Results:
 
     def tell(self, seq: int, what: str, code: str | None = None, reason: str | None = None) -> None:
         """A line of the record's log."""
-        self.log.append(
-            {"seq": seq, "what": what, "code": code, "reason": None if reason is None else reason[:500]}
-        )
+        self.log.append((seq, what, code, None if reason is None else reason[:500]))
 
     def refuse(self, row: Row, refused: Refused, **more: Any) -> None:
         """The map lets it through not, or not yet, or by decision not."""
@@ -94,7 +93,7 @@ class Results:
     def same(self, item: Item, **more: Any) -> None:
         """The target has it already."""
         self.move(item.seq, Standing.UNCHANGED, hash=item.hash, target_id=item.known, **more)
-        self.links.append({"id": item.id, "target_id": item.known, "hash": item.hash})
+        self.links.append((item.id, item.known or "", item.hash))
         self.unchanged += 1
 
 
@@ -111,6 +110,7 @@ class Preparer:
         self._round = round_
         self._ahead = ahead
         self.has_own_key = opened.job.type(type_).key != OWN_ID
+        self._has_links = any(rule.reference is not None for rule in opened.job.type(type_).fields)
 
     async def prepare(self, rows: Sequence[Row], results: Results) -> list[Item]:
         """Those that are to be written; the others are in `results`, with the reason."""
@@ -130,7 +130,9 @@ class Preparer:
 
     async def _known(self, records: Sequence[Record]) -> tuple[dict[Link, Known], Lookup]:
         own = {(self._type, record.id) for record in records}
-        links = {link for record in records for link in self._opened.mapper.references(record)}
+        links: set[Link] = set()
+        if self._has_links:
+            links = {link for record in records for link in self._opened.mapper.references(record)}
         known = await self._opened.crosswalk.of(own | links)
         coming: set[Link] = set()
         if self._ahead and (open_ := links - known.keys()):
@@ -147,7 +149,7 @@ class Preparer:
         return known, lookup
 
     async def first_of_each_key(self, items: Sequence[Item], results: Results) -> list[Item]:
-        """Two records of one key would overwrite each other: the later one is set aside. Keys are kept by now."""
+        """Two records of one key would overwrite each other: the later one is set aside."""
         keys = packed([item.key for item in items])
         rows = await self._store.read(
             "job_key_owners", job=self._opened.n, type=self._type, round=self._round, keys=keys

@@ -1,4 +1,4 @@
-"""How far a job is, and what a plan says: counts derived from rows, at a price that does not grow with the records."""
+"""How far a job is, and what a plan says: counts derived from rows, at a price that hardly grows."""
 
 from __future__ import annotations
 
@@ -185,8 +185,13 @@ async def _budget(store: Store, opened: Opened, calls: int, now: int) -> tuple[b
         quota = await opened.target.quota()
         if quota.remaining is not None:
             left = quota.remaining if left is None else min(left, quota.remaining)
+    notes: list[str] = []
+    if isinstance(opened.source, Budgeted):
+        quota = await opened.source.quota()
+        if quota.remaining is not None:
+            notes.append(f"the source allows {quota.remaining:,} more calls this month")
     if left is None:
-        return None, []
+        return None, notes
     if calls <= left:
-        return True, []
-    return False, [f"it will not fit this month: {calls:,} calls, and {max(0, left):,} are left"]
+        return True, notes
+    return False, [*notes, f"it will not fit this month: {calls:,} calls, and {max(0, left):,} are left"]

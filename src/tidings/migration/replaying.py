@@ -1,4 +1,4 @@
-"""Replay: records that were set aside are opened again after a repair of the data or of the map, and only those."""
+"""Replay: records that were set aside are opened again after a repair of data or map, and only those."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Replay:
 
 
 def _same_job(own: Job, other: Job) -> None:
-    """A repaired map is of the same systems and the same types: records would otherwise be lost or doubled."""
+    """A repaired map is of the same systems and the same types: otherwise records would be lost."""
     for side, mine, theirs in (
         ("source", own.source, other.source),
         ("target", own.target, other.target),

@@ -148,4 +148,6 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _counted(counts: Mapping[Any, int]) -> dict[str, int]:
-    return {str(name): count for name, count in counts.items() if count}
+    """Without what is nought, in the order in which the words are defined."""
+    words = list(type(next(iter(counts)))) if counts else []
+    return {str(word): counts[word] for word in words if counts.get(word)}

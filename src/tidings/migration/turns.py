@@ -1,6 +1,6 @@
 """A turn: one attempt at a batch, as far as writing down goes. Everything is fenced by the task's claim.
 
-What a turn has learned is written in chunks; the batch's own counts, the records, the crosswalk and the log go in
+What a turn has learned is written in chunks; the batch's counts, the records, the crosswalk and the log go in
 one transaction. A pause, a cancel, a parked system or the end of its time are seen between two chunks.
 """
 
@@ -109,8 +109,8 @@ class Turn:
         if row["parked_until"] > self.now:
             why = f"{row['reason'] or 'parked'}, until {iso(row['parked_until'])}"
             return Stop(BatchState.RETRYING, row["parked_until"], why)
-        allowed = self.opened.limits.per_month
-        if allowed is not None and row["month"] == month_of(self.now) and row["used"] >= allowed:
+        if self.room(row) <= 0:
+            allowed = self.opened.limits.per_month or 0
             self.halt(f"the month's {allowed:,} calls are used up", until=next_month(self.now))
             return Stop(BatchState.PENDING, None, "the month's calls are used up")
         passed = self._clock.monotonic() - self._began
@@ -119,6 +119,14 @@ class Turn:
         if passed >= TURN:
             return Stop(BatchState.PENDING, self.now, "others may have a turn")
         return None
+
+    def room(self, row: Row) -> int:
+        """How many calls are left of this month, as far as the job and the system's documents say."""
+        allowed = self.opened.limits.per_month
+        if allowed is None:
+            return 1 << 30
+        used = row["used"] if row["month"] == month_of(self.now) else 0
+        return int(allowed - used - self._load.get(self.opened.writes.name, Load()).calls)
 
     async def open_records(self, after: int, limit: int) -> list[Row]:
         """The next open records of the batch, from a place on."""
@@ -139,11 +147,12 @@ class Turn:
         await self._store.write([self._hold(attempts=1)])
 
     async def commit(self, *more: Step, linking: Sequence[Step] = ()) -> None:
-        """Write down what is known by now; `linking` comes first and may be outrun. Nothing to say: nothing."""
+        """Write down what is known by now, if anything is; `linking` comes first and may be outrun."""
         done, batch = self._results, self.batch
         if not len(done) and not more and not linking and not self._parking and self._halting is None:
             return
         steps = [self._hold(written=done.written, unchanged=done.unchanged), *linking]
+        steps += [Step("job_record_written", {"rows": packed(rows)}) for rows in _portions(done.plain)]
         steps += [Step("job_record_move", {"rows": packed(rows)}) for rows in _portions(done.moves)]
         steps += [
             self.opened.crosswalk.putting(batch.job, batch.type, rows) for rows in _portions(done.links)
@@ -183,7 +192,7 @@ class Turn:
         return verdict.halt or verdict.park is not None
 
     def _with_news(self, steps: list[Step]) -> list[Step]:
-        """The same steps, and what they mean for the system and for the job; told once, by whoever stops it."""
+        """The same steps, and what they mean for the system and the job; told once, by whoever stops it."""
         steps = [*steps, *self._parking.values()]
         self._parking = {}
         if self._halting is not None:

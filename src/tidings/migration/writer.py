@@ -1,13 +1,13 @@
 """The writer: sends prepared records within what the target bears, and says what came of each.
 
-Whatever may not be sent twice is written down as `claimed` before its call; an answer that did not come makes it
-`unknown`. A claim is used within two seconds or given up, so that nobody's late call meets somebody's look.
+Whatever may not be sent twice is written down as `claimed` before its call; an answer that did not come makes
+it `unknown`. A claim is used within two seconds or given up, so that no late call meets somebody's look.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from ..kernel.clock import Clock
@@ -16,6 +16,7 @@ from ..model.time import SECOND, micros
 from ..store.port import Row
 from .connections import Opened
 from .crosswalk import packed
+from .limits import Sleep
 from .looking import Looker
 from .policies import HEALTH, is_repeatable, judge
 from .preparing import Item, Results
@@ -27,8 +28,6 @@ BEGIN_WITHIN = 2.0  # seconds after its claim at which a call may still begin
 
 BEGIN_WITH, MOST = 16, 500  # calls between two commits, at first and at the most
 EVERY = 0.5  # seconds that should lie between two commits
-
-Sleep = Callable[[float], Awaitable[object]]
 
 
 def doubtful_for(call_within: timedelta) -> timedelta:
@@ -78,8 +77,9 @@ class Writer:
         What was sent is taken out of `waiting`, and what came of it is written down.
         """
         bulk, share = self._opened.limits.bulk, share_of(row)
+        self._is_over = False  # whoever sends has looked anew: a short pause may be over
         instants: list[int] | None = None
-        calls = min(-(-len(waiting) // bulk), max(self._portion, share))
+        calls = min(-(-len(waiting) // bulk), max(self._portion, share), self._turn.room(row))
         began = self._clock.monotonic()
         if row["step"]:
             taken = await self._opened.writes.take(calls)
@@ -200,16 +200,12 @@ class Writer:
             self._failed(item, answer)
 
     def _written(self, results: Results, item: Item, answer: Written) -> None:
-        results.move(
-            item.seq,
-            Standing.WRITTEN,
-            key=_own_key(item),
-            hash=item.hash,
-            target_id=answer.id,
-            links=item.links or None,
-        )
-        results.links.append({"id": item.id, "target_id": answer.id, "hash": item.hash})
-        results.tell(item.seq, "updated" if item.known else "written", None, None)
+        if item.links:
+            results.move(item.seq, Standing.WRITTEN, hash=item.hash, target_id=answer.id, links=True)
+        else:
+            results.plain.append((item.seq, answer.id, item.hash))
+        results.links.append((item.id, answer.id, item.hash))
+        results.tell(item.seq, "updated" if item.known else "written")
         results.written += self._turn.batch.phase != "links"
 
     def _failed(self, item: Item, trouble: Trouble) -> None:
@@ -245,18 +241,16 @@ class Writer:
 
     async def _say_who_was_merged(self) -> None:
         """Two records of the source that the target has put together: said, since one was written over."""
-        links = [link for link in self._turn.results.links if link["target_id"] is not None]
-        ids = [str(link["target_id"]) for link in links]
-        owners = await self._opened.crosswalk.owners(self._type, ids)
-        for link in links:
-            target_id, id_ = str(link["target_id"]), str(link["id"])
+        results = self._turn.results
+        owners = await self._opened.crosswalk.owners(
+            self._type, {target_id for _, target_id, _ in results.links}
+        )
+        places = {target_id: seq for seq, target_id, _ in results.plain}
+        for id_, target_id, _ in results.links:
             owner = owners.setdefault(target_id, id_)
-            if owner == id_:
-                continue
-            reason = f"the target has put it together with {self._type} {owner}"
-            for move in self._turn.results.moves:
-                if move.get("target_id") == target_id and move["state"] == Standing.WRITTEN:
-                    move["reason"] = reason
+            if owner != id_ and target_id in places:
+                reason = f"the target has put it together with {self._type} {owner}"
+                results.move(places[target_id], Standing.WRITTEN, target_id=target_id, reason=reason)
 
 
 def _own_key(item: Item) -> str | None:

@@ -243,6 +243,15 @@ class TasksInherited(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TransportLost(Event):
+    """Whoever was to send these is gone: they may have been sent."""
+
+    node: int
+    in_doubt: int
+    set_aside: int
+
+
+@dataclass(frozen=True, slots=True)
 class ParcelUnreadable(Event):
     """A transport cannot read what it was given; the broker sets it aside."""
 

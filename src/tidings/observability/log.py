@@ -38,6 +38,7 @@ from .events import (
     TasksExpired,
     TasksInherited,
     TasksReaped,
+    TransportLost,
 )
 
 _LEVELS: dict[type[Event], int] = {
@@ -56,6 +57,7 @@ _LEVELS: dict[type[Event], int] = {
     ReportUnreadable: logging.ERROR,
     ParcelsSent: logging.DEBUG,
     TasksInherited: logging.WARNING,
+    TransportLost: logging.WARNING,
     SourceTrouble: logging.WARNING,
     SourceTakenOver: logging.WARNING,
     ClockDrift: logging.WARNING,

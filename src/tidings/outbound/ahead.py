@@ -17,9 +17,10 @@ from ..model.errors import CallerError
 from ..model.time import iso
 from ..store.port import Row, Store
 from .messages import KIND, described
+from .scheduling.recurrence import Series
 from .scheduling.standing import series_of
 
-MOST = 1_000  # messages counted for each channel and priority of a span
+MOST = 300  # messages counted for each channel and priority of a span
 WINDOW = 5_000  # rows looked at behind order keys, and among schedules and broadcasts
 SCHEDULES = 100  # whose firings are worked out
 FIRINGS = 24  # of one schedule in one span
@@ -68,6 +69,7 @@ class Ahead:
         within = {"since": first, "until": last, "tenant": tenant, "window": WINDOW}
         lined = [row["due_at"] for row in await self._store.read("ahead_lined", kind=KIND, **within)]
         broadcasts = await self._store.read("broadcast_ahead", limit=BROADCASTS, **within)
+        planned = list(_compiled(rows[:SCHEDULES]))
         spans = []
         for since, until in pairwise(edges):
             counts = await self._counts(since, until, tenant)
@@ -78,7 +80,7 @@ class Ahead:
                     until,
                     sum(counts.values()) + behind,
                     max(counts.values(), default=0) < MOST,
-                    list(_firings(rows[:SCHEDULES], max(since, now), until)),
+                    list(_firings(planned, max(since, now), until)),
                     [_broadcast(row) for row in broadcasts if since <= row["starts_at"] < until],
                 )
             )
@@ -109,13 +111,19 @@ class Ahead:
         return {(row["queue"], row["priority"]): row["n"] for row in rows if row["n"]}
 
 
-def _firings(rows: Sequence[Row], since: int, until: int) -> Iterator[Row]:
-    """When each of these schedules fires within a span; one whose rule has gone bad is left out."""
+def _compiled(rows: Sequence[Row]) -> Iterator[tuple[Row, Series]]:
+    """Schedules with their instants; one whose rule has gone bad is left out."""
     for row in rows:
         try:
-            times = _times(row, since, until)
+            yield row, series_of(row)
         except CallerError:
             continue
+
+
+def _firings(planned: Sequence[tuple[Row, Series]], since: int, until: int) -> Iterator[Row]:
+    """When each of these schedules fires within a span."""
+    for row, series in planned:
+        times = _times(row, series, since, until)
         if times:
             body = orjson.loads(row["body"])
             yield {
@@ -129,9 +137,9 @@ def _firings(rows: Sequence[Row], since: int, until: int) -> Iterator[Row]:
             }
 
 
-def _times(row: Row, since: int, until: int) -> list[int]:
+def _times(row: Row, series: Series, since: int, until: int) -> list[int]:
     """The instants of one schedule within a span, one more than are shown at the most."""
-    series, following = series_of(row), row["next_at"]
+    following = row["next_at"]
     if row["most"] is None:
         instants = series.after(max(since, following) - 1)
     else:  # which of them are left can only be counted from the next one

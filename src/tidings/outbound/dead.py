@@ -21,7 +21,8 @@ from .messages import KIND, Page, Rules, described
 
 MOST = 10_000  # moved by one call
 BATCH = 500  # moved by one transaction
-WINDOW = 20_000  # looked at by one page or one count
+WINDOW = 5_000  # looked at by one page
+COUNTED = 10_000  # looked at by one count of causes
 GROUPS = 100
 SLOWEST, FASTEST = 0.01, 10_000.0  # retried a second
 
@@ -84,7 +85,7 @@ class DeadLetters:
 
     async def groups(self, *, tenant: str = "default") -> list[Row]:
         """The newest dead letters counted by channel, category and doubt, most frequent first."""
-        rows = await self._store.read("dead_groups", tenant=tenant, kind=KIND, window=WINDOW, limit=GROUPS)
+        rows = await self._store.read("dead_groups", tenant=tenant, kind=KIND, window=COUNTED, limit=GROUPS)
         return [_group(row, await self._store.read("history_of", task=row["task"])) for row in rows]
 
     async def retry_all(

@@ -254,9 +254,7 @@ class Messages:
         id_ = id_ or self._clock.new_id()
         return task, (now, due, id_, draft.tenant, draft.channel, draft.to, encoded, own_expiry)
 
-    def _once(
-        self, scope: str, key: str, body: object, answer: object, now: int, tenant: str
-    ) -> Once:
+    def _once(self, scope: str, key: str, body: object, answer: object, now: int, tenant: str) -> Once:
         return once(scope, key, body, answer, tenant=tenant, until=now + micros(self._rules.keep_keys))
 
     async def _hint(self, tasks: Iterable[NewTask], now: int) -> None:

@@ -71,13 +71,14 @@ async def _look_at_troubles(desk: Desk, metrics: Metrics) -> None:
     whole("scheduler_silent_seconds", "Since somebody last looked for due messages.", "silent_seconds")
     whole("messages_overdue", "Messages that should have started a minute ago.", "overdue")
     whole("missed_runs", "Schedules whose expected run did not happen.", "missed_runs")
+    whole("stalled_jobs", "Migration jobs without progress for 30 minutes.", "stalled_jobs")
     each("worker_memory_share", "What a process uses of the memory it may have.", "memory_share", "node")
     each("channel_trouble", "1 while it sends nothing, and no person said so.", "stopped_channels", "channel")
     free = desk.alerts.figures.free()
     if free is not None:
         metrics.gauge("database_free_bytes", "Room under the database file.", {(): free})
     opened = await desk.alerts.open()
-    severities = {(str(severity),): float(opened.get(severity, 0)) for severity in Severity}
+    severities: dict[tuple[str, ...], float] = {(str(one),): opened.get(one, 0) for one in Severity}
     metrics.gauge("alerts_open", "Alerts that are raised.", severities, "severity")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from ...access.desk import AccessDesk
 from ...access.rules import stated
 from ...config import Settings
 from ...inbound.calendar.desk import ShiftDesk
@@ -11,10 +12,12 @@ from ...inbound.desk import InboundDesk
 from ...inbound.workflow.building import Workflows
 from ...migration.desk import Migrations
 from ...outbound.desk import Desk
+from ..buttons import Buttons
 from ..frame import Frame
 from . import (
     ahead,
     alerts,
+    audit,
     beside,
     broadcast_forms,
     broadcasts,
@@ -25,6 +28,7 @@ from . import (
     dead,
     home,
     inbox,
+    keys,
     lists,
     messages,
     migrations,
@@ -48,6 +52,7 @@ def add_routes(
     workflows: Workflows,
     chosen: Settings,
     migrating: Migrations,
+    access: AccessDesk,
 ) -> None:
     """Every page and every form."""
     found = [
@@ -73,8 +78,11 @@ def add_routes(
         subscriptions.ways(desk, frame),
         settings.ways(chosen, frame),
         alerts.ways(desk, frame),
+        keys.ways(access, frame),
+        audit.ways(access, frame),
         beside.ways(api, frame),
     ]
+    frame.shown_to = Buttons(way for ways in found for way in ways).shown_to
     for way in (way for ways in found for way in ways):
         view = stated(frame.told(way.view), way.rule)
         api.add_route(way.path, view, methods=[way.method], include_in_schema=False)

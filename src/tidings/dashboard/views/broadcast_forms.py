@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from ...access.rules import READ, SEND
 from ...model.errors import TidingsError
 from ...outbound.desk import Desk
-from ..forms import lines, number, read_form, whole
+from ..forms import chosen, lines, number, pairs, read_form, whole
 from ..frame import Frame, Way, as_json
 
 PLAIN = ("channel", "name", "xref", "zone")
@@ -35,8 +35,9 @@ class _Forms:
 
     async def blank(self, request: Request) -> Response:
         """The form; the address may name a list or a template already."""
-        named = {name: request.query_params.get(name, "") for name in ("list", "template", "channel")}
-        return await self._page({"trigger": "MANUAL", **{name: said for name, said in named.items() if said}})
+        usual = "phone" if "phone" in self._desk.contacts.channels else self._desk.contacts.channels[:1]
+        named = chosen(request, "list", "template", "channel")
+        return await self._page({"trigger": "MANUAL", "channel": "".join(usual), **named})
 
     async def preview(self, request: Request) -> Response:
         """How many would get it and what the first would read, while the form is being filled in."""
@@ -61,7 +62,6 @@ class _Forms:
         return self._frame.piece("foreseen.html", found=found, error=None)
 
     async def _page(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
-        lists = await self._desk.audience.page(limit=200)
         templates = await self._desk.templates.page(limit=200)
         has_more = any(name in form for name in ("list", "addresses"))
         return self._frame.page(
@@ -69,7 +69,7 @@ class _Forms:
             200 if error is None else error.status,
             form=form,
             error=error,
-            lists=[found["name"] for found in lists.items],
+            lists=await self._desk.audience.names(),
             templates=[found["name"] for found in templates.items],
             key=form.get("key") or self._desk.clock.new_id(),
             preview=await self._foreseen(form) if has_more and error is None else "",
@@ -85,6 +85,8 @@ def _plan(form: Mapping[str, str]) -> dict[str, Any]:
         plan["addresses"] = lines(form["addresses"])
     names = ("template",) if "template" in form else ("text", "subject")
     plan |= {name: form[name] for name in names if name in form}
+    if "variables" in form and "template" in form:
+        plan["variables"] = pairs(form["variables"], "variables")
     plan["trigger"] = form.get("trigger", "MANUAL")
     if plan["trigger"] == "SCHEDULED" and "at" in form:
         plan["at"] = form["at"]

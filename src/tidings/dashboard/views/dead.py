@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ...access.rules import OPERATE
 from ...model.errors import NotFound, Refused, TidingsError
+from ...outbound.dead import COUNTED
 from ...outbound.desk import Desk
 from ..forms import chosen, number, read_form, read_many
 from ..frame import Frame, Way, no_such
@@ -38,9 +39,11 @@ class _Dead:
         which: dict[str, Any] = {name: asked[name] for name in ("channel", "category") if name in asked}
         unknown = {"yes": True, "no": False}.get(asked.get("held", ""))
         page = await self._desk.dead.page(limit=PAGE, unknown=unknown, after=asked.get("after"), **which)
+        groups = await self._desk.dead.groups()
         return self._frame.page(
             "dead.html",
-            groups=await self._desk.dead.groups(),
+            groups=groups,
+            is_more=sum(group["count"] for group in groups) >= COUNTED,
             items=page.items,
             is_filtered=bool(which) or unknown is not None,
             done=request.query_params.get("done"),

@@ -76,7 +76,7 @@ class _Migrations:
             after=place(asked["after"]) if "after" in asked else 0,
             limit=RECORDS,
         )
-        which = {name: asked[name] for name in ("type", "state") if name in asked}
+        which: dict[str, Any] = {name: asked[name] for name in ("type", "state") if name in asked}
         more = urlencode({**which, "after": found[-1]["seq"]}) if len(found) == RECORDS else None
         return self._frame.page(
             "migration.html",

@@ -103,7 +103,6 @@ class _Forms:
     ) -> Response:
         if error is not None and error.field is not None:
             error.field = error.field.removeprefix("message.").removeprefix("broadcast.")
-        lists = await self._desk.audience.page(limit=200)
         templates = await self._desk.templates.page(limit=200)
         return self._frame.page(
             "schedule_form.html",
@@ -113,7 +112,7 @@ class _Forms:
             schedule=schedule,
             kinds=KINDS,
             policies=POLICIES,
-            lists=[found["name"] for found in lists.items],
+            lists=await self._desk.audience.names(),
             templates=[found["name"] for found in templates.items],
             key=form.get("key") or self._desk.clock.new_id(),
             preview=self._firings(form) if form.get("rule") else "",

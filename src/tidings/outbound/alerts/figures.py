@@ -19,7 +19,7 @@ from ...store.port import Row, Store
 from ..events import telling
 from ..health import NOT_ATTEMPTS
 from .judging import Reading
-from .rules import LATE, LEAST, LEAST_ROOM, RULES, WINDOW
+from .rules import LATE, LEAST, LEAST_ROOM, RULES, STALLED, WINDOW
 
 MOST = 50  # subjects of one rule
 Seen = dict[str, list[Reading]]
@@ -59,6 +59,7 @@ class Figures:
             "memory_share": memory(await store.read("node_list")),
             "stopped_channels": stopped(await store.read("queue_list")),
             "missed_runs": await self._missed_runs(now),
+            "stalled_jobs": await self._stalled_jobs(now),
             "database_full": self._room(),
         }
 
@@ -83,6 +84,12 @@ class Figures:
             for row, what in reversed(said)
         }
         return list(found.values())
+
+    async def _stalled_jobs(self, now: int) -> list[Reading]:
+        since = now - micros(STALLED)
+        rows = await self._store.read("job_stalled", before=since, until=now, limit=MOST)
+        said = f"has made no progress for {durations.spell(STALLED)} or more"
+        return [Reading(1, f"the job {row['name']!r} {said}", row["id"], row["tenant"]) for row in rows]
 
     def _room(self) -> list[Reading]:
         free = self.free()

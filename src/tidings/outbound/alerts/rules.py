@@ -12,6 +12,7 @@ from enum import StrEnum
 
 WINDOW = timedelta(minutes=5)  # shares are counted over it
 LATE = timedelta(seconds=60)
+STALLED = timedelta(minutes=30)
 LEAST = 10  # attempts below which a share says nothing
 LEAST_ROOM = 256 << 20  # bytes under the database
 _AT_ONCE = timedelta(0)
@@ -51,6 +52,7 @@ _ALL = (
     Rule("queue_deep", Severity.WARNING, "due", 10_000, "the queue is deep"),
     Rule("memory", Severity.WARNING, "memory_share", 0.80, "a worker's memory runs out", _A_MINUTE),
     Rule("run_missed", Severity.WARNING, "missed_runs", 0, "an expected run did not happen"),
+    Rule("job_stalled", Severity.CRITICAL, "stalled_jobs", 0, "a migration job makes no progress"),
     Rule("channel_stopped", Severity.WARNING, "stopped_channels", 0, "a channel sends nothing", _A_MINUTE),
     Rule("errors_persist", Severity.WARNING, "stubborn", 0, "the other side fails again and again"),
     Rule("database_full", Severity.CRITICAL, "database_full", 0, "the database has no room"),

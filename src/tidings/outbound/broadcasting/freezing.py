@@ -6,7 +6,7 @@ one, and rows that are in already are not taken twice (B4).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -24,6 +24,7 @@ from ..channels.base import Channel
 from ..events.telling import CHANNEL as EVENTS
 from ..messages import Rules
 from ..people.audience import Audience
+from ..people.audience import Recipient as Person
 from ..repeats import Created, create, find, once
 from ..scheduling.making import Making, Occasion
 from ..templating.templates import Templates
@@ -43,7 +44,7 @@ from .recipients import (
 )
 
 KIND = "broadcast"
-MOST_FORESEEN = 2_000  # recipients that a preview looks at
+MOST_FORESEEN = 300  # of a list, that a preview looks at
 SHOWN = 3  # of them with what they would read
 _NOBODY = Tally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 _NO_TIME = ("trigger", "at", "in", "recipients")  # a schedule says when, and nobody is there to upload
@@ -201,34 +202,40 @@ class Freezer:
     async def foresee(self, body: object, *, tenant: str = "default") -> Row:
         """What would come of it: how many would get it, and what the first would read. Nothing is written.
 
-        At most `MOST_FORESEEN` recipients are looked at; they are judged as they will be when it is made.
+        Addresses are all judged, as they will be when it is made; of a list only the first are looked at.
         """
         now = self._clock.now()
         ready = await self._ready(read_plan(body, now=now, zone=self._zone), "", now, tenant)
-        people = self._source({"addresses": ready.plan.addresses, "list": ready.plan.list}, ready.row)
+        plan, is_all, members = ready.plan, True, None
+        people = numbered(plan.addresses or [])
+        if plan.list is not None:
+            found, is_all = await self._audience.first(
+                plan.list, plan.channel, most=MOST_FORESEEN, tenant=tenant
+            )
+            members = (await self._audience.show(plan.list, tenant=tenant))["members"]
+            people = from_audience(_each(found))
         first, seen = list[Recipient](), 0
 
-        async def some() -> AsyncIterator[Numbered]:
+        async def counted() -> AsyncIterator[Numbered]:
             nonlocal seen
             async for number, one in people:
-                if seen == MOST_FORESEEN:
-                    return
                 seen += 1
                 if isinstance(one, Recipient) and len(first) < SHOWN:
                     first.append(one)
                 yield number, one
 
         loading = Loading(self._store, self._clock, ready.row, ready.channel, ready.wording)
-        count = await loading.rehearse(some())
-        if not count:
+        count = await loading.rehearse(counted())
+        if not count and is_all:
             raise _nobody()
         return {
-            "channel": ready.plan.channel,
+            "channel": plan.channel,
             "recipients": count,
             "duplicates": seen - count,
-            "more": seen == MOST_FORESEEN,
-            "starts": ready.plan.starts.value,
-            "starts_at": iso(ready.plan.scheduled_at),
+            "more": not is_all,
+            "members": members,
+            "starts": plan.starts.value,
+            "starts_at": iso(plan.scheduled_at),
             "samples": [{"address": one.address, **ready.wording.of(one)} for one in first],
         }
 
@@ -391,6 +398,11 @@ def _adding(row: Row) -> list[Step]:
 def _samples(told: Loaded) -> Row:
     """What was left out, with the numbers of the rows."""
     return {"samples": {"duplicates": told.repeated, "refused": told.refused}}
+
+
+async def _each(people: Sequence[Person]) -> AsyncIterator[Person]:
+    for person in people:
+        yield person
 
 
 def _nobody() -> Invalid:

@@ -5,7 +5,7 @@ Both are gone through by key pages, a bounded number of rows at a time, however 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from .filters import Filter, read_filter, spelt
 
 MOST_COUNTED = 100_000  # members of a list, when it is shown
 MOST_AT_ONCE = 1000  # members that one call names
-WINDOW = 5000  # contacts that one page of a filter's members looks at, at the most
+WINDOW = 2000  # contacts that one page of a filter's members looks at, at the most
 PAGE = 1000
 LONGEST_NAME = 100
 _KEEP_KEYS = micros(Rules().keep_keys)
@@ -150,6 +150,11 @@ class Audience:
         items = [self._shown(row, await self._count(row)) for row in rows]
         return Page(items, rows[-1]["name"] if len(rows) == limit else None)
 
+    async def names(self, *, tenant: str = "default", limit: int = 200) -> list[str]:
+        """The first names of lists, to choose from."""
+        rows = await self._store.read("list_page", tenant=tenant, after="", limit=limit)
+        return [row["name"] for row in rows]
+
     # -- members
 
     async def with_members(self, which: str, *, tenant: str = "default") -> Row:
@@ -211,13 +216,15 @@ class Audience:
         place: str | None = id_place(after)
         while place is not None:
             known, place = await self._some(row, place, PAGE, tenant)
-            for contact in known:
-                address = contact.card.addresses.get(channel)
-                if address is not None:
-                    card = contact.card
-                    yield Recipient(
-                        address, contact.id, card.name, card.zone, card.language, card.tags, card.attributes
-                    )
+            for recipient in _reached(known, channel):
+                yield recipient
+
+    async def first(
+        self, which: str, channel: str, *, most: int, tenant: str = "default"
+    ) -> tuple[list[Recipient], bool]:
+        """Those among the first members, or the first contacts for a filter; whether that was all."""
+        known, place = await self._some(await self.find(which, tenant=tenant), "", most, tenant)
+        return list(_reached(known, channel)), place is None
 
     # -- inside
 
@@ -251,6 +258,16 @@ class Audience:
             "members": None if row["filter"] is not None else count,
             "created_at": iso(row["created_at"]),
         }
+
+
+def _reached(known: Iterable[Known], channel: str) -> Iterator[Recipient]:
+    """Contacts as recipients on a channel; those without an address there are left out."""
+    for contact in known:
+        address, card = contact.card.addresses.get(channel), contact.card
+        if address is not None:
+            yield Recipient(
+                address, contact.id, card.name, card.zone, card.language, card.tags, card.attributes
+            )
 
 
 def stored_filter(text: str) -> Filter:

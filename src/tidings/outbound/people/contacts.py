@@ -24,7 +24,7 @@ from .cards import Card, Change, decoded, encoded, merged, read_change, written
 from .filters import Filter
 
 TRIES = 5  # times that what somebody else changed meanwhile is decided anew
-WINDOW = 5000  # contacts that one page of a list looks at, at the most
+WINDOW = 2000  # contacts that one page of a list looks at, at the most
 NEWEST = "~"  # behind every id
 _KEEP_KEYS = micros(Rules().keep_keys)
 

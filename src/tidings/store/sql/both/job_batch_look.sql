@@ -1,5 +1,6 @@
 -- Whether a batch may go on: its claim, its job, its system, and how many share that.
-select t.id is not null as holds, j.state as job_state, j.version, j.round, j.looks, s.concurrency, s.most, s.step, s.parked_until, s.reason, s.failures,
+select t.id is not null as holds, j.state as job_state, j.version, j.round, j.looks, s.concurrency, s.most, s.step,
+  s.parked_until, s.reason, s.failures,
   s.best, s.month, s.used, s.version as system_version,
   (select count(*) from job_batches o where o.system = b.system and o.state = 'processing') as sharing,
   coalesce(cast(:now as bigint), tidings_now()) as now

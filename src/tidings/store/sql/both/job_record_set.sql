@@ -2,5 +2,6 @@
 select seq, source_id, state, key, target_id, hash, action, tries, due_at, claimed_at, before, raw, mapped, links
 from job_records
 where batch = :batch and seq > :after
-  and state in ('extracted', 'ready', 'claimed', 'unknown') and (state = 'extracted' or not cast(:planning as boolean)) and due_at <= coalesce(cast(:now as bigint), tidings_now())
+  and state in ('extracted', 'ready', 'claimed', 'unknown') and (state = 'extracted' or not cast(:planning as boolean))
+    and due_at <= coalesce(cast(:now as bigint), tidings_now())
 order by seq limit :limit

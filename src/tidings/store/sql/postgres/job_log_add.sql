@@ -1,4 +1,4 @@
--- Attempts at records. Own file: a list goes in as JSON, which each database reads in its own way.
+-- Attempts at records: place, what, code, reason. Own file: a list goes in as JSON, which each database reads in its own way.
 insert into job_log (record, at, what, code, reason)
-select r.seq, coalesce(cast(:now as bigint), tidings_now()), r.what, r.code, r.reason
-from json_to_recordset(cast(:rows as json)) as r(seq bigint, what text, code text, reason text)
+select cast(r.value ->> 0 as bigint), coalesce(cast(:now as bigint), tidings_now()), r.value ->> 1, r.value ->> 2, r.value ->> 3
+from json_array_elements(cast(:rows as json)) r

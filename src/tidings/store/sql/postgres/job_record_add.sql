@@ -1,6 +1,8 @@
--- Records of a page. One that an earlier round had begins anew. Own file: a list goes in as JSON, which each database reads in its own way.
+-- Records of a page. One that an earlier round had begins anew. Own file: a list goes in as JSON, which each database
+-- reads in its own way.
 insert into job_records (job, type, round, source_id, state, raw, failure, field, fingerprint, reason, changed_at)
-select :job, :type, :round, r.id, r.state, r.raw, r.failure, r.field, r.fingerprint, r.reason, coalesce(cast(:now as bigint), tidings_now())
+select :job, :type, :round, r.id, r.state, r.raw, r.failure, r.field, r.fingerprint, r.reason,
+  coalesce(cast(:now as bigint), tidings_now())
 from json_to_recordset(cast(:rows as json)) as r(id text, state text, raw text, failure text, field text, fingerprint text,
   reason text)
 on conflict (source_id, type, job) do update set round = excluded.round, state = excluded.state, raw = excluded.raw,

@@ -1,0 +1,267 @@
+"""The pages over a full database: how long the server needs for each, at the 95th percentile.
+
+    python -m bench.pages                        its own PostgreSQL, 100,000 messages
+    python -m bench.pages --messages 1000000     the size that the bar is for: 200 ms
+    python -m bench.pages --plans                the plans of what they read, too
+
+The engine looks on and sends nothing; requests come in-process, so what is measured is the server's own time:
+parsing, the database, the page. A tenth of the messages are dead letters, a quarter still waits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import asyncpg
+import httpx
+
+from tidings.api import create_api
+from tidings.app import App, build
+from tidings.config import ChannelSettings, Settings
+from tidings.dashboard import add_pages
+from tidings.dashboard.navigation import GROUPS
+from tidings.model.time import DAY, HOUR, MINUTE
+from tidings.store.statements import statements
+
+from .rows import Row, table
+from .servers import Server, postgres
+
+BAR = 200.0  # milliseconds
+CHANNELS = ("phone", "mail", "chat")
+READS = (
+    *(
+        "counts",
+        "counts_due",
+        "oldest_due",
+        "tally_minutes",
+        "tally_sums",
+        "message_newest",
+        "message_window",
+    ),
+    *("message_to", "message_ended", "dead_page", "dead_groups", "ahead_counts", "ahead_page", "ahead_lined"),
+    *("schedule_ahead", "broadcast_ahead", "schedule_page", "broadcast_page", "contact_page", "list_page"),
+    *("list_count", "list_members", "suppression_page", "template_page", "subscription_page", "inbox_page"),
+)
+GROWING = ("tasks", "messages", "history", "contacts", "contact_addresses", "list_members", "schedules")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fill, measure, print the table and one JSON line; 0 when every page is within the bar."""
+    parser = argparse.ArgumentParser(prog="python -m bench.pages", description=__doc__)
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--plans", action="store_true")
+    options = parser.parse_args(argv)
+    with postgres() as server:
+        rows = asyncio.run(_measure(server, options))
+    print(table(rows))
+    print(json.dumps({row.key: round(row.measured or 0, 1) for row in rows}))
+    return 0 if all(row.holds for row in rows) else 1
+
+
+async def _measure(server: Server, options: argparse.Namespace) -> list[Row]:
+    with server.database() as dsn:
+        channels = {name: ChannelSettings("noop") for name in CHANNELS}
+        app = build(Settings(database=dsn, channels=channels, sandbox=False))
+        await app.open()
+        try:
+            connection = await asyncpg.connect(dsn)
+            began = perf_counter()
+            await _fill(connection, options.messages)
+            print(f"filled in {perf_counter() - began:.0f} s", file=sys.stderr)
+            if options.plans:
+                await _plans(app)
+            found = await _look(app, await _places(connection, app), options.rounds)
+            await connection.close()
+        finally:
+            await app.close()
+    return found
+
+
+async def _fill(connection: asyncpg.Connection, count: int) -> None:
+    """Rows straight into the tables: it is the pages that are measured, not the way in."""
+    now: int = await connection.fetchval("select tidings_now()")
+    given = {"now": now, "count": count, "people": max(100, count // 10), "day": DAY, "hour": HOUR}
+    for statement in _STATEMENTS:
+        await connection.execute(statement.format(**given, minute=MINUTE))
+    await connection.execute("select setval('task_ids', $1)", 2 * count)
+    await connection.execute("vacuum analyze")
+
+
+_STATEMENTS = (
+    # 60 % sent, 10 % dead (a quarter of them in doubt), 5 % given up, 25 % waiting over the next two weeks.
+    """insert into tasks (id, due_at, changed_at, tenant, queue, kind, priority, tries, state, unknown,
+         category)
+       select n, case when n % 20 < 15 then {now} - {day} - n
+           else {now} + (n::bigint * 7919 % 14) * {day} + n::bigint * 104729 % {day} end,
+         {now} - {day} + n, 'default', (array['phone', 'mail', 'chat'])[n % 3 + 1], 'message',
+         case when n % 7 = 0 then 2 else 5 end, case when n % 20 >= 15 then 0 else 1 end,
+         case when n % 20 < 12 then 'done' when n % 20 < 14 then 'failed' when n % 20 = 14 then 'cancelled'
+              else 'pending' end,
+         n % 20 = 13 and n % 3 = 0,
+         case when n % 20 in (12, 13) then (array['permanent', 'temporary', 'system'])[n % 3 + 1] end
+       from generate_series(1, {count}) n""",
+    """insert into messages (task, accepted_at, scheduled_at, id, tenant, channel, recipient, content)
+       select n, {now} - {day} + n, {now} - {day} + n, '0199' || lpad(to_hex(n), 28, '0'), 'default',
+         (array['phone', 'mail', 'chat'])[n % 3 + 1], 'user-' || n % {people},
+         '{{"text": "Hello number ' || n || ', your order is on its way and arrives tomorrow."}}'
+       from generate_series(1, {count}) n""",
+    """insert into history (task, at, try, origin, state, category, detail)
+       select n, {now} - {hour} + n % {hour}, 1, 'processing',
+         case when n % 20 < 12 then 'done' else 'failed' end,
+         case when n % 20 in (12, 13) then 'permanent' end,
+         case when n % 20 in (12, 13) then 'no such number' else 'receipt ' || n end
+       from generate_series(1, {count}) n where n % 20 < 14""",
+    """insert into contacts (id, tenant, name, zone, language, tags, attributes, created_at, changed_at)
+       select 'c' || lpad(n::text, 12, '0'), 'default', 'Person ' || n, 'Europe/Berlin',
+         case when n % 50 = 0 then 'de' else 'en' end,
+         case when n % 500 = 0 then '["rare"]' else '["volunteer"]' end, '{{"city": "Bonn"}}', {now}, {now}
+       from generate_series(1, {people}) n""",
+    """insert into contact_addresses (tenant, channel, address, contact)
+       select 'default', 'phone', 'user-' || n, 'c' || lpad(n::text, 12, '0')
+       from generate_series(1, {people}) n""",
+    """insert into lists (id, tenant, name, filter, created_at)
+       select 'l' || lpad(n::text, 6, '0'), 'default', 'list-' || lpad(n::text, 4, '0'),
+         case when n % 2 = 0 then '{{"tags_all":["rare"]}}' end, {now}
+       from generate_series(1, 100) n""",
+    """insert into list_members (list, contact)
+       select 'l000001', 'c' || lpad(n::text, 12, '0') from generate_series(1, {people}) n""",
+    """insert into suppressions (tenant, address, channel, reason, at)
+       select 'default', 'user-' || n, 'phone', 'opted out', {now}
+       from generate_series(1, {people} / 10) n""",
+    """insert into templates (id, tenant, name, version, created_at, changed_at)
+       select 't' || n, 'default', 'template-' || n, 1, {now}, {now} from generate_series(1, 200) n""",
+    """insert into template_versions (template, version, content, variables, created_at)
+       select 't' || n, 1, '{{"text": "Hello {{{{ contact.name }}}}"}}', '{{}}', {now}
+       from generate_series(1, 200) n""",
+    """insert into subscriptions (id, tenant, url, events, secret, created_at, changed_at)
+       select 's' || n, 'default', 'https://example.com/' || n, '["message.*"]', 'whsec_x', {now}, {now}
+       from generate_series(1, 100) n""",
+    """insert into schedules (id, tenant, name, rule, zone, makes, body, grace, next_at, created_at,
+         changed_at)
+       select 'p' || lpad(n::text, 6, '0'), 'default', 'Schedule ' || n, '{{"daily":{{"at":["09:00:00"]}}}}',
+         'Europe/Berlin', 'message', '{{"channel": "phone", "to": "ada", "text": "Hello"}}', {hour},
+         {now} + n::bigint * 8000000, {now}, {now}
+       from generate_series(1, 10000) n""",
+    "insert into lots (kind) select 'broadcast' from generate_series(1, 200)",
+    """insert into broadcasts (lot, id, tenant, name, channel, state, starts, content, options, accepted_at,
+         started_at, changed_at, total, look_at)
+       select n, 'b' || lpad(n::text, 6, '0'), 'default', 'Broadcast ' || n, 'phone',
+         case when n % 10 = 0 then 'new' else 'completed' end, 'scheduled', '{{"text": "News"}}', '{{}}',
+         {now}, {now}, {now}, 1000, case when n % 10 = 0 then {now} + n * {hour} end
+       from generate_series(1, 200) n""",
+    """insert into lot_counts (lot, n, what) select n, 1000, 'done' from generate_series(1, 200) n""",
+    """insert into messages (task, accepted_at, scheduled_at, id, tenant, channel, recipient, content, lot,
+         part)
+       select {count} + n, {now}, {now}, 'r' || lpad(n::text, 12, '0'), 'default', 'phone', 'user-' || n, '',
+         1, 0
+       from generate_series(1, {people}) n""",
+    """insert into tallies (at, queue, what, n, ms, packed)
+       select ({now} / {minute} - n) * {minute}, queue, what, 1000, 5000, true
+       from generate_series(0, 60) n, unnest(array['phone', 'mail', 'chat']) queue,
+         unnest(array['done', 'failed:permanent', 'retry:temporary']) what""",
+    """insert into inbox (id, tenant, source, platform_id, conversation, chat, sender, name, kind, said_at,
+         received_at, ended, text)
+       select 'i' || n, 'default', 'phone', n::text, 'chat-' || n % 1000, 'chat', 'sender-' || n % 500,
+         'Name', 'message', {now}, {now}, 'done', 'I can take the shift on Sunday'
+       from generate_series(1, {people}) n""",
+)
+
+
+async def _places(connection: asyncpg.Connection, app: App) -> list[str]:
+    """Every page of the navigation, lists with their filters, and one of each kind."""
+    waiting: str = await connection.fetchval(
+        "select m.id from messages m join tasks t on t.id = m.task where t.state = 'pending' limit 1"
+    )
+    failed: str = await connection.fetchval(
+        "select m.id from messages m join tasks t on t.id = m.task where t.state = 'failed' limit 1"
+    )
+    today = await connection.fetchval("select (now() at time zone 'utc')::date + 1")
+    deep = str(app.desk.clock.now())
+    return [
+        "/",
+        "/live?now=1",
+        *(entry.path for group in GROUPS for entry in group.entries),
+        *(f"/messages?state={state}" for state in ("pending", "processing", "sent", "failed", "expired")),
+        "/messages?channel=mail",
+        "/messages?to=user-7",
+        "/messages?channel=nothing-of-it&state=sent",
+        f"/messages/{waiting}",
+        f"/messages/{failed}",
+        "/dead?channel=mail&category=permanent&held=no",
+        "/dead?held=yes",
+        f"/ahead/{today}",
+        f"/ahead/{today}?since={deep}",
+        "/contacts?tags=rare",
+        "/contacts?tags=nobody",
+        "/contacts?address=user-77",
+        "/contacts/c000000000077",
+        "/lists/l000001",
+        "/lists/l000002",
+        "/templates/template-7",
+        "/subscriptions/s7",
+        "/schedules?state=active",
+        "/schedules/p000007",
+        "/schedules/p000007/edit",
+        "/schedules/new",
+        "/broadcasts/b000001",
+        "/broadcasts/b000001?state=waiting",
+        "/broadcasts/new?list=list-0001&template=template-7",
+        "/broadcasts/new?list=list-0002&template=template-7",
+        "/channels/phone",
+        "/rollout/phone",
+        "/inbox?state=done",
+        "/inbox?sender=sender-7",
+    ]
+
+
+async def _look(app: App, places: Sequence[str], rounds: int) -> list[Row]:
+    """Each page some times, one request after the other, in turns."""
+    api = create_api(app)
+    pages = add_pages(api, app)
+    took: dict[str, list[float]] = {path: [] for path in places}
+    transport = httpx.ASGITransport(api)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=None) as client:
+        for number in range(rounds + 1):
+            for path in places:
+                began = perf_counter()
+                answer = await client.get(path, headers={"accept": "text/html"})
+                if number:  # the first round warms up
+                    took[path].append(1000 * (perf_counter() - began))
+                if answer.status_code not in (200, 422):
+                    print(f"{path}: {answer.status_code}", file=sys.stderr)
+    pages.close()
+    return [
+        Row(key=path, what=path, unit="ms", measured=_p95(times), at_most=BAR, samples=times)
+        for path, times in took.items()
+    ]
+
+
+def _p95(times: Sequence[float]) -> float:
+    return sorted(times)[max(0, round(0.95 * len(times)) - 1)]
+
+
+async def _plans(app: App) -> None:
+    """What the pages read, as PostgreSQL goes about it; a walk through a growing table is marked."""
+    store: Any = app.store
+    known = statements("postgres")
+    for name in READS:
+        statement = known[name]
+        nulls = ", ".join("null" for _ in statement.names)
+        async with store._connection() as connection:
+            await connection.execute(f"prepare p as {statement.sql}")
+            found = await connection.fetch(f"explain execute p({nulls})" if nulls else "explain execute p")
+            await connection.execute("deallocate p")
+        plan = "\n".join(row[0] for row in found)
+        walks = any(f"Seq Scan on {place} " in plan for place in GROWING)
+        print(f"-- {name}{'  WALKS THROUGH A TABLE' if walks else ''}\n{plan}\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

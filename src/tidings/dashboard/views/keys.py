@@ -1,0 +1,86 @@
+"""Keys: who may call, a form for a new one, and what may be done to each. A secret is shown once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ...access.caller import current
+from ...access.desk import AccessDesk
+from ...access.rules import ADMIN, AREAS, DEFAULT_TENANT, Role
+from ...model.errors import NotFound, TidingsError
+from ..forms import chosen, read_form, whole, words
+from ..frame import Frame, Way, no_such
+
+PAGE = 50
+
+
+def ways(access: AccessDesk, frame: Frame) -> list[Way]:
+    """Their routes."""
+    views = _Keys(access, frame)
+    return [
+        Way("GET", "/keys", views.page, ADMIN),
+        Way("POST", "/keys", views.create, ADMIN, noted=True),
+        Way("POST", "/keys/{id}/{action}", views.act, ADMIN, noted=True),
+    ]
+
+
+class _Keys:
+    def __init__(self, access: AccessDesk, frame: Frame) -> None:
+        self._access = access
+        self._frame = frame
+
+    async def page(self, request: Request) -> Response:
+        """Keys, newest first."""
+        return await self._page(request, problem=request.query_params.get("problem"))
+
+    async def create(self, request: Request) -> Response:
+        """A new key, shown on the page that follows and never again."""
+        form = await read_form(request)
+        try:
+            body: dict[str, Any] = {
+                name: form[name] for name in ("name", "role", "tenant", "expires_in") if name in form
+            }
+            body |= {"scopes": words(form.get("scopes", "")), "rate": whole(form, "rate")}
+            made = await self._access.keys.create(body)
+        except TidingsError as error:
+            return await self._page(request, error.status, form=form, error=error)
+        return await self._page(request, made=made)
+
+    async def act(self, request: Request) -> Response:
+        """Another secret, or none that opens."""
+        id_, action = request.path_params["id"], request.path_params["action"]
+        try:
+            match action:
+                case "rotate":
+                    return await self._page(request, made=await self._access.keys.rotate(id_))
+                case "revoke":
+                    await self._access.keys.revoke(id_)
+                case _:
+                    raise no_such(action)
+        except NotFound:
+            raise
+        except TidingsError as error:
+            return RedirectResponse(f"/keys?{urlencode({'problem': str(error)})}", 303)
+        return RedirectResponse("/keys", 303)
+
+    async def _page(self, request: Request, status: int = 200, **more: Any) -> Response:
+        shown: Mapping[str, Any] = {"form": {}, "error": None, "made": None, "problem": None} | more
+        runs_engine = current().tenant == DEFAULT_TENANT
+        after = chosen(request, "after").get("after")
+        found = await self._access.keys.page(of="*" if runs_engine else None, limit=PAGE, after=after)
+        return self._frame.page(
+            "keys.html",
+            status,
+            items=found.items,
+            more=urlencode({"after": found.next}) if found.next else None,
+            roles=list(Role),
+            areas=AREAS,
+            runs_engine=runs_engine,
+            is_open=await self._access.door.is_open(),
+            **shown,
+        )

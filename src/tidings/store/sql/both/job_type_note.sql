@@ -1,0 +1,2 @@
+-- What was noticed about a type.
+update job_types set note = :note where job = :job and type = :type

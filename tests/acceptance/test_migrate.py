@@ -1,0 +1,272 @@
+"""The faces of migrations: the same job by API, by page and by command line (C1, C4, C8, C9)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tidings.access.caller import Caller, acting_as
+from tidings.cli.program import program
+from tidings.migration.jobfile import read_job
+from tidings.model.errors import Invalid
+
+from .house import House
+from .house import house as housed
+
+BAD = {"3": "nope", "7": "<b>x</b>"}
+
+
+def definition(folder: Path, **more: Any) -> dict[str, Any]:
+    """People from one folder to another; two of twenty have no usable address."""
+    for name in ("there", "here"):
+        (folder / name).mkdir(exist_ok=True)
+    people = [
+        {"id": str(n), "name": f"P {n}", "mail": BAD.get(str(n), f"p{n}@example.org")} for n in range(20)
+    ]
+    (folder / "there" / "persons.ndjson").write_text("".join(json.dumps(one) + "\n" for one in people))
+    return {
+        "name": "people <i>",
+        "source": {"kind": "ndjson", "path": str(folder / "there")},
+        "target": {"kind": "ndjson", "path": str(folder / "here")},
+        "types": {
+            "people": {
+                "from": "persons",
+                "fields": {"name": "name", "mail": {"path": "mail", "type": "email"}},
+            }
+        },
+        **more,
+    }
+
+
+def written(folder: Path) -> dict[str, str]:
+    """What the target has: addresses by key."""
+    lines = (folder / "here" / "people.ndjson").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert len({one["id"] for one in found}) == len(found), "nobody twice"
+    return {one["id"]: one["mail"] for one in found}
+
+
+GOOD = {str(n): f"p{n}@example.org" for n in range(20) if str(n) not in BAD}
+
+
+@pytest.fixture
+async def house(sqlite_url: str) -> AsyncIterator[House]:
+    """An engine that does nothing by itself."""
+    async with housed(sqlite_url) as made:
+        yield made
+
+
+async def over(house: House, id_: str) -> dict[str, Any]:
+    """Work until the job rests; gives its status."""
+    for _ in range(50):
+        house.clock.advance(1)
+        await house.work()
+        shown: dict[str, Any] = (await house.http.get(f"/v1/migrations/{id_}")).json()
+        if shown["state"] not in ("planning", "running"):
+            return shown
+    raise AssertionError(f"it does not end: {shown}")
+
+
+async def made(house: House, folder: Path, **more: Any) -> str:
+    answer = await house.http.post("/v1/migrations", json=definition(folder, **more))
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_api(
+    house: House, tmp_path: Path
+) -> None:
+    """C1, C4, C8, C9: what the plan says is done, only what was mended is written again, all is told."""
+    one = f"/v1/migrations/{await made(house, tmp_path)}"
+    id_, http = one.rpartition("/")[2], house.http
+
+    assert (await http.post(f"{one}/plan", json={"look": True})).json()["state"] == "planning"
+    assert (await over(house, id_))["state"] == "planned"
+    plan = (await http.get(f"{one}/plan")).json()
+    assert plan["actions"] == {"people": {"create": 18, "rejected": 2}} and plan["calls"] == 1
+    creating = (await http.get(f"{one}/plan/records", params={"action": "create", "limit": 5})).json()
+    assert [row["source_id"] for row in creating["items"]] == ["0", "1", "2", "4", "5"] and creating["next"]
+    assert written(tmp_path) == {}
+    refused = await http.post(f"{one}/run")
+    assert refused.status_code == 409 and "approve" in refused.text
+    await http.post(f"{one}/approve")
+    await http.post(f"{one}/run")
+    shown = await over(house, id_)
+
+    assert (shown["state"], shown["counts"], shown["set_aside"]) == (
+        "completed",
+        {"rejected": 2, "written": 18},
+        2,
+    )
+    assert written(tmp_path) == GOOD
+    (cause,) = (await http.get(f"{one}/dead")).json()["items"]
+    assert (cause["count"], cause["field"], cause["example"]) == (2, "mail", "3")
+    text = (await http.get(f"{one}/dead/export", params={"cause": cause["fingerprint"]})).text
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert [(row["id"], row["fields"]["mail"]) for row in rows] == list(BAD.items())
+    rows[0]["fields"]["mail"] = "mended@example.org"
+    kind = {"content-type": "application/x-ndjson"}
+    broken = await http.post(f"{one}/repaired", content=text + '{"id": "4"}\n', headers=kind)
+    assert broken.status_code == 422 and "row 3 has no type" in broken.text
+    assert (await http.get(one)).json()["state"] == "completed", "nothing was changed"
+    given = await http.post(f"{one}/repaired", content=orjson.dumps(rows[0]), headers=kind)
+    assert given.json()["opened"] == 1
+    assert (await over(house, id_))["counts"] == {"rejected": 1, "written": 19}
+    assert written(tmp_path) == {**GOOD, "3": "mended@example.org"}
+
+    lines = [json.loads(line) for line in (await http.post(f"{one}/verify")).text.splitlines()]
+    assert [line["difference"]["source_id"] for line in lines[:-1]] == ["3", "7"]
+    assert lines[-1]["report"]["types"][0]["same"] == 18 and lines[-1]["not_told"] == 0
+    record = (await http.get(f"{one}/records/people/3")).json()
+    assert [line["what"] for line in record["log"]][-1] == "written" and record["raw"]["mail"].startswith(
+        "mended"
+    )
+    found = (await http.get(f"{one}/crosswalk/people", params={"source_id": "3"})).json()["items"]
+    assert [row["target_id"] for row in found] == [record["target_id"]]
+    trail = (await http.get(f"{one}/audit")).json()["items"]
+    assert [line["what"] for line in trail] == [
+        *("created", "planning", "planned", "approved", "running", "completed", "replayed", "completed")
+    ]
+    assert {line["who"] for line in trail} == {"this machine", "engine"}
+
+
+async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_rest(
+    house: House, tmp_path: Path
+) -> None:
+    """C8: after PUT /job with an address for everybody, the two that were set aside are written."""
+    id_ = await made(house, tmp_path)
+    one = f"/v1/migrations/{id_}"
+    await house.http.post(f"{one}/run")
+    await over(house, id_)
+    before = (tmp_path / "here" / "people.ndjson").stat().st_mtime_ns
+    await house.http.post(f"{one}/run")
+
+    assert (await over(house, id_))["counts"] == {"rejected": 2, "unchanged": 18}
+    assert (tmp_path / "here" / "people.ndjson").stat().st_mtime_ns == before
+    mail = {"path": "mail", "type": "email", "on_error": "leave"}
+    types = {"people": {"from": "persons", "fields": {"name": "name", "mail": mail}}}
+    changed = await house.http.put(f"{one}/job", json=definition(tmp_path, types=types))
+    assert changed.json() == {"id": id_, "opened": 2}
+    assert (await over(house, id_))["counts"] == {"unchanged": 18, "written": 2}
+
+
+async def test_a_bad_request_says_what_is_wrong_and_changes_nothing(house: House, tmp_path: Path) -> None:
+    """Bad input: one sentence with field and remedy; clear secrets, code and other tenants are refused."""
+    good, http = definition(tmp_path), house.http
+    hook = {"people": {"hook": "os:system", "fields": {"name": "name"}}}
+    for body, status, says in (
+        ([], 422, "the job is not a table"),
+        ({**good, "colour": 1}, 422, "unknown key 'colour'"),
+        ({**good, "types": hook}, 422, "hook"),
+        ({**good, "tenant": "acme"}, 422, "tenant is 'acme'"),
+        ({**good, "source": {"kind": "affinity", "key": "abc"}}, 422, "secret in clear"),
+    ):
+        answer = await http.post("/v1/migrations", json=body)
+        assert (answer.status_code, says in answer.text) == (status, True), answer.text
+    for path in ("", "/plan", "/dead", "/records", "/audit", "/dead/export", "/records/people/1"):
+        assert (await http.get(f"/v1/migrations/none{path}")).status_code == 404, path
+    assert "use one of" in (await http.get("/v1/migrations", params={"state": "xyz"})).text
+    assert "did you mean" in (await http.get("/v1/migrations", params={"state": "runing"})).text
+    assert (await http.get("/v1/migrations")).json() == {"items": [], "next": None}
+
+
+async def test_another_tenants_job_is_one_that_is_not_there(house: House, tmp_path: Path) -> None:
+    """Tenants: neither its status nor its records are shown, nor can it be moved."""
+    job = read_job(definition(tmp_path, tenant="acme"))
+    theirs = await house.app.migrations.create(job, by="somebody")
+    for path in ("", "/dead", "/records", "/dead/export"):
+        assert (await house.http.get(f"/v1/migrations/{theirs.id}{path}")).status_code == 404
+    assert (await house.http.post(f"/v1/migrations/{theirs.id}/run")).status_code == 404
+    assert (await house.http.get(f"/migrations/{theirs.id}")).status_code == 404
+    assert (await house.http.get("/v1/migrations")).json()["items"] == []
+
+
+async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(
+    house: House, tmp_path: Path
+) -> None:
+    """Progress by type and state, causes, records, audit; buttons and a pasted table do what they say."""
+    assert "No migrations yet" in (await house.http.get("/migrations")).text
+    id_ = await made(house, tmp_path)
+    page, http = f"/migrations/{id_}", house.http
+
+    async def press(action: str, **form: str) -> str:
+        answer = await http.post(f"{page}/{action}", data=form, follow_redirects=True)
+        return answer.text
+
+    assert "running" in await press("run")
+    await over(house, id_)
+    text = (await http.get(page)).text
+    for words in ("<b>20 of 20</b>", "18 written", "mail", "people &lt;i&gt;", "Who did what"):
+        assert words in text, words
+    assert "<b>x</b>" not in text and 'class="bar"' in text
+    live = (await http.get(f"{page}/live", params={"now": "1"})).json()
+    assert set(live) == {"trouble", "standing", "acts", "types", "causes", "facts"}
+    assert "people &lt;i&gt;" in (await http.get("/migrations")).text
+    assert "rejected" in (await http.get(page, params={"state": "rejected"})).text
+    record = (await http.get(f"{page}/records/people/7")).text
+    assert "Attempts" in record and "<b>x</b>" not in record
+
+    table = (await http.get(f"/v1{page}/dead/export", params={"format": "csv"})).text
+    assert "opened again" in await press("repaired", rows=table.replace("nope", "mended@example.org"))
+    await over(house, id_)
+    assert written(tmp_path)["3"] == "mended@example.org"
+    assert "nothing was pasted" in await press("repaired", rows="")
+    assert "row 2 has no id" in await press("repaired", rows="type,fields.mail\npeople,x\n")
+    assert "is completed" in await press("pause")
+    assert "1 opened again" in await press("replay", type="people")
+    assert (await http.post(f"{page}/explode")).status_code == 404
+
+
+async def test_a_live_job_can_be_paused_resumed_and_cancelled(house: House, tmp_path: Path) -> None:
+    """C8: durable flags; what a person asks is in the audit trail with its reason and whoever asked."""
+    one = f"/v1/migrations/{await made(house, tmp_path)}"
+    await house.http.post(f"{one}/run")
+    paused = await house.http.post(f"{one}/pause", json={"reason": "lunch"})
+    assert (paused.json()["state"], paused.json()["reason"]) == ("paused", "lunch")
+    await house.work()
+    assert (await house.http.get(one)).json()["done"] == 0
+    assert (await house.http.post(f"{one}/resume")).json()["state"] == "running"
+    with acting_as(Caller("Ada", tenant="default")):
+        await house.app.migrations.cancel(one.rpartition("/")[2], by="Ada", reason="wrong list")
+    trail = (await house.http.get(f"{one}/audit")).json()["items"]
+    assert [(line["who"], line["what"], line["detail"]) for line in trail[-1:]] == [
+        ("Ada", "cancelled", "wrong list")
+    ]
+
+
+def test_the_command_line_runs_repairs_and_verifies_without_a_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C4, C8, C9: `run` works by itself; export, repair and replay touch the two; a file is one job."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.json").write_text(json.dumps(definition(tmp_path)))
+
+    def migrate(*words: str, code: int = 0) -> str:
+        database = ["--database", f"sqlite:///{tmp_path}/t.db"]
+        assert (program(["migrate", *words, *database], standalone_mode=False) or 0) == code
+        return capsys.readouterr().out
+
+    done = json.loads(migrate("run", "job.json", "--json"))
+    id_ = done["id"]
+    assert done["counts"] == {"rejected": 2, "written": 18} and written(tmp_path) == GOOD
+    assert f"{id_} completed: 2 rejected, 18 unchanged of 20" in migrate("run", "job.json")
+    assert [row["id"] for row in json.loads(migrate("list", "--json"))["items"]] == [id_]
+    told = migrate("dead", id_)
+    assert re.search(r"^2\tpeople\trejected\tmail\t3\tvalidation/people/mail/email\t", told, re.MULTILINE)
+    migrate("export", id_, "-o", "bad.csv")
+    table = (tmp_path / "bad.csv").read_text().replace('"nope"', '"mended@example.org"')
+    (tmp_path / "bad.csv").write_text(table.replace("<b>x</b>", "too@example.org"))
+    assert json.loads(migrate("replay", id_, "--file", "bad.csv", "--json"))["opened"] == 2
+    assert written(tmp_path) == {**GOOD, "3": "mended@example.org", "7": "too@example.org"}
+    log = migrate("log", id_, "people", "3")
+    assert "source_id\t3" in log and log.rstrip().splitlines()[-1].split("\t")[1] == "written"
+    assert '{"unchanged":18,"written":2}' in migrate("status", id_)
+    assert "command line\treplayed\t2 records" in migrate("audit", id_)
+    with pytest.raises(Invalid, match="there is no state"):
+        migrate("records", id_, "--state", "lost")

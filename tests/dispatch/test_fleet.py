@@ -1,0 +1,268 @@
+"""Dispatchers and transports over a real RabbitMQ (B15, design 7, F40–F47)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import aio_pika
+import pytest
+
+from tidings.config import ChannelSettings, Settings
+from tidings.dispatch.link import OUTCOMES, parcels_of
+from tidings.dispatch.roles import Role, Share
+from tidings.dispatch.wire import REPORT, Report, Told, write_report
+from tidings.model.errors import Misconfigured
+from tidings.model.message import Message
+from tidings.model.outcome import Done, Outcome, Reject, Retry
+from tidings.model.task import Category
+from tidings.observability.events import BrokerLost, TasksInherited
+from tidings.outbound.health import Status
+
+from .conftest import CHANNEL, Fleet, accept, states
+
+pytestmark = pytest.mark.xdist_group("rabbitmq")
+
+
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"])
+async def test_messages_go_out_by_transports_that_have_no_database(fleet: Fleet, on_unknown: str) -> None:
+    """Packed, sent once each by one of two transports, and settled with receipt and history (B15)."""
+    app = await fleet.dispatcher(channel={"on_unknown": on_unknown})
+    senders = [fleet.sender(), fleet.sender()]
+    for sender in senders:
+        await fleet.transport(sender)
+
+    ids = await accept(app, *(f"r{i}" for i in range(60)))
+    await fleet.all_are(app, ids)
+
+    assert sorted(senders[0].sent + senders[1].sent) == sorted(f"r{i}" for i in range(60))
+    shown = await app.messages.show(ids[0])
+    assert shown["history"][-1]["detail"] == "r" and shown["tries"] == 1
+
+
+async def test_outcomes_travel_whole(fleet: Fleet) -> None:
+    """A retry is tried again by its policy, a rejection is a dead letter with its reason (B6, B7)."""
+
+    def answer(message: Message) -> Outcome:
+        if message.recipient == "bad":
+            return Reject(Category.VALIDATION, "no such number")
+        return (
+            Done() if message.attempt > 1 else Retry(Category.TEMPORARY, "busy", timedelta(milliseconds=10))
+        )
+
+    app = await fleet.dispatcher()
+    sender = fleet.sender(answer)
+    await fleet.transport(sender)
+    good, bad = await accept(app, "good", "bad")
+
+    await fleet.all_are(app, [good])
+    await fleet.all_are(app, [bad], "failed")
+
+    assert sender.sent.count("good") == 2
+    assert "no such number" in (await app.messages.show(bad))["history"][-1]["detail"]
+
+
+async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> None:
+    """The broker says that nobody took them; no try is spent, and the first transport sends them once."""
+    app = await fleet.dispatcher(broker_wait=timedelta(milliseconds=300))
+    ids = await accept(app, "a", "b")
+
+    async def came_back() -> bool:
+        lines = (await app.messages.show(ids[0]))["history"]
+        return any("no transport took it in time" in (line["detail"] or "") for line in lines)
+
+    await fleet.until(came_back)
+    sender = fleet.sender()
+    await fleet.transport(sender)
+    await fleet.all_are(app, ids)
+
+    assert sorted(sender.sent) == ["a", "b"]
+    assert (await app.messages.show(ids[0]))["tries"] == 1
+
+
+async def test_what_a_dead_transport_had_started_is_held_and_the_rest_is_sent(fleet: Fleet) -> None:
+    """Started is told before it is sent: two were, so two are in doubt, and none is sent twice (F44)."""
+    app = await fleet.dispatcher(channel={"on_unknown": "hold", "deadline": "500ms"})
+    doomed, heir = fleet.sender(), fleet.sender()
+    doomed.gate.clear()
+    first = await fleet.transport(doomed, slots=2)
+    ids = await accept(app, *"abcdefgh")
+    await fleet.until(lambda: len(doomed.sent) == 2)
+
+    await fleet.die(first)
+    await fleet.transport(heir)
+
+    async def over() -> bool:
+        return {"sent", "held"} >= set(await states(app, ids))
+
+    await fleet.until(over)
+    held = [id_ for id_, state in zip(ids, await states(app, ids), strict=True) if state == "held"]
+    assert len(held) == 2 and not set(doomed.sent) & set(heir.sent)
+    assert sorted("abcdefgh") == sorted(doomed.sent + heir.sent)
+
+
+async def test_on_a_channel_that_resends_a_dead_transports_messages_are_sent_again(fleet: Fleet) -> None:
+    """Nobody told of starts, so all of its parcel is in doubt, flagged, and sent again after the deadline."""
+    app = await fleet.dispatcher(channel={"deadline": "300ms"})
+    doomed, heir = fleet.sender(), fleet.sender()
+    doomed.gate.clear()
+    first = await fleet.transport(doomed, slots=2)
+    ids = await accept(app, *"abcd")
+    await fleet.until(lambda: len(doomed.sent) == 2)
+
+    await fleet.die(first)
+    await fleet.transport(heir)
+    await fleet.all_are(app, ids)
+
+    assert set(doomed.sent) < set(heir.sent)
+    assert all([(await app.messages.show(id_))["history"] for id_ in ids])
+
+
+async def test_a_transport_that_stops_gives_back_what_it_had_not_begun(fleet: Fleet) -> None:
+    """In order: what it had begun is told, the rest goes to another at once, nothing is in doubt (E8, F7)."""
+    app = await fleet.dispatcher(channel={"on_unknown": "hold"})
+    leaving, staying = fleet.sender(), fleet.sender()
+    leaving.gate.clear()
+    first = await fleet.transport(leaving, slots=1)
+    ids = await accept(app, *"abc")
+    await fleet.until(lambda: len(leaving.sent) == 1)
+    await fleet.transport(staying)
+
+    leaving.gate.set()
+    fleet.transports.remove(first)
+    await first.stop(5)
+    await fleet.all_are(app, ids)
+
+    assert sorted("abc") == sorted(leaving.sent + staying.sent)
+
+
+async def test_a_dead_dispatchers_messages_are_settled_by_its_heir(fleet: Fleet) -> None:
+    """Dispatched tasks belong to the dispatch: what was sent meanwhile is done, and sent once (design 7)."""
+    dying = await fleet.dispatcher(channel={"on_unknown": "hold"})
+    sender = fleet.sender()
+    sender.gate.clear()
+    await fleet.transport(sender)
+    ids = await accept(dying, *"abc")
+    await fleet.until(lambda: len(sender.sent) == 3)
+
+    await fleet.vanish(dying)
+    sender.gate.set()
+    heir = await fleet.dispatcher(channel={"on_unknown": "hold"})
+    await fleet.all_are(heir, ids)
+    await fleet.until(lambda: any(isinstance(event, TasksInherited) for event in fleet.events))
+
+    assert sorted("abc") == sorted(sender.sent)
+
+
+async def test_what_a_dead_dispatcher_had_claimed_and_not_published_is_given_back(fleet: Fleet) -> None:
+    """Only when every bound has passed and a marker is back: then nobody can have it (design 7)."""
+    options = {
+        "channel": {"on_unknown": "hold", "deadline": "100ms"},
+        "broker_wait": timedelta(milliseconds=200),
+    }
+    dying = await fleet.dispatcher(**options)
+
+    async def nothing(_channel: str, _pairs: object) -> None:
+        """The process dies before this line."""
+
+    dying.office._hands._publish = nothing  # type: ignore[union-attr, method-assign, assignment]
+    ids = await accept(dying, "a")
+    await fleet.until(lambda: bool(dying.office._hands._errands.held))  # type: ignore[union-attr]
+    await fleet.vanish(dying)
+
+    sender = fleet.sender()
+    heir = await fleet.dispatcher(**options)
+    await fleet.transport(sender)
+    await fleet.all_are(heir, ids)
+
+    assert sender.sent == ["a"]
+    assert (await heir.messages.show(ids[0]))["tries"] == 1
+
+
+async def test_a_report_of_a_claim_that_is_gone_is_evidence(fleet: Fleet) -> None:
+    """A transport cut off for long says 'sent' at last: what was held is done after all (rule 4, F9)."""
+    app = await fleet.dispatcher(channel={"on_unknown": "hold", "deadline": "100ms"})
+    doomed = fleet.sender()
+    doomed.gate.clear()
+    first = await fleet.transport(doomed)
+    [held] = await accept(app, "a")
+    await fleet.until(lambda: len(doomed.sent) == 1)
+    await fleet.die(first)
+    await fleet.transport(fleet.sender())
+    await fleet.all_are(app, [held], "held")
+
+    row = (await app.store.read("message_find", id=held, tenant="default"))[0]
+    news = write_report(Report(CHANNEL, "late", outcomes=[Told((row["task"], 1), Done(), 5.0)]))
+    await app.office._link.publish(OUTCOMES, "999", news, kind=REPORT)  # type: ignore[union-attr]
+
+    async def proved() -> bool:
+        fleet.pulse.set()
+        return await states(app, [held]) == ["sent"]
+
+    await fleet.until(proved)
+
+
+async def test_what_is_in_doubt_is_looked_up_by_a_transport(fleet: Fleet) -> None:
+    """On `ask` channels the credentials are with the transport, so it asks before it sends again (rule 7)."""
+    app = await fleet.dispatcher(channel={"on_unknown": "ask", "deadline": "100ms"})
+    doomed, heir = fleet.sender(), fleet.sender()
+    doomed.gate.clear()
+    first = await fleet.transport(doomed)
+    ids = await accept(app, "a")
+    await fleet.until(lambda: len(doomed.sent) == 1)
+
+    await fleet.die(first)
+    await fleet.transport(heir)
+    await fleet.all_are(app, ids)
+
+    assert heir.looked_up == ["a"] and not heir.sent
+
+
+async def test_without_a_broker_everything_waits_and_health_says_so(tmp_path: object, fleet: Fleet) -> None:
+    """Nothing is claimed, nothing is lost, and the log, the node's row and health name the reason (F40)."""
+    app = await fleet.dispatcher(broker="amqp://guest:guest@127.0.0.1:1/")
+    ids = await accept(app, "a")
+
+    async def told() -> bool:
+        await app.worker._beat_once()
+        return any("RabbitMQ" in reason for reason in (await app.desk.health()).reasons)
+
+    await fleet.until(lambda: app.worker.is_working)
+    await fleet.until(told)
+
+    assert await states(app, ids) == ["pending"]
+    assert Status.DEGRADED is (await app.desk.health()).status
+    assert any(isinstance(event, BrokerLost) for event in fleet.events)
+
+
+async def test_a_queue_without_dead_letters_is_refused_at_the_start(fleet: Fleet, broker: str) -> None:
+    """The broker would drop what it cannot deliver; so it must have been made by us (F45)."""
+    connection = await aio_pika.connect(broker)
+    channel = await connection.channel()
+    await channel.declare_queue(parcels_of(CHANNEL), durable=True, arguments={"x-queue-type": "quorum"})
+    await connection.close()
+
+    with pytest.raises(Misconfigured, match="made by somebody else"):
+        await fleet.dispatcher()
+
+
+async def test_a_rate_holds_over_transports(fleet: Fleet) -> None:
+    """Send instants are reserved in the database; a transport gets each message at its instant (rule 15)."""
+    app = await fleet.dispatcher(channel={"per_second": 40})
+    sender = fleet.sender()
+    await fleet.transport(sender)
+
+    ids = await accept(app, *(f"r{i}" for i in range(20)))
+    await fleet.all_are(app, ids)
+
+    first, last = [(await app.messages.show(id_))["history"][-1]["at"] for id_ in (ids[0], ids[-1])]
+    assert first != last and len(sender.sent) == 20
+
+
+def test_a_dispatcher_without_a_broker_is_refused() -> None:
+    """One sentence that names the setting."""
+    from tidings import app as engine
+
+    settings = Settings(channels={CHANNEL: ChannelSettings("noop", {})}, sandbox=False)
+    for role, build in ((Role.DISPATCHER, engine.build), (Role.TRANSPORT, engine.build_carrier)):
+        with pytest.raises(Misconfigured, match="need a RabbitMQ"):
+            build(settings, share=Share(frozenset({role})))  # type: ignore[operator]
