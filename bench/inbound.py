@@ -5,9 +5,10 @@
     python -m bench.inbound --trips                  how often a message goes to the database, too
 
 The engine as `serve` wires it, in one process: intake, rules, workflows, the ledger, the built-in calendar,
-and replies on a channel that takes them at once. All conversations say their next line when half of the last
-round is worked through. Counted from the first line taken in to the last task settled; the end state is
-checked. Every line is worded a little differently, so that nothing is understood from memory.
+and replies on a channel that takes them at once. All conversations, each at another point of the script, say
+their next line when half of the last round is worked through. Counted from the first line taken in to the
+last task settled; the end state is checked. Every line is worded a little differently, so that nothing is
+understood from memory.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tidings.config import ChannelSettings, InboundSettings, Settings
 from tidings.inbound.sources.settings import SourceSettings
 from tidings.inbound.words import Incoming
 from tidings.inbound.workflow.settings import WorkflowSettings
+from tidings.kernel.garbage import look_less_often
 from tidings.observability.events import BatchSettled, Event
 from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
@@ -41,28 +43,30 @@ from .servers import postgres
 BAR = 300.0
 SOURCE = SourceSettings("crew", "webhook")
 SQUADS = tuple(str(number) for number in range(30, 70))
-SCRIPT = (
-    (0, "good morning {name}"),
-    (0, "{name} here, we have no crew {day0} 1800-0600"),
-    (1, "thanks for letting us know {name}"),
-    (1, "hi {name}, we can cover {day1}"),
-    (1, "1800-2300"),
-    (0, "thanks {name}!"),
-    (0, "{name}, who has the keys to the rig?"),
-    (1, "hi {name}, add a crew for {day2} night"),
-    (0, "see you at the drill {name}"),
-    (1, "ok {name}"),
-    (0, "hi {name}, remove us from {day0} 1800-2000"),
-    (1, "did anybody feed {name}"),
-    (0, "hi {name}, squad {squad} can cover {day3} 0600-1200"),
-    (1, "great {name}"),
-    (0, "hi {name}, no crew on {day4}"),
-    (0, "never mind"),
-    (1, "happy birthday {name}"),
-    (1, "hi {name}, we will have a crew {day4} 0600-1800"),
-    (0, "lol {name}"),
-    (1, "see you later {name}"),
+PARTS = (
+    (
+        (0, "good morning {name}"),
+        (0, "{name} here, we have no crew {day0} 1800-0600"),
+        (1, "thanks for letting us know {name}"),
+        (0, "hi {name}, remove us from {day0} 1800-2000"),
+        (1, "did anybody feed {name}"),
+    ),
+    ((1, "hi {name}, we can cover {day1}"), (1, "1800-2300"), (0, "thanks {name}!")),
+    (
+        (0, "{name}, who has the keys to the rig?"),
+        (1, "hi {name}, add a crew for {day2} night"),
+        (0, "see you at the drill {name}"),
+        (1, "ok {name}"),
+    ),
+    ((0, "hi {name}, squad {squad} can cover {day3} 0600-1200"), (1, "great {name}")),
+    ((0, "hi {name}, no crew on {day4}"), (0, "never mind"), (1, "happy birthday {name}")),
+    (
+        (1, "hi {name}, we will have a crew {day4} 0600-1800"),
+        (0, "lol {name}"),
+        (1, "see you later {name}"),
+    ),
 )
+LINES = sum(map(len, PARTS))
 DAYS = 27  # over which requests are spread
 COMMANDS = 5  # that a conversation comes to, at the least
 
@@ -80,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         figures = _run(url, options)
     row = Row(
         key=f"inbound_{options.database}",
-        what=f"{options.conversations:,} conversations of {len(SCRIPT)} messages, {options.database}",
+        what=f"{options.conversations:,} conversations of {LINES} messages, {options.database}",
         measured=figures["per_s"],
         at_least=BAR,
         foreign_cpu=noise.share,
@@ -114,16 +118,17 @@ async def _measure(url: str, options: argparse.Namespace) -> dict[str, Any]:
     try:
         people = await _people(app, options.conversations)
         app.workflows.ready()
+        look_less_often()
         if options.trips and isinstance(app.store, PostgresStore):
             _count(app.store, trips)
         used, began = _cpu(), time.perf_counter()
         app.worker.start()
-        for number in range(len(SCRIPT)):
+        for number in range(LINES):
             await _say(app, number, people)
             await _until(app.store, settled, options.conversations // 2)
         await _until(app.store, settled, 0)
         passed, used = settled.last - began, _cpu() - used
-        messages = options.conversations * len(SCRIPT)
+        messages = options.conversations * LINES
         return {
             "per_s": round(messages / passed, 1),
             "per_cpu_s": round(messages / used, 1),
@@ -173,17 +178,22 @@ async def _people(app: App, conversations: int) -> list[tuple[str, tuple[str, st
 
 
 async def _say(app: App, number: int, people: Sequence[tuple[str, tuple[str, str]]]) -> None:
-    """One line of the script, in every conversation."""
-    who, text = SCRIPT[number]
+    """The next line of every conversation; each begins with another part of the script."""
     now = app.clock.now() - len(people)
     said = []
     for place, (squad, pair) in enumerate(people):
+        who, text = _line(place, number)
         days = {f"day{n}": _day(place + 5 * n) for n in range(5)}
         words = text.format(squad=squad, name=_name(place), **days)
         sender, at = pair[who], now + place
         said.append(Incoming(SOURCE.name, f"{place}-{number}", f"c{place}", sender, sender, words, at))
     await app.inbound.intake.called(SOURCE, said)
     app.worker.runner.wake()
+
+
+def _line(place: int, number: int) -> tuple[int, str]:
+    first = place % len(PARTS)
+    return [line for part in (*PARTS[first:], *PARTS[:first]) for line in part][number]
 
 
 def _day(number: int) -> str:
@@ -241,7 +251,7 @@ async def _end(store: Store, conversations: int) -> dict[str, Any]:
     is_right = (
         set(effects) == {"confirmed"}
         and effects["confirmed"] >= conversations * COMMANDS
-        and ended == {"done": conversations * len(SCRIPT)}
+        and ended == {"done": conversations * LINES}
         and not end["not_done"]
         and not end["out_of_order"]
     )

@@ -15,6 +15,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -29,6 +30,7 @@ from tidings.dashboard.navigation import GROUPS
 from tidings.model.time import DAY, HOUR, MINUTE
 from tidings.store.statements import statements
 
+from .noise import Noise
 from .rows import Row, table
 from .servers import Server, postgres
 
@@ -77,11 +79,13 @@ async def _measure(server: Server, options: argparse.Namespace) -> list[Row]:
             print(f"filled in {perf_counter() - began:.0f} s", file=sys.stderr)
             if options.plans:
                 await _plans(app)
-            found = await _look(app, await _places(connection, app), options.rounds)
+            places = await _places(connection, app)
+            with Noise() as noise:
+                found = await _look(app, places, options.rounds)
             await connection.close()
         finally:
             await app.close()
-    return found
+    return [replace(row, foreign_cpu=noise.share) for row in found]
 
 
 async def _fill(connection: asyncpg.Connection, count: int) -> None:

@@ -320,12 +320,14 @@ def folder(tmp_path: Path) -> Path:
 def test_the_command_line_makes_fills_looks_and_stops(folder: Path) -> None:
     """Each verb, with JSON for programs."""
     (folder / "people.csv").write_text("address,name\nada,Ada\nbob,Bob\nada,Ada\n")
-    made = run(
+    words = (
         "broadcasts", "create", "--channel", "out", "--text", "hi", "--file", "people.csv", "--manual",
-        "--xref", "x1", "--quiet", "22:00-07:00", "--json", folder=folder,
+        "--xref", "x1", "--quiet", "22:00-07:00", "--key", "k1", "--json",
     )  # fmt: skip
-    assert made.returncode == 0, made.stderr
+    made, again = run(*words, folder=folder), run(*words, folder=folder)
+    assert (made.returncode, again.returncode) == (0, 0), made.stderr + again.stderr
     row = json.loads(made.stdout)
+    assert json.loads(again.stdout)["id"] == row["id"], "the same key made a second one (B4)"
     assert (row["state"], row["total"], row["duplicates"]) == ("new", 2, 1)
     id_ = row["id"]
 

@@ -255,7 +255,7 @@ def test_the_command_line_runs_repairs_and_verifies_without_a_server(
     done = json.loads(migrate("run", "job.json", "--json"))
     id_ = done["id"]
     assert done["counts"] == {"rejected": 2, "written": 18} and written(tmp_path) == GOOD
-    assert f"{id_} completed: 2 rejected, 18 unchanged of 20" in migrate("run", "job.json")
+    assert f"{id_} completed: 18 unchanged, 2 rejected of 20" in migrate("run", "job.json")
     assert [row["id"] for row in json.loads(migrate("list", "--json"))["items"]] == [id_]
     told = migrate("dead", id_)
     assert re.search(r"^2\tpeople\trejected\tmail\t3\tvalidation/people/mail/email\t", told, re.MULTILINE)
@@ -266,7 +266,26 @@ def test_the_command_line_runs_repairs_and_verifies_without_a_server(
     assert written(tmp_path) == {**GOOD, "3": "mended@example.org", "7": "too@example.org"}
     log = migrate("log", id_, "people", "3")
     assert "source_id\t3" in log and log.rstrip().splitlines()[-1].split("\t")[1] == "written"
-    assert '{"unchanged":18,"written":2}' in migrate("status", id_)
+    assert '{"written":2,"unchanged":18}' in migrate("status", id_)
     assert "command line\treplayed\t2 records" in migrate("audit", id_)
     with pytest.raises(Invalid, match="there is no state"):
         migrate("records", id_, "--state", "lost")
+
+
+async def test_the_figures_of_migrations_are_in_the_metrics(house: House, tmp_path: Path) -> None:
+    """C10: jobs, records, errors by kind, how long it took, calls of the month."""
+    id_ = await made(house, tmp_path)
+    await house.http.post(f"/v1/migrations/{id_}/run")
+    await over(house, id_)
+
+    text = (await house.http.get("/metrics")).text
+
+    for line in (
+        'migration_jobs{state="completed",tenant="default"} 1.0',
+        'migration_records{state="written",tenant="default"} 18.0',
+        'migration_records{state="rejected",tenant="default"} 2.0',
+        'migration_errors{kind="validation",tenant="default"} 2.0',
+    ):
+        assert line in text, line
+    assert re.search(r'migration_job_seconds\{tenant="default"\} [1-9]', text)
+    assert re.search(r'system_calls_this_month\{system="default/ndjson:\w+/write"\} 1.0', text)

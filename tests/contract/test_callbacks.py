@@ -18,7 +18,6 @@ from fastapi import FastAPI
 
 from tidings.api import create_api, errors
 from tidings.api.gate import Gate
-from tidings.api.keys import Keys
 from tidings.api.routes import callbacks, channels
 from tidings.app import App, build
 from tidings.config import ChannelSettings, Settings, load
@@ -121,7 +120,7 @@ def small_api(app: App) -> FastAPI:
         api.include_router(router)
     errors.install(api)
     api.add_middleware(
-        Gate, keys=Keys(app.settings.api_keys, app.clock), host="127.0.0.1", new_id=app.clock.new_id,
+        Gate, access=app.access, host="127.0.0.1", new_id=app.clock.new_id,
         largest=10_000, unlimited=frozenset({callbacks.PATH}),
     )  # fmt: skip
     return api

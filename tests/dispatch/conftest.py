@@ -49,6 +49,7 @@ class Sender:
 
     async def lookup(self, message: Message) -> Outcome:
         self.looked_up.append(message.recipient)
+        self._pulse.set()
         return self.found
 
 
@@ -62,6 +63,8 @@ class Fleet:
     pulse: asyncio.Event = field(default_factory=asyncio.Event)
     apps: list[App] = field(default_factory=list)
     transports: list[Transport] = field(default_factory=list)
+    senders: list[Sender] = field(default_factory=list)
+    dead: list[Transport] = field(default_factory=list)
 
     def emit(self, event: Event) -> None:
         self.events.append(event)
@@ -87,7 +90,8 @@ class Fleet:
 
     def sender(self, answer: Callable[[Message], Outcome] = lambda _: Done("r")) -> Sender:
         """The far side of the channel."""
-        return Sender(self.pulse, answer)
+        self.senders.append(sender := Sender(self.pulse, answer))
+        return sender
 
     async def dispatcher(self, **options: Any) -> App:
         """An engine that hands out; `channel` and settings may be given."""
@@ -127,6 +131,7 @@ class Fleet:
     async def die(self, transport: Transport) -> None:
         """As if it had been killed: nothing is told any more, and its connection is gone."""
         self.transports.remove(transport)
+        self.dead.append(transport)
         for loop in transport._loops:
             loop.cancel()
         await transport._link.stop()
@@ -143,8 +148,13 @@ class Fleet:
         await app.store.close()
 
     async def close(self) -> None:
+        for sender in self.senders:
+            sender.gate.set()
         for transport in self.transports:
             await transport.stop(1)
+        for transport in self.dead:
+            await transport._slots.quiet()
+            transport._slots.close()
         for app in self.apps:
             await app.close()
 

@@ -8,9 +8,9 @@ import aio_pika
 import pytest
 
 from tidings.config import ChannelSettings, Settings
-from tidings.dispatch.link import OUTCOMES, parcels_of
+from tidings.dispatch.link import OUTCOMES, PARCELS, parcels_of
 from tidings.dispatch.roles import Role, Share
-from tidings.dispatch.wire import REPORT, Report, Told, write_report
+from tidings.dispatch.wire import PARCEL, REPORT, Item, Parcel, Report, Told, pack, write_report
 from tidings.model.errors import Misconfigured
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry
@@ -92,10 +92,10 @@ async def test_what_a_dead_transport_had_started_is_held_and_the_rest_is_sent(fl
     await fleet.transport(heir)
 
     async def over() -> bool:
-        return {"sent", "held"} >= set(await states(app, ids))
+        return {"sent", "failed"} >= set(await states(app, ids))
 
     await fleet.until(over)
-    held = [id_ for id_, state in zip(ids, await states(app, ids), strict=True) if state == "held"]
+    held = [id_ for id_, state in zip(ids, await states(app, ids), strict=True) if state == "failed"]
     assert len(held) == 2 and not set(doomed.sent) & set(heir.sent)
     assert sorted("abcdefgh") == sorted(doomed.sent + heir.sent)
 
@@ -163,6 +163,7 @@ async def test_what_a_dead_dispatcher_had_claimed_and_not_published_is_given_bac
 
     async def nothing(_channel: str, _pairs: object) -> None:
         """The process dies before this line."""
+        fleet.pulse.set()
 
     dying.office._hands._publish = nothing  # type: ignore[union-attr, method-assign, assignment]
     ids = await accept(dying, "a")
@@ -188,14 +189,13 @@ async def test_a_report_of_a_claim_that_is_gone_is_evidence(fleet: Fleet) -> Non
     await fleet.until(lambda: len(doomed.sent) == 1)
     await fleet.die(first)
     await fleet.transport(fleet.sender())
-    await fleet.all_are(app, [held], "held")
+    await fleet.all_are(app, [held], "failed")
 
     row = (await app.store.read("message_find", id=held, tenant="default"))[0]
     news = write_report(Report(CHANNEL, "late", outcomes=[Told((row["task"], 1), Done(), 5.0)]))
     await app.office._link.publish(OUTCOMES, "999", news, kind=REPORT)  # type: ignore[union-attr]
 
     async def proved() -> bool:
-        fleet.pulse.set()
         return await states(app, [held]) == ["sent"]
 
     await fleet.until(proved)
@@ -203,18 +203,16 @@ async def test_a_report_of_a_claim_that_is_gone_is_evidence(fleet: Fleet) -> Non
 
 async def test_what_is_in_doubt_is_looked_up_by_a_transport(fleet: Fleet) -> None:
     """On `ask` channels the credentials are with the transport, so it asks before it sends again (rule 7)."""
-    app = await fleet.dispatcher(channel={"on_unknown": "ask", "deadline": "100ms"})
-    doomed, heir = fleet.sender(), fleet.sender()
-    doomed.gate.clear()
-    first = await fleet.transport(doomed)
-    ids = await accept(app, "a")
-    await fleet.until(lambda: len(doomed.sent) == 1)
+    app = await fleet.dispatcher()
+    sender = fleet.sender()
+    message = Message("id", "default", CHANNEL, "a", {"text": "hello"}, 0, 2)
+    parcel = pack(Parcel(CHANNEL, True, 1000, 1000, [Item(1, 2, message, ask=True)]))
 
-    await fleet.die(first)
-    await fleet.transport(heir)
-    await fleet.all_are(app, ids)
+    await fleet.transport(sender)
+    await app.office._link.publish(PARCELS, CHANNEL, parcel, kind=PARCEL, reply_to="1")  # type: ignore[union-attr]
+    await fleet.until(lambda: bool(sender.looked_up))
 
-    assert heir.looked_up == ["a"] and not heir.sent
+    assert sender.looked_up == ["a"] and not sender.sent
 
 
 async def test_without_a_broker_everything_waits_and_health_says_so(tmp_path: object, fleet: Fleet) -> None:

@@ -1,4 +1,8 @@
-"""The bars of issue 5 for understanding by rules, on messages that the grammar was not tuned on."""
+"""What the rules understand, measured on messages of several authors, and held there.
+
+`held-out` was written before the grammar, by its author; `third` by somebody else, measured once unseen and then
+studied. A figure on studied messages is a floor against regressions, not a promise for an unseen chat.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from tidings.inbound.language.confidence import MEASURED, VERDICTS
 from tidings.inbound.language.evaluation import Score, evaluate, load, main
 from tidings.inbound.language.rules import RulesMind
 
+STUDIED = ("tuning", "tuning-2", "tuning-3", "third")
 CORPUS = Path(__file__).parents[1] / "corpora" / "inbound"
 
 
@@ -21,8 +26,8 @@ def held_out() -> Score:
 
 @pytest.fixture(scope="module")
 def tuning() -> Score:
-    """Both tuning parts; the second has another author and was unseen until it was measured once."""
-    cases = [case for part in ("tuning", "tuning-2") for case in load(CORPUS, part)]
+    """All that the grammar was mended on, by four authors."""
+    cases = [case for part in STUDIED for case in load(CORPUS, part)]
     return asyncio.run(evaluate(RulesMind(), cases))
 
 
@@ -31,17 +36,18 @@ def test_the_held_out_messages_are_understood(held_out: Score) -> None:
     assert len(held_out.of(requests=True)) >= 300
     assert len(held_out.of(requests=False)) >= 4_000
 
-    assert held_out.recall >= 0.90, held_out.report(errors=False)
-    assert held_out.right >= 0.90, held_out.report(errors=False)
-    assert held_out.false_alarms <= 0.005, held_out.report(errors=False)
-    assert held_out.wrong_bookings <= 0.02, held_out.report(errors=False)
+    assert held_out.recall >= 0.98, held_out.report(errors=False)
+    assert held_out.right >= 0.95, held_out.report(errors=False)
+    assert held_out.false_alarms <= 0.002, held_out.report(errors=False)
+    assert held_out.wrong_bookings <= 0.01, held_out.report(errors=False)
 
 
 def test_the_tuning_messages_are_understood(tuning: Score) -> None:
     """What the grammar was written for stays understood; never quoted alone."""
-    assert tuning.right >= 0.99, tuning.report(errors=True)
-    assert tuning.false_alarms <= 0.003, tuning.report(errors=True)
-    assert tuning.wrong_bookings <= 0.005, tuning.report(errors=True)
+    assert tuning.recall >= 0.99, tuning.report(errors=True)
+    assert tuning.right >= 0.985, tuning.report(errors=True)
+    assert tuning.false_alarms <= 0.002, tuning.report(errors=True)
+    assert tuning.wrong_bookings <= 0.002, tuning.report(errors=True)
 
 
 def test_the_two_parts_share_no_message(held_out: Score, tuning: Score) -> None:

@@ -66,14 +66,14 @@ async def talk(*lines: tuple[Speaker, str], keeps_state: bool = True) -> list[Tu
         ("best crew ever", False, []),
         ("thanks!", False, []),
         ("", False, []),
-        ("no crew!", None, []),
+        ("no crew!", True, []),
         ("no crew " * 2_000, None, []),
     ],
 )
 async def test_a_request_needs_the_matter_what_is_wanted_and_a_time(
     text: str, verdict: bool | None, days: list[str]
 ) -> None:
-    """D9: yes, no, or don't know, with the days that are named and a confidence that says which band."""
+    """D9: yes, no, or don't know, with the days that are named; a bare "no crew" is asked when."""
     intent = await MIND.intent(scene(ANN, text))
 
     assert (intent.is_request, list(intent.days)) == (verdict, days)

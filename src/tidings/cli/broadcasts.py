@@ -134,7 +134,9 @@ async def create(
     given = {field: value for field, value in body.items() if value is not None}
     made = await ask.desk.freezer.create(given, key=key)
     row = made.answer
-    if file is not None:
+    if made.replayed:
+        row = await ask.desk.broadcasts.show(row["id"])
+    if file is not None and row["state"] == "loading":
         if not ask.as_json:
             output.say(("loading ", "dim"), row["id"])
         row = await _fill(ask.app, ask.desk, row["id"], file, form, expect, as_json=ask.as_json)
@@ -353,7 +355,7 @@ def _made(row: Row, *, as_json: bool) -> None:
         return
     output.say((row["id"], "bold"), f" {row['state']}: {row['total']:,} recipients")
     for word, what in (("duplicates", "duplicate"), ("refused", "bad row")):
-        if number := row[word]:
+        if (number := row[word]) and "samples" in row:
             sample = row["samples"][word][:5]
             rows = ", ".join(str(one["row"]) for one in sample) + (" …" if number > len(sample) else "")
             left_out = f"{number:,} {what}{'' if number == 1 else 's'} left out (row {rows})"

@@ -9,9 +9,10 @@ from ..kernel.handler import Handler, Remote, effects
 from ..kernel.queue import evidence, late_result, look
 from ..model.outcome import Done, Outcome
 from ..model.task import NodeId, State, Task, TaskId
+from ..observability.events import ClaimLost, Emit
 from ..store.port import OrderKey, Store, Tally
 from .errands import Errand
-from .wire import Told
+from .wire import Told, say
 
 
 async def settle_doubtful(
@@ -44,7 +45,7 @@ def judged(handlers: Mapping[str, Handler], errand: Errand, outcome: Outcome) ->
     return handler.incoming(errand.task, errand.content, outcome) if isinstance(handler, Remote) else outcome
 
 
-async def late_news(store: Store, node: NodeId, channel: str, late: Sequence[Told]) -> None:
+async def late_news(store: Store, node: NodeId, channel: str, late: Sequence[Told], *, emit: Emit) -> None:
     """Results of claims that have gone: kept in the history, and proof where they say 'sent'."""
     for told in late:
         row = await look(store, told.key[0])
@@ -56,6 +57,7 @@ async def late_news(store: Store, node: NodeId, channel: str, late: Sequence[Tol
             await evidence(store, told.key[0], node=node, detail="a late report says that it was sent")
         else:
             await late_result(store, node, _bare(told.key[0], channel), told.outcome)
+        emit(ClaimLost(node, told.key[0], channel, say(told.outcome)["outcome"]))
 
 
 def _bare(id_: int, queue: str) -> Task:

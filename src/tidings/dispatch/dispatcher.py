@@ -314,7 +314,7 @@ class RemoteHands:
             self._acks.append((incoming, ids))
 
     async def _news(self, channel: str, late: list[Told]) -> None:
-        await self._insist(lambda: late_news(self._store, self._node.id, channel, late))
+        await self._insist(lambda: late_news(self._store, self._node.id, channel, late, emit=self._emit))
 
     async def _insist(self, write: Callable[[], Awaitable[object]]) -> None:
         """What comes next counts on this having been written, so it waits for the database."""

@@ -164,7 +164,7 @@ class Inheritance:
         while self._settler.unwritten:
             await self._settler.step()
         if heard.late:
-            await late_news(self._store, self.node, report.channel, heard.late)
+            await late_news(self._store, self.node, report.channel, heard.late, emit=self._emit)
         self._told[0] += len(heard.ended)
         self._told[1] += len(heard.back)
 

@@ -381,4 +381,6 @@ def library() -> Any:
         raise Misconfigured(
             "RabbitMQ needs a library that is not installed", remedy="pip install 'tidings[rabbitmq]'"
         ) from error
+    for name in ("aio_pika", "aiormq"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what it says here, our events say better
     return aio_pika

@@ -157,7 +157,7 @@ class Office:
         try:
             if incoming.kind == REPORT:
                 report = read_report(incoming.body)
-                await late_news(self._store, self._me(), report.channel, report.outcomes)
+                await late_news(self._store, self._me(), report.channel, report.outcomes, emit=self._emit)
         except Unreadable as error:
             self._emit(ReportUnreadable(str(error)))
         await incoming.ack()

@@ -29,11 +29,11 @@ from .jobs import BatchState
 from .limits import Sleep
 from .looking import Looker
 from .planning import Planner
-from .policies import DEFAULT_WAIT, is_repeatable
+from .policies import is_repeatable
 from .preparing import Item, Preparer, Results
 from .telling import halting, telling
 from .turns import Batch, Stop, Turn
-from .words import Failure, Standing, Trouble
+from .words import Standing, Trouble
 from .writer import Writer, doubtful_for
 
 QUEUE = "migration"
@@ -121,6 +121,7 @@ class Run:
         self._preparer = Preparer(store, turn.opened, turn.batch.type, turn.batch.round)
         self._waiting: list[Item] = []
         self._after = 0
+        self._stop: Stop | None = None
 
     async def work(self) -> Stop | None:
         """Until the batch is done, or something stops it."""
@@ -131,7 +132,7 @@ class Run:
                 return stop
             if not self._waiting and not await self._fetch():
                 await self._turn.commit()
-                return None
+                return self._stop
             if self._waiting:
                 wait = await self._writer.send(self._waiting, row)
                 if wait:
@@ -153,7 +154,8 @@ class Run:
         try:
             items = await self._preparer.prepare(fresh, results)
         except Trouble as trouble:  # the target was asked for its attributes
-            return self._cannot_prepare(trouble)
+            self._stop = self._turn.unprepared(trouble)
+            return False
         if self._preparer.has_own_key and items:
             items = await self._keep_keys(items)
         for item in items:
@@ -212,11 +214,3 @@ class Run:
                 results.move(item.seq, Standing.READY, key=item.key)
         await self._turn.commit()
         return await self._preparer.first_of_each_key(items, self._turn.results)
-
-    def _cannot_prepare(self, trouble: Trouble) -> bool:
-        """The target does not even say what it takes: the job waits, for a while or for a person."""
-        until = None
-        if trouble.failure not in (Failure.CREDENTIALS, Failure.PERMISSION):
-            until = self._turn.now + micros(trouble.wait or DEFAULT_WAIT)
-        self._turn.halt(f"{trouble.failure}: {trouble.reason}", until=until)
-        return False

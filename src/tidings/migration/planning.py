@@ -17,7 +17,7 @@ from .crosswalk import packed
 from .jobs import Action
 from .limits import Limiter, Sleep
 from .looking import SIDE_BY_SIDE, Looker, image, planned_action
-from .policies import DEFAULT_WAIT, judge_look
+from .policies import judge_look
 from .preparing import Item, Preparer
 from .report import Change
 from .turns import Stop, Turn
@@ -54,20 +54,18 @@ class Planner:
                 await self._turn.commit()
                 return None
             self._after = rows[-1]["seq"]
-            await self._plan(rows, asks=bool(row["looks"]))
+            stop = await self._plan(rows, asks=bool(row["looks"]))
             await self._turn.commit()
+            if stop is not None:
+                return stop
             await self._turn.note(self._opened.looks)
 
-    async def _plan(self, rows: Sequence[Row], *, asks: bool) -> None:
+    async def _plan(self, rows: Sequence[Row], *, asks: bool) -> Stop | None:
         results = self._turn.results
         try:
             items = await self._preparer.prepare(rows, results)
         except Trouble as trouble:
-            until = None
-            if trouble.failure not in (Failure.CREDENTIALS, Failure.PERMISSION):
-                until = self._turn.now + micros(trouble.wait or DEFAULT_WAIT)
-            self._turn.halt(f"{trouble.failure}: {trouble.reason}", until=until)
-            return
+            return self._turn.unprepared(trouble)
         if self._preparer.has_own_key and items:
             for item in items:
                 results.move(item.seq, Standing.EXTRACTED, key=item.key)
@@ -80,6 +78,7 @@ class Planner:
                 await self._plan_one(item, limiter, asks=asks)
 
         await asyncio.gather(*(work(self._opened.looks) for _ in range(min(SIDE_BY_SIDE, len(items)))))
+        return None
 
     async def _plan_one(self, item: Item, limiter: Limiter, *, asks: bool) -> None:
         results = self._turn.results

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 import orjson
 
@@ -17,6 +18,7 @@ from .mapping.lint import Finding
 from .words import Standing
 
 Shown = dict[str, Any]
+Word = TypeVar("Word", bound=StrEnum)
 
 SET_ASIDE = (Standing.REJECTED, Standing.FAILED, Standing.CONFLICT)
 _TIMES = ("at", "changed_at", "due_at", "claimed_at")
@@ -147,7 +149,7 @@ def _plain(name: str, value: Any) -> Any:
     return value
 
 
-def _counted(counts: Mapping[Any, int]) -> dict[str, int]:
+def _counted(counts: Mapping[Word, int]) -> dict[str, int]:
     """Without what is nought, in the order in which the words are defined."""
     words = list(type(next(iter(counts)))) if counts else []
     return {str(word): counts[word] for word in words if counts.get(word)}

@@ -7,6 +7,7 @@ one transaction. A pause, a cancel, a parked system or the end of its time are s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from ..kernel.clock import Clock
@@ -18,13 +19,14 @@ from .connections import Opened
 from .crosswalk import packed
 from .jobs import BatchState, JobState
 from .limits import NOTE_EVERY, Limiter, Load, month_of, next_month
-from .policies import SAME_CAUSE, SUSPICIOUS, Verdict
+from .policies import DEFAULT_WAIT, HEALTH, MONTH, SAME_CAUSE, SUSPICIOUS, Verdict
 from .preparing import Results
 from .telling import told
-from .words import Trouble
+from .words import Failure, Trouble
 
 TURN = 10.0  # seconds after which a batch lets others in
-_FULL = 900  # rows of one transaction
+_FULL = 900  # rows of one statement
+_SHORTLY = timedelta(seconds=2)
 
 
 class Batch(NamedTuple):
@@ -180,6 +182,15 @@ class Turn:
     def halt(self, reason: str, *, until: int | None = None) -> None:
         """The job stops with the next commit, and it is told."""
         self._halting = self._halting or (reason[:500], until)
+
+    def unprepared(self, trouble: Trouble) -> Stop:
+        """The target does not even say what it takes: the batch comes back, or the job waits for a person."""
+        if trouble.failure in HEALTH or trouble.failure in (Failure.RATE_LIMIT, Failure.UNKNOWN):
+            wait = trouble.wait or (DEFAULT_WAIT if trouble.failure is Failure.RATE_LIMIT else _SHORTLY)
+            return Stop(BatchState.RETRYING, self.now + micros(wait), trouble.reason)
+        until = self.now + micros(trouble.wait or MONTH) if trouble.failure is Failure.QUOTA else None
+        self.halt(f"{trouble.failure}: {trouble.reason}", until=until)
+        return Stop(BatchState.PENDING, None, trouble.reason)
 
     def follow(self, verdict: Verdict, trouble: Trouble, limiter: Limiter) -> bool:
         """What a verdict says about the system or the job; True: nothing more is to be sent now."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+import orjson
+
 from ..kernel.clock import Clock, Drift, judge_drift
 from ..model import durations
 from ..model.task import Category
@@ -54,10 +56,18 @@ async def health(store: Store, clock: Clock, *, lease: timedelta) -> Health:
     sums = await store.read("tally_sums", since=now - LOOKED_AT)
     counted = [row for row in sums if row["queue"] != telling.CHANNEL]  # not what others do with our events
     alive = sum(node["state"] == "live" and now - node["seen_at"] <= 2 * micros(lease) for node in nodes)
-    return judge(counted, alive=alive, drift=clock.drift())
+    return judge(counted, alive=alive, drift=clock.drift(), troubles=troubles(nodes))
 
 
-def judge(tallies: Sequence[Row], *, alive: int, drift: timedelta) -> Health:
+def troubles(nodes: Sequence[Row]) -> list[str]:
+    """What living processes say they cannot reach."""
+    said = [
+        (node["name"], orjson.loads(node["info"]).get("broker")) for node in nodes if node["state"] == "live"
+    ]
+    return [f"{name}: {broker}" for name, broker in said if broker not in (None, "connected")]
+
+
+def judge(tallies: Sequence[Row], *, alive: int, drift: timedelta, troubles: Sequence[str] = ()) -> Health:
     """The verdict, from values alone."""
     total = succeeded = spent = 0
     errors: Counter[str] = Counter()
@@ -73,7 +83,7 @@ def judge(tallies: Sequence[Row], *, alive: int, drift: timedelta) -> Health:
             errors[category] += count
     rates = {str(category): errors[category] / total if total else 0.0 for category in Category}
     rate = succeeded / total if total else None
-    degraded = _shares(total, rate, rates)
+    degraded = [*troubles, *_shares(total, rate, rates)]
     if judge_drift(drift) is Drift.UNHEALTHY:
         degraded.append(f"this machine's clock is off by {durations.spell(abs(drift))}")
     reasons = [*([] if alive else ["no process is working"]), *degraded]

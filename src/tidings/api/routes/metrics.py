@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ...access.rules import READ, allowed
+from ...migration import figures
 from ...model.time import SECOND
 from ...observability.metrics import CONTENT_TYPE, Metrics
 from ...outbound.alerts.rules import Severity
@@ -56,6 +57,21 @@ async def _look(desk: Desk, metrics: Metrics) -> None:
     metrics.gauge("nodes_live", "Processes that work.", {(): live})
     metrics.gauge("clock_drift_seconds", "This clock and the database's.", {(): _drift(desk)})
     await _look_at_troubles(desk, metrics)
+    await _look_at_migrations(desk, metrics)
+
+
+async def _look_at_migrations(desk: Desk, metrics: Metrics) -> None:
+    """The newest jobs and the systems that they call (C10)."""
+    found = await figures.read(desk.store)
+    gauge = metrics.gauge
+    gauge("migration_jobs", "Jobs by state, the newest ones.", found.jobs, "tenant", "state")
+    gauge("migration_records", "Their records that are moved or set aside.", found.records, "tenant", "state")
+    gauge("migration_errors", "What was set aside, by kind of error.", found.errors, "tenant", "kind")
+    gauge("migration_records_per_minute", "How fast jobs are.", found.per_minute, "tenant")
+    gauge("migration_job_seconds", "How long the newest finished job took.", found.seconds, "tenant")
+    gauge("system_calls_this_month", "Calls of a system that are used up.", found.calls, "system")
+    gauge("system_calls_at_once", "Calls at once that a system bears.", found.at_once, "system")
+    gauge("system_parked", "1 while nobody calls a system.", found.parked, "system")
 
 
 async def _look_at_troubles(desk: Desk, metrics: Metrics) -> None:

@@ -7,11 +7,12 @@ other's; the key is unique, so the same command twice is one change with one ans
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import orjson
 
 from ...store.port import Step, Store
-from ...store.together import Lookup
+from ...store.together import Lookup, Together
 from ..words import Applied, Command, Day
 from .days import BLANK, MARKS, after, bounds, day_of, objection
 
@@ -28,6 +29,7 @@ class BuiltinCalendar:
         self.name = name
         self._store = store
         self._days = Lookup(self._read)
+        self._changes = Together(self._apply_all)
 
     async def day(self, date: str) -> Day:
         """One operational day as it is."""
@@ -39,11 +41,10 @@ class BuiltinCalendar:
         return [found[date] for date in dates]
 
     async def _read(self, dates: Sequence[str]) -> dict[str, Day]:
-        lines: dict[str, dict[str, str]] = {date: {} for date in dates}
-        asked = orjson.dumps(list(lines)).decode()
-        for row in await self._store.read("shift_days_read", calendar=self.name, days=asked):
-            lines[row["day"]][row["squad"]] = row["slots"]
-        return {date: day_of(date, its_lines) for date, its_lines in lines.items()}
+        asked = orjson.dumps(list(dates)).decode()
+        rows = await self._store.read("shift_days_read", calendar=self.name, days=asked)
+        lines = {row["day"]: row["lines"] for row in rows}
+        return {date: _day(date, lines.get(date, "{}")) for date in dates}
 
     async def preview(self, command: Command) -> Day:
         """The day as it would be."""
@@ -54,29 +55,52 @@ class BuiltinCalendar:
         problem = objection(command, grid=self.grid)
         if problem is not None:
             return Applied(False, problem)
-        first, last = bounds(command)
-        change = {
-            "key": key,
-            "calendar": self.name,
-            "day": command.date,
-            "squad": command.squad,
-            "action": command.action.value,
-            "begins": command.start,
-            "ends": command.end,
-            "first": first,
-            "last": last,
-            "fill": MARKS[command.action] * (last - first),
-            "blank": BLANK,
-        }
-        _, _, _, made = await self._store.write(
+        return await self._changes.ask((command, key))
+
+    async def _apply_all(self, asked: Sequence[tuple[Command, str]]) -> list[Applied | Exception]:
+        """Changes of different days in one transaction; each day's own one after the other."""
+        ids: dict[str, int] = {}
+        waiting = list(asked)
+        while waiting:
+            by_day = {command.date: (command, key) for command, key in reversed(waiting)}
+            ids |= await self._write(list(by_day.values()))
+            waiting = [(command, key) for command, key in waiting if key not in ids]
+        return [Applied(True, f"change {ids[key]}") for _, key in asked]
+
+    async def _write(self, changes: Sequence[tuple[Command, str]]) -> dict[str, int]:
+        days = orjson.dumps([command.date for command, _ in changes]).decode()
+        keys = {"keys": orjson.dumps([key for _, key in changes]).decode()}
+        rows = orjson.dumps([_change(command, key) for command, key in changes]).decode()
+        *_, made = await self._store.write(
             [
-                Step("shift_day_hold", {"calendar": self.name, "day": command.date}),
-                Step("shift_change_add", change),
-                Step("shift_line_set", {"key": key}, only_if=1),
-                Step("shift_change_of", {"key": key}),
+                Step("shift_day_hold", {"calendar": self.name, "days": days}),
+                Step("shift_change_add", {"calendar": self.name, "changes": rows, "blank": BLANK}),
+                Step("shift_line_set", keys),
+                Step("shift_change_of", keys),
             ]
         )
-        return Applied(True, f"change {made[0]['id']}")
+        return {row["key"]: row["id"] for row in made}
 
     async def close(self) -> None:
         """Nothing of its own is open."""
+
+
+@lru_cache(1024)
+def _day(date: str, lines: str) -> Day:
+    """A day from its lines; most reads find it as it was."""
+    return day_of(date, orjson.loads(lines))
+
+
+def _change(command: Command, key: str) -> dict[str, str | int]:
+    first, last = bounds(command)
+    return {
+        "key": key,
+        "day": command.date,
+        "squad": command.squad,
+        "action": command.action.value,
+        "begins": command.start,
+        "ends": command.end,
+        "first": first,
+        "last": last,
+        "fill": MARKS[command.action] * (last - first),
+    }

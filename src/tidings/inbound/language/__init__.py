@@ -2,5 +2,6 @@
 
 Pure from end to end: a text, the hour and the roster go in, and what was understood comes out.
 
-    spelling → scanner → spans → statements → timetable → grammar → rules
+    spelling (slips, numbers, courtesy) → scanner (phrases, days) → spans
+        → statements (clauses, moods, subjects) → merging → timetable → grammar → rules
 """

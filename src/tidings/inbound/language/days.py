@@ -38,6 +38,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("named", rf"(?P<named>(?:{_MONTH})\.? (?:the )?[0-3]?\d(?:st|nd|rd|th)?(?:,? 20\d\d)?)\b(?![:-]\d)"),
     ("turned", rf"(?P<turned>(?:the )?[0-3]?\d(?:st|nd|rd|th)? (?:of )?(?:{_MONTH})(?: 20\d\d)?)\b"),
     ("ahead", rf"(?P<ahead>(?:a|one|two) weeks? from (?:today|tomorrow|{_WEEKDAY}))\b"),
+    ("nights", rf"(?P<nights>(?:the |these )?(?:next|coming) (?:{_COUNT}|\d) nights)\b"),
     ("count", rf"(?P<count>in (?:{_COUNT}|\d) days?)\b"),
     ("overmorrow", r"(?P<overmorrow>(?:the )?day after tomorrow)\b"),
     (
@@ -69,6 +70,8 @@ def days_of(kind: str, written: str, now: Moment, night: Shift, whole: Shift) ->
                 return _weekend(words, now, whole)
             case "overmorrow":
                 return [Day(now.today + timedelta(days=2), words)]
+            case "nights":
+                return _nights(words, now, night)
             case "count":
                 return [Day(now.today + timedelta(days=_number(words.split()[1])), words)]
             case "ahead":
@@ -143,6 +146,12 @@ def _weekend(words: str, now: Moment, whole: Shift) -> list[Day]:
     implied = whole if re.match(r"all|the whole|whole|entire", words) else None
     days = [Day(saturday + timedelta(days=step), words, weekday=True, implied=implied) for step in (0, 1)]
     return [day for day in days if day.date >= now.operational]
+
+
+def _nights(words: str, now: Moment, night: Shift) -> list[Day]:
+    """ "The next two nights": tonight and tomorrow's."""
+    steps = range(_number(words.split()[-2]))
+    return [Day(now.operational + timedelta(days=step), words, implied=night) for step in steps]
 
 
 def _ahead(words: str, now: Moment, night: Shift) -> Day:

@@ -5,26 +5,28 @@ read(text, setting) -> Heard
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from ...model.time import moment
-from ..words import Action, Request
-from .pieces import Act, Clock, Day, Form, Moment, Span
+from ..words import Action, Command, Request
+from .merging import PURE, is_owned, meant
+from .pieces import Act, Clock, Form, Moment, Span
 from .scanner import Vocabulary, scan
 from .shift_words import Shift
 from .spelling import spell
-from .statements import Pair, Sentence, Statement, sentences, with_more
+from .statements import Sentence, Statement, sentences
 from .timetable import Window, plan
 
 _DAY_STARTS = 6
-_PURE = 2
-"""So many strange words may stand in a fragment, or with a loose word such as "nobody"."""
-
-
+_SHORT = 8  # words of a message that says no more than "no crew"
+_OTHERS = re.compile(
+    r"\b(?:anybody|nobody|people|crew|folks|members|drivers|enough|bodies|takers|volunteers)\b"
+)
 _PERSONAL = (" ride", " come", " be there", " make it", " work")
 
 
@@ -76,19 +78,21 @@ def read(text: str, setting: Setting) -> Heard:
     plain = spell(text)
     scanned = scan(plain, setting.now, Vocabulary(setting.squads, setting.shifts))
     parts = sentences(plain, scanned, setting.now)
-    statements = _inherited(_merged(parts))
-    counted = [s for s in statements if _counts(s)]
+    statements = meant(parts)
+    is_short = len(plain.split()) <= _SHORT
+    counted = [s for s in statements if _counts(s, is_short=is_short)]
     warnings = [*scanned.warnings, *(w for part in parts for w in part.warnings)]
     requests: list[Request] = []
     for statement in counted:
         requests.extend(_requests(statement, setting, warnings))
+    wanted = _without_clashes(without_echo(requests), warnings)
     loose = [s for part in parts for s in part.statements]
     plans = [plan(pair, setting.now) for s in loose for pair in s.pairs]
     if not counted:
         warnings.extend(warning for planned in plans for warning in planned.warnings)
     fragment = [window for planned in plans for window in planned.windows if any(window)]
     return Heard(
-        requests=without_echo(requests),
+        requests=wanted,
         warnings=tuple(dict.fromkeys(warnings)),
         fragment=tuple(dict.fromkeys(fragment)),
         fragment_squads=tuple(dict.fromkeys(name for s in loose for name in s.squads)),
@@ -116,149 +120,42 @@ def _bare_ends(statements: Sequence[Statement]) -> Iterator[Clock]:
             yield span.end
 
 
-def _merged(parts: Sequence[Sentence]) -> list[Statement]:
-    """The statements that want something, with the fragments that go on with them."""
-    merged: list[Statement] = []
-    waiting: list[Statement] = []
-    asked: Statement | None = None
-    for part in parts:
-        for statement in part.statements:
-            if _asks_nothing(part, statement):
-                asked = statement if part.mood.is_question and statement.days else asked
-            elif statement.act is None:
-                if not statement.is_placed or statement.noise >= _PURE:
-                    continue
-                if merged:
-                    merged[-1] = with_more(merged[-1], statement)
-                else:
-                    waiting.append(statement)
-            else:
-                merged.append(_led(statement, waiting, asked))
-                waiting, asked = [], None
-    return merged
-
-
-def _asks_nothing(part: Sentence, statement: Statement) -> bool:
-    is_plain = statement.act is not None and statement.act.is_plain
-    return part.mood.asks_nothing or statement.is_idle or (part.mood.about_things and not is_plain)
-
-
-def _led(statement: Statement, waiting: Sequence[Statement], asked: Statement | None) -> Statement:
-    """With what was said before it: a fragment, or the question that it answers."""
-    if statement.days:
-        return statement
-    for before in waiting:
-        statement = with_more(statement, before)
-    if (
-        asked
-        and not statement.is_placed
-        and (_is_owned(statement) or _is_owned(asked) or _takes_back(statement))
-    ):
-        squads = statement.squads or asked.squads
-        return replace(
-            statement, pairs=asked.pairs, squads=squads, is_ours=statement.is_ours or asked.is_ours
-        )
-    return statement
-
-
-def _inherited(statements: Sequence[Statement]) -> list[Statement]:
-    """Turned acts get their meaning, and missing days and squads come from the statement before, or after."""
-    turned = [s for s in (_turned(s, statements[:i]) for i, s in enumerate(statements)) if s]
-    kept = _shared(_echoed(turned)) or turned[:1]
-    squads: tuple[str, ...] = ()
-    result: list[Statement] = []
-    for i, statement in enumerate(kept):
-        if not statement.squads and not statement.is_ours:
-            statement = replace(statement, squads=squads)  # noqa: PLW2901
-        if not statement.days:
-            near = next((s.days for s in [*reversed(result), *kept[i + 1 :]] if s.days), ())
-            statement = replace(statement, pairs=_with_days(statement.pairs, near))  # noqa: PLW2901
-        squads = statement.squads or squads
-        result.append(statement)
-    return result
-
-
-def _echoed(statements: Sequence[Statement]) -> list[Statement]:
-    """ "35 needs coverage tonight, 54 has it": the second speaks of the same hours."""
-    result: list[Statement] = []
-    for statement in statements:
-        echoes = statement.act is not None and statement.act.echoes and not statement.is_placed
-        before = next(
-            (s for s in reversed(result) if s.act and s.act.action is Action.NO_CREW and s.is_placed), None
-        )
-        if echoes and before and _is_owned(statement) and statement.squads != before.squads:
-            result.append(replace(statement, pairs=before.pairs))
-        else:
-            result.append(statement)
-    return result
-
-
-def _shared(statements: Sequence[Statement]) -> list[Statement]:
-    """Those with a time; one without gives its owner to one that wants the same ("full crew, we are in")."""
-    result = [s for s in statements if s.is_placed]
-    for giver in (s for s in statements if not s.is_placed and s.act and _is_owned(s)):
-        for i, taker in enumerate(result):
-            same = giver.act and taker.act and giver.act.action is taker.act.action
-            if same and not _is_owned(taker) and not taker.is_theirs:
-                result[i] = replace(taker, squads=giver.squads, is_ours=giver.is_ours)
-            elif same and giver.squads and taker.squads and giver.act and giver.act.is_plain:
-                result[i] = replace(taker, squads=tuple(dict.fromkeys((*giver.squads, *taker.squads))))
-    return result
-
-
-def _is_owned(statement: Statement) -> bool:
-    return bool(statement.squads) or statement.is_ours
-
-
-def _takes_back(statement: Statement) -> bool:
-    return statement.act is not None and statement.act.action is Action.REMOVE
-
-
-def _turned(statement: Statement, before: Sequence[Statement]) -> Statement | None:
-    act = statement.act
-    if act is None or not act.turns:
-        return statement
-    added = any(s.act and s.act.action is Action.ADD for s in before)
-    if not added and not act.written.startswith("can"):
-        return None
-    return replace(statement, act=Act(Action.NO_CREW, added, act.written))
-
-
-def _with_days(pairs: Sequence[Pair], days: Sequence[Day]) -> tuple[Pair, ...]:
-    return tuple(Pair(tuple(days), pair.slots) for pair in pairs) or (Pair(tuple(days), ()),)
-
-
-def _counts(statement: Statement) -> bool:
+def _counts(statement: Statement, *, is_short: bool) -> bool:
     """Is it meant? A plain phrase needs a time, a loose one somebody's name as well."""
     act = statement.act
-    if act is None or act.action is None or statement.is_foreign:
+    if act is None or act.action is None or statement.is_foreign or statement.is_idle:
         return False
     if not statement.is_placed:
-        return (
-            act.action is not Action.ADD
-            and _is_owned(statement)
-            and not statement.noise
-            and _is_bare(statement)
-        )
+        return _is_bare(statement, act, is_short=is_short)
     if statement.is_theirs and not statement.is_ours and not statement.squads:
         return False  # somebody's, but whose?
     if act.is_plain:
-        return not (statement.is_mine and act.takes_object and not statement.squads)
+        is_ones = act.takes_object or act.written == "covered"
+        return not (statement.is_mine and is_ones and not statement.squads)
     if act.is_terse and statement.noise:
         return False
-    if _is_owned(statement):
+    if is_owned(statement):
         return not (act.action is Action.ADD and statement.is_mine and not statement.squads)
     return (
         act.action is not Action.ADD
-        and not statement.is_mine
-        and statement.noise < _PURE
+        and not (statement.is_mine and not _is_of_others(act))
+        and statement.noise < PURE
         and not _is_ones(act)
     )
 
 
-def _is_bare(statement: Statement) -> bool:
+def _is_bare(statement: Statement, act: Act, *, is_short: bool) -> bool:
     """ "We have no crew", "remove our shift": all but the time, and nothing else."""
-    return statement.act is not None and (statement.act.is_plain or statement.act.action is Action.REMOVE)
+    if act.action is Action.ADD or not (act.is_plain or act.action is Action.REMOVE):
+        return False
+    if not is_owned(statement):
+        return act.action is Action.NO_CREW and is_short and not statement.noise and not statement.is_mine
+    return not statement.noise or (act.action is Action.NO_CREW and is_short)
+
+
+def _is_of_others(act: Act) -> bool:
+    """ "I do not have anybody" is not said of oneself."""
+    return bool(_OTHERS.search(act.written))
 
 
 def _is_ones(act: Act) -> bool:
@@ -287,6 +184,36 @@ def without_echo(requests: Sequence[Request]) -> tuple[Request, ...]:
     """Once each; and none that says less than another of the same kind."""
     unique = list(dict.fromkeys(requests))
     return tuple(r for r in unique if not any(_says_less(r, other) for other in unique))
+
+
+def _without_clashes(requests: Sequence[Request], warnings: list[str]) -> tuple[Request, ...]:
+    """Two things that are said of the same hours leave these hours open: which one is meant, has to be asked."""
+    clashing = {one for one in requests for other in requests if _clash(one, other)}
+    for one in sorted(clashing, key=str):
+        warnings.append(f"two things are said of {one.squad} on {one.date} {one.start} to {one.end}; which?")
+    open_ones = (r._replace(start=None, end=None) if r in clashing else r for r in requests)
+    return tuple(dict.fromkeys(open_ones))
+
+
+def _clash(one: Request, other: Request) -> bool:
+    if (
+        one.action == other.action
+        or None in (*one, *other)
+        or (one.squad, one.date) != (other.squad, other.date)
+    ):
+        return False
+    return bool(whole(one).slots & whole(other).slots)
+
+
+def whole(request: Request) -> Command:
+    """A request that has everything."""
+    return Command(
+        request.action or Action.NO_CREW,
+        request.squad or "",
+        request.date or "",
+        request.start or "",
+        request.end or "",
+    )
 
 
 def _says_less(less: Request, more: Request) -> bool:

@@ -50,6 +50,28 @@ class Act(NamedTuple):
     is_denied: bool = False  # "do not add us": who knows what is wanted then
 
 
+class Phrase(NamedTuple):
+    """A pattern for the scanner and what it says."""
+
+    pattern: str
+    act: Act
+
+
+def plain(action: Action, *patterns: str, takes_object: bool = False) -> list[Phrase]:
+    """Phrases that name the matter."""
+    return [Phrase(p, Act(action, True, "", takes_object=takes_object)) for p in patterns]
+
+
+def loose(action: Action, *patterns: str, absorbs: bool = False) -> list[Phrase]:
+    """Phrases that need an owner."""
+    return [Phrase(p, Act(action, False, "", absorbs=absorbs)) for p in patterns]
+
+
+def echo(action: Action, *patterns: str) -> list[Phrase]:
+    """ "54 has it": the hours are those that were said before."""
+    return [Phrase(p, Act(action, False, "", echoes=True)) for p in patterns]
+
+
 class Squad(NamedTuple):
     """A squad by its name; `is_place` after "in" or "on"."""
 

@@ -13,10 +13,17 @@ from .pieces import Act, Clock, Day, Form, Mark, Marked, Moment, Piece, Squad, W
 from .shift_words import Shift
 
 _MARKS: tuple[tuple[Mark, str], ...] = (
-    (Mark.MEANT, r"i (?:mean|meant)|make (?:that|it)|correction|or rather|rather"),
+    (
+        Mark.MEANT,
+        r"i (?:mean|meant)(?: to (?:say|write|put|type))?|make (?:that|it)(?= (?:the )?[\dsmtwfno])"
+        r"|correction(?! for)|or rather"
+        r"|rather|no wait|wait no|(?:strike|scratch) that|oops|(?:that )?should (?:be|say|read|have "
+        r"(?:said|been|read))(?= (?:on |the )?[\dsmtwfno])"
+        r"|my (?:bad|mistake)",
+    ),
     (Mark.AFTER_THAT, r"after that|from then on|from there"),
     (Mark.BETWEEN, r"between"),
-    (Mark.UNTIL, r"until|till?|up to|before"),
+    (Mark.UNTIL, r"until|till?|up to|before|(?:and )?(?:ending|finishing|ends)(?: at)?"),
     (Mark.FROM, r"(?:starting|beginning|starts?|begins)(?: at| from)?|from|after|as of"),
     (Mark.TO, r"to|thru|through"),
     (Mark.AT, r"at"),
@@ -35,18 +42,25 @@ _FILLERS = frozenset({
     "all", "both", "have", "has", "do", "does", "only", "available", "hi", "hello", "hey", "team", "folks",
     "guys", "everybody", "everyone", "sorry", "update", "fyi", "anyway", "here", "with", "any", "as",
     "about", "going", "able", "get", "go", "late", "later", "entry", "shift", "shifts", "either", "because",
-    "due", "squad", "squads", "sq",
-    "up", "back", "thanks", "thank", "you", "extra", "added", "posted", "signed", "duplicate", "whole",
-    "entire", "one", "ones", "mistake", "error", "accident", "by", "instead", "too", "anymore", "more",
-    "regretfully", "unfortunately", "kindly", "full", "whatever", "ok", "okay", "gang", "board", "lol",
-    "good", "news", "bad", "heads", "letting", "know", "tell", "per", "our",
-    "afraid", "name", "names",
+    "due", "squad", "squads", "sq", "up", "back", "thanks", "thank", "you", "extra", "added", "posted",
+    "signed", "duplicate", "whole", "entire", "one", "ones", "mistake", "error", "accident", "by",
+    "instead", "too", "anymore", "more", "regretfully", "unfortunately", "kindly", "full", "whatever", "ok",
+    "okay", "gang", "board", "lol", "good", "news", "bad", "heads", "letting", "know", "tell", "per", "our",
+    "afraid", "name", "names", "down", "following", "below", "follows", "dates", "date", "uh", "um", "yeah",
+    "dear", "dears", "hon", "boss", "fellas", "yo", "hiya", "gladly", "definitely", "currently", "really",
+    "very", "greetings", "y'all", "regrettably", "sadly", "alas", "ugh", "well", "yes", "yep", "alright",
+    "then", "quick", "note", "reminder", "ladies", "gentlemen", "friends", "brothers", "sisters", "lads",
+    "entries", "times", "hours", "status", "slot", "spot", "slots", "accordingly", "after", "though",
+    "obviously", "basically", "completely", "totally", "officially", "actually", "apologies", "window",
+    "windows", "two", "each", "else", "request", "requested", "confirmed", "confirming", "can", "could",
+    "make",
 })  # fmt: skip
 _CLOCKS = (
-    r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)(?![\d:]|/\d{1,2}\b)",
+    r"(?P<military>(?:[01]\d|2[0-4]):?[0-5]\d)(?: ?(?:hrs?|hours|h))?(?! ?(?:am?|pm?)\b)"
+    r"(?!\d|:\d|/\d{1,2}\b)",
     r"(?P<halved>(?:1[0-2]|0?[1-9])(?::?[0-5]\d)? ?(?:am?|pm?))\b",
     r"(?P<worded>noon|midday|midnight|12 ?noon|12 ?midnight)\b",
-    r"(?P<bare>\d{1,2}:[0-5]\d|\d{1,2})(?: ?hrs?)?\b(?![\d:/]|st\b|nd\b|rd\b|th\b|%)"
+    r"(?P<bare>\d{1,2}:[0-5]\d|\d{1,2})(?: ?hrs?)?\b(?!\d|:\d|/|st\b|nd\b|rd\b|th\b|%)"
     r"(?: in the (?:morning|afternoon|evening)\b| at night\b)?",
 )
 _PAUSES = dict.fromkeys(":()", Mark.PAUSE)
@@ -239,7 +253,7 @@ def _pattern(squads: tuple[str, ...], shifts: tuple[str, ...]) -> re.Pattern[str
         rf"(?P<foreign>(?:{_FOREIGN})(?: company)? #?\d{{1,3}})\b",
         rf"(?P<squad>(?:squads?|sq|station|rescue|#) ?#?\d{{1,3}}|(?:{names})(?!:\d|-?\d| ?[ap]m?\b| ?%))\b",
         rf"(?P<shift>(?:(?:during )?the )?(?:{words})s?"
-        r"(?: shifts?| crew(?! (?:for|is|are|fell|bailed|backed|called|cancel))| time)?)\b",
+        r"(?: shifts?| crew(?! ?(?:[.,;!\n]|$)| (?:for|is|are|fell|bailed|backed|called|cancel))| time)?)\b",
         *_CLOCKS,
         *(f"(?P<mark{i}>{pattern})" + r"\b" for i, (_, pattern) in enumerate(_MARKS)),
     ]

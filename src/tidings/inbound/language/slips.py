@@ -24,6 +24,53 @@ _SOON = rf"(?:{_WEEKDAY}|today|tomorrow|tonight)"
 _NUMBER = r"\d{1,2}(?:st|nd|rd|th)?\b(?![:/]| ?[ap]m?\b| ?- ?\d| to \d|\d)"
 
 SHORT: tuple[tuple[str, str], ...] = (
+    (r"\b(?:sum|some)1\b", "somebody"),
+    (r"\bany1\b", "anybody"),
+    (r"\bevery1\b", "everybody"),
+    (r"\bno1\b", "nobody"),
+    (r"\b2 (?=(?:cover|take|staff|fill|help|run|do|pick|ride|be|man|come|work)\b)", "to "),
+    (r"\b(?:frm|form)(?= (?:sun|mon|tue|wed|thu|fri|sat|to|\d))", "from"),
+    (r"\bfrm\b", "from"),
+    (r"\b(?:shft|shif|shfit)\b", "shift"),
+    (r"\bppl\b", "people"),
+    (r"\b(?:sry|sory|srry|sorrry|soz)\b", "sorry"),
+    (r"\bsvc\b", "service"),
+    (r"\bneg(?:\.|\b)(?= crew| coverage| cover| staff| on| for)", "negative"),
+    (r"\bn/c\b|(?<=\d )nc\b|^nc(?= )", "no crew"),
+    (r"\b(no|need|needs|needing|want) cov\b", r"\1 coverage"),
+    (r"\b(?:lookin)\b", "looking"),
+    (r"\b(?:calender|calander|calandar|calendr)\b", "calendar"),
+    (r"\bsome one\b", "somebody"),
+    (r"\b(?:crew less)\b", "crewless"),
+    (r"\b(\d\d)(?:'s|s)? (?:=|:=) ?(?=no\b|out\b|crew)", r"\1 "),
+    (r" ?= ?(?=no\b|zero\b)", " - "),
+    (r"\bwanna\b", "want to"),
+    (r"\b(?:gotcha|got ya|got cha|got yall|got y'all)\b", "got you"),
+    (r"\b(?:outta)\b", "out of"),
+    (r"\btoo be\b", "to be"),
+    (r"\bno body\b", "nobody"),
+    (r"\b(be|is|are|go|going|goes|went) 10-7\b", r"\1 out of service"),
+    (r"\b(be|is|are|go|going|goes|back) 10-8\b", r"\1 in service"),
+    (r"(?<=\d )10-7\b", "out of service"),
+    (r"(?<=\d )10-8\b", "in service"),
+    (r"\ball (?:of )?the day\b(?! shift)", "all day"),
+    (
+        rf"\b({_WEEKDAY}) (1[3-9]|2\d|3[01])(?= (?:night|morning|evening|afternoon|overnight|day shift|all "
+        rf"day|from|\d{{4}})\b|,)",
+        r"\1 \2th",
+    ),
+    (r"\bcn\b", "can"),
+    (r"\b(?:nigt|ngt|nite)\b", "night"),
+    (r"\b(?:cru|crue|crwe)\b", "crew"),
+    (r"\b(?:hav|hve|haev)\b", "have"),
+    (r"\bwil\b", "will"),
+    (r"\b(?:thrusday|thrsday|thurday|thusday|thurdsay)\b", "thursday"),
+    (r"^\W*10-4\b", "copy,"),
+    (
+        r"\b(night|overnight) into (?:the )?(?:next |early |tomorrow |today |(?:mon|tues|wednes|thurs|fri"
+        r"|satur|sun)day )*morning\b",
+        r"\1",
+    ),
     (r"\b(?:tonite|tnight|tonihgt|tonigt|tonght|tonights|2nite|2night|2nt|tnite|2-nite)\b", "tonight"),
     (
         r"\b(?:tmrw|tmw|tmrow|tmr|tmro|tmmrw|tommorow|tomm?orr?ow|tomorow|tomoz|2morrow|2moro|2mrw)\b",
@@ -37,7 +84,7 @@ SHORT: tuple[tuple[str, str], ...] = (
     (r"\b(?:aft|aftn|arvo|afternoons)\b", "afternoon"),
     (rf"\b({_SOON}) eve\b", r"\1 evening"),
     (r"\b(?:eves|evenings)\b", "evening"),
-    (rf"\b({_SOON}) am\b", r"\1 morning"),
+    (rf"\b({_SOON}) a\.? ?m\b\.?", r"\1 morning"),
     (
         r"\b(?:(?:all|full|whole|entire|the whole|twenty[- ]four|for) )?24 ?-?(?:hrs?|hours?"
         r"|h)\b(?: shift)?",
@@ -55,6 +102,8 @@ SHORT: tuple[tuple[str, str], ...] = (
     (rf"(?<![/\d]){_NO_MONTH}\b4 (?=(?:{_SOON}|squad|us|our|the|this|night|days?)\b)", "for "),
     (r"\b(?:gonna|gunna|goin to)\b", "going to"),
     (r"\bgotta\b", "have to"),
+    (r"\b(?:aint|ain't)(?: got| have)? (?:nobody|no one|noone|anybody|anyone)\b", "have nobody"),
+    (r"\b(?:aint|ain't) got (?:no|a|any)\b", "have no"),
     (r"\baint\b|\bain't\b", "are not"),
     (r"\b(?:em|'em)\b", "them"),
     (r"\btheres\b", "there is"),
@@ -84,7 +133,7 @@ SHORT: tuple[tuple[str, str], ...] = (
     (r"\bcal\b", "calendar"),
     (r"\b(?:peeps|bodies|peoples)\b", "people"),
     (r"\bambo?\b", "ambulance"),
-    (r"\b(\d{1,2}(?::\d\d)?) ?([ap])\.\s?m\b\.?", r"\1\2m"),
+    (r"\b(\d{1,2}(?::\d\d)?) ?([ap])(?:\. ?| )m\b\.?", r"\1\2m"),
     (r"\b([ap])\.\s?m\b\.?", r"\1m"),
     (r"\b(?:oos|o\.o\.s|o/s|ooo)\b\.?", "out of service"),
     (r"\bout-of-service\b", "out of service"),
@@ -100,20 +149,72 @@ SHORT: tuple[tuple[str, str], ...] = (
 )
 
 _HOURS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-WORDED: tuple[tuple[str, str], ...] = tuple(
+_COUNTED = (
+    r"(?! (?:of|people|members?|crews?|calls?|drivers?|emts?|hours?|minutes?|mins|days?|weeks?|nights?"
+    r"|more|point"
+    r"|time|squads?|other|another|guys|folks|inches|dollars|bucks|years?)\b)"
+)
+_TWELVE = r"(1[0-2]|[1-9])((?::\d\d)?)"
+_LATE = r"([5-9]|1[01])((?::\d\d)?)"
+_EARLY = r"(12|[1-4])((?::\d\d)?)"
+_CLOCKED = r"(?:(?<=to )|(?<=til )|(?<=till )|(?<=until )|(?<=from )|(?<=at )|(?<=-)|(?<=and )|(?<=between ))"
+_WORD_HOURS: tuple[tuple[str, str], ...] = tuple(
     pair
     for hour, word in enumerate(_HOURS, 1)
     for pair in (
+        (rf"\b(from|until|till?|at|between) {word}\b{_COUNTED}", rf"\g<1> {hour}"),
         (
-            rf"\b(from|until|till?|to|at|between) {word}\b(?= ?(?:$|[-,.!;]|to|till?|until|and \w+|am|pm"
-            rf"|in the|at night|{_SOON}))",
-            rf"\1 {hour}",
+            r"\b(\d[\d:]* ?(?:[ap]m?)?|noon|midnight)( to | till? | until | thru | through | ?- "
+            rf"?){word}\b{_COUNTED}",
+            rf"\g<1>\g<2>{hour}",
         ),
         (rf"\b{word} (?=(?:to|till?|until|-) (?:\d|noon|midnight|{'|'.join(_HOURS)}\b))", f"{hour} "),
     )
 )
+WORDED: tuple[tuple[str, str], ...] = (
+    *_WORD_HOURS,
+    (r"\b(\d{1,2}(?::\d\d)?) ([ap]) m\b", r"\1\2m"),
+    (r"\b12(?::00)? ?noon\b", "noon"),
+    (r"\b12(?::00)? ?midnight\b", "midnight"),
+    (rf"\b{_TWELVE} in the morning\b", r"\1\2am"),
+    (rf"\b{_TWELVE} in the (?:afternoon|evening)\b", r"\1\2pm"),
+    (rf"\b{_LATE} at night\b", r"\1\2pm"),
+    (rf"\b{_EARLY} at night\b", r"\1\2am"),
+    (rf"{_CLOCKED}{_TWELVE} (this|tomorrow|the next|the following|next|{_WEEKDAY}) morning\b", r"\1\2am \3"),
+    (rf"{_CLOCKED}{_TWELVE} (this|tomorrow|{_WEEKDAY}) (?:afternoon|evening)\b", r"\1\2pm \3"),
+    (rf"{_CLOCKED}{_LATE} (tomorrow|{_WEEKDAY}) night\b", r"\1\2pm \3"),
+    (rf"(?:(?<=from )|(?<=at )|(?<=starting )|(?<=between )){_LATE} tonight\b", r"\1\2pm tonight"),
+    (
+        r"(?<=[ap]m) (?:this|the next|the following|next)\b(?! (?:week|month|mon|tue|wed|thu|fri|sat|sun"
+        r"|coming))",
+        "",
+    ),
+)
 
+_MINE = r"(?:we|i) (?:had |have |just |already |once )*"
 SAID: tuple[tuple[str, str], ...] = (
+    (
+        r"\b(?:will not have|do not have|does not have|have not got|do not got|can not get) nobody\b",
+        "have nobody",
+    ),
+    (
+        r"\b(?:i |we )?do not (?:think|believe|expect)(?: that)? (we|squad \d+|\d\d) (are|is|will|can)\b",
+        r"\1 \2 not",
+    ),
+    # "The shift that we signed up for" is ours; it is no wish to sign up.
+    (
+        r"\b(?:(?:that|the|this|our|a|one|any) )*(?:shift|one|slot|entry|spot)s?(?:,? (?:that|which"
+        r"|for which))?"
+        rf" {_MINE}(?:have|had|signed up|registered|took|booked|requested|picked up|put (?:in|up)"
+        r"|posted|were on"
+        r"|were given|got|are (?:on|down))(?: for| on| up for)?\b",
+        "our shift",
+    ),
+    (
+        r"(^|[.;,!\n] ?|\bas )(?:we|i) had (?:signed (?:us )?up|registered|been put down|been)(?: us)? "
+        r"(?:for|on)\b",
+        r"\1our shift on",
+    ),
     (r"\b(?:is|be) no (\d\d)\b(?! crew| coverage)", r"\1 no crew"),
     (rf"\bno (\d\d) (?={_SOON})", r"\1 no crew "),
     (r"\bun-?add\b", "remove"),
@@ -133,9 +234,15 @@ SAID: tuple[tuple[str, str], ...] = (
         ". ",
     ),
     (
-        r"\b(?:move|switch|reschedule|bump|push) (?:(us|our|squad \d+"
+        r"\b(?:move|switch|reschedule|bump|push|swap|change|trade) (?:(us|our|squad \d+"
         r"|\d\d)\b)(?: shift)?([^.?!\n]*?) (?:over )?to"
         rf" (?=(?:the )?(?:next )?(?:{_SOON}|{_MONTH}|\d{{1,2}}/\d|\d{{1,2}}(?:st|nd|rd|th)))",
+        r"remove \1\2, add \1 ",
+    ),
+    (
+        r"\b(?:swap|trade|exchange|switch)(?:ping|ing)? (our|squad \d+|\d\d)((?: "
+        rf"[a-z0-9/-]+){{1,4}}?) (?:for|with|to) (?=(?:the )?(?:next )?"
+        rf"(?:{_SOON}|{_MONTH}|\d{{1,2}}/\d|\d{{1,2}}(?:st|nd|rd|th)))",
         r"remove \1\2, add \1 ",
     ),
 )
@@ -145,25 +252,23 @@ _LONG = frozenset({
     "weekend", "morning", "afternoon", "evening", "midnight", "coverage", "covered", "covering", "uncovered",
     "unstaffed", "uncrewed", "available", "unavailable", "service", "schedule", "calendar", "nobody",
     "anybody", "somebody", "staffed", "staffing", "january", "february", "september", "october", "november",
-    "december", "overnight", "confirmed",
+    "december", "overnight", "confirmed", "night", "cover", "shift", "remove", "cancel", "delete", "unable",
+    "crews", "scratch", "august", "today", "squad", "please", "everybody", "unfortunately",
 })  # fmt: skip
-_SURE = 6
-"""Shorter words are left alone: one letter makes another word of them ("might", "night")."""
-_OTHERS = frozenset(
-    {
-        "services",
-        "serviced",
-        "scheduler",
-        "scheduled",
-        "schedules",
-        "coveted",
-        "stuffed",
-        "stuffing",
-        "remote",
-        "sundae",
-        "sundry",
-    }
-)
+_SURE = 5
+"""Shorter words are left alone: one letter makes another word of them ("crew", "crow")."""
+_OTHERS = frozenset({
+    "services", "serviced", "scheduler", "scheduled", "schedules", "coveted", "stuffed", "stuffing",
+    "remote", "sundae", "sundry", "clover", "cower", "coven", "covet", "covert", "comer", "covey", "shirt",
+    "swift", "shifty", "shifted", "shaft", "removed", "remover", "cancer", "cancelled", "canceled",
+    "cancels", "deleted", "pleased", "pleases", "pleasure", "enable", "crewe", "crews", "cress", "chews",
+    "crows", "craws", "toady", "squat", "squid", "squads", "nights", "knight", "nightly", "covers",
+    "shifts", "removes", "deletes", "stable", "delegate", "plead", "pleats", "coder", "corer", "cooler",
+    "coffer", "cavern", "usable", "tidy", "crewed", "crewd", "screws", "undoable", "squish", "shit",
+    "shift", "august", "todays", "eight", "might", "nigh", "squared", "sunny", "money", "holiday", "parade",
+    "covid", "coved", "coyer", "clovers", "removal", "canoe", "canal", "candle", "camel", "chancel",
+    "unstable", "release", "leases", "relate",
+})  # fmt: skip
 
 
 @lru_cache(maxsize=4_096)

@@ -118,11 +118,16 @@ def _dates(pieces: Sequence[Item], warnings: list[str]) -> list[Item]:
         taken = 1
         if isinstance(piece, Day):
             taken, found = _days_at(pieces, i, warnings)
-            items.extend(found)
+            items.extend([] if _is_bound(pieces, i) else found)
         else:
             items.append(piece)
         i += taken
     return items
+
+
+def _is_bound(pieces: Sequence[Item], i: int) -> bool:
+    """ "Out of service until friday" is not on friday; until when, and from when, has to be asked."""
+    return is_mark(_at(pieces, i - 1), Mark.UNTIL) and not isinstance(_at(pieces, i + 1), Span | Shift)
 
 
 def _days_at(pieces: Sequence[Item], i: int, warnings: list[str]) -> tuple[int, list[Item]]:
@@ -138,6 +143,11 @@ def _days_at(pieces: Sequence[Item], i: int, warnings: list[str]) -> tuple[int, 
         and (shift is None or _at(pieces, k + 2) == shift)
     ):
         return k + 2 - i, [*days.between(first, last)]
+    if shift is not None:
+        dated = _day(pieces, k + is_mark(_at(pieces, k), Mark.COMMA))
+        one = days.merged(first, dated) if dated is not None else None
+        if one is not None:  # "friday night, the 30th"
+            return k + 1 + is_mark(_at(pieces, k), Mark.COMMA) - i, [one, shift]
     second = _day(pieces, j + is_mark(_at(pieces, j), Mark.COMMA))
     if second is None:
         return 1, [first]
@@ -175,19 +185,29 @@ def _denied(items: Sequence[Item]) -> list[Item]:
 
 
 def _replaced(items: Sequence[Item]) -> list[Item]:
-    """Without what "I mean" takes back."""
+    """Without what "I mean" takes back: a day for a day, hours for hours."""
     kept: list[Item] = []
     for i, item in enumerate(items):
         if not is_mark(item, Mark.MEANT):
             kept.append(item)
             continue
-        then = next((other for other in items[i + 1 :] if isinstance(other, Day | Shift | Span)), None)
-        kind = Day if isinstance(then, Day) else (Shift, Span)
-        for place in range(len(kept) - 1, -1, -1):
-            if then is not None and isinstance(kept[place], kind):
+        for kind in _kinds(items[i + 1 :]):
+            place = next((p for p in range(len(kept) - 1, -1, -1) if isinstance(kept[p], kind)), None)
+            if place is not None:
                 del kept[place]
-                break
     return kept
+
+
+def _kinds(items: Sequence[Item]) -> list[tuple[type, ...]]:
+    """What is named first after "I mean": days, hours, or both."""
+    kinds: list[tuple[type, ...]] = []
+    for item in items:
+        if is_mark(item, Mark.MEANT) or (kinds and is_mark(item, Mark.COMMA, Mark.AND, Mark.THEN)):
+            break
+        kind: tuple[type, ...] = (Day,) if isinstance(item, Day) else (Shift, Span)
+        if isinstance(item, Day | Shift | Span) and kind not in kinds:
+            kinds.append(kind)
+    return kinds
 
 
 def _day(pieces: Sequence[Item], i: int) -> Day | None:

@@ -3,43 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from datetime import date
 from itertools import pairwise
 from typing import NamedTuple
 
 from ..words import Action
-from .moods import Mood, is_idle, mood
+from .clauses import Cut, crew_as_act, cuts
+from .moods import Mood, asks_others, is_aside, is_condition, is_idle, is_of_things, mood
 from .pieces import Act, Clock, Day, Form, Mark, Moment, Piece, Slot, Span, Squad, Word
 from .scanner import Scan
 from .shift_words import Shift
 from .spans import Item, is_mark, join
+from .subjects import has_strange_subject
 
-_OBJECTS = frozenset(
-    {
-        "cover",
-        "covering",
-        "staff",
-        "take",
-        "do",
-        "run",
-        "make",
-        "add",
-        "remove",
-        "removing",
-        "delete",
-        "scratch",
-        "handle",
-        "work",
-        "help",
-    }
+_THEREFORE = frozenset({"so", "anyway", "anyways", "therefore", "thus", "hence", "meanwhile"})
+_REASONS = frozenset({"because", "since", "due", "as"})
+_CLAUSES = frozenset({"so", "because", "since", "which", "therefore", "while", "until"})
+_SORRY = frozenset({"sorry", "actually", "wait", "oops", "whoops", "edit"})
+_PARTS = frozenset({"half", "part", "portion", "rest", "remainder", "end", "beginning", "tail", "middle"})
+_HELPS = (
+    "cover",
+    "over",
+    "covering",
+    "take",
+    "taking",
+    "pick up",
+    "picking up",
+    "handle",
+    "grab",
+    "do",
+    "run",
 )
-_AUXILIARIES = frozenset({"can", "will", "able", "happy"})
-_SUBJECTLESS = frozenset(
-    {"down", "out", "out of service", "available", "in service", "unavailable", "not available"}
-)
-_REASONS = frozenset({"so", "because", "since", "as", "therefore"})
-_HELPS = ("cover", "covering", "take", "taking", "pick up", "picking up", "handle", "grab", "do", "run")
-_SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
 
 
 class Pair(NamedTuple):
@@ -84,16 +79,10 @@ class Sentence:
     statements: tuple[Statement, ...]
     mood: Mood
     mentions_crew: bool
+    corrects: bool = False  # begins with "I mean" or the like
+    leads: bool = False  # what follows is concluded from it
     lone: tuple[Clock, ...] = ()
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Cut:
-    """A part of a sentence around one act."""
-
-    act: Act | None
-    items: list[Item] = field(default_factory=list)
 
 
 def sentences(text: str, scan: Scan, now: Moment) -> list[Sentence]:
@@ -103,34 +92,94 @@ def sentences(text: str, scan: Scan, now: Moment) -> list[Sentence]:
     pieces: list[Piece] = []
     denies = any(isinstance(piece, Act) and piece.action is Action.NO_CREW for piece, _ in scan.pieces)
     ends: list[tuple[Piece | None, int]] = [*scan.pieces, (None, len(text))]
-    for piece, place in ends:
-        if piece is not None and not is_mark(piece, Mark.STOP, Mark.ASKED):
+    for i, (piece, place) in enumerate(ends):
+        is_end = piece is None or is_mark(piece, Mark.STOP, Mark.ASKED)
+        goes_on = not is_end and not _starts_anew(text[begin:place], ends, i)
+        if goes_on and piece is not None:
             pieces.append(piece)
             continue
         if pieces:
             said = text[begin:place].strip()
-            found.append(_sentence(pieces, said, now, asks=is_mark(piece, Mark.ASKED), denies=denies))
-        begin, pieces = place + 1, []
+            made = _sentence(pieces, said, now, asks=is_mark(piece, Mark.ASKED), denies=denies)
+            found.append(replace(made, leads=_leads(piece, made, said)))
+        begin, pieces = (place + 1, []) if is_end else (place, [piece] if piece else [])
     return found
+
+
+def _leads(end: Piece | None, sentence: Sentence, said: str) -> bool:
+    """Ends it with "so", or with a "but" of the same people, and no condition?"""
+    if is_condition(said):
+        return False
+    concludes = isinstance(end, Word) and end.text in _THEREFORE
+    return concludes or (is_mark(end, Mark.THEN) and any(s.is_ours for s in sentence.statements))
+
+
+def _starts_anew(said: str, pieces: Sequence[tuple[Piece | None, int]], i: int) -> bool:
+    """Thanks, a doubt or a question stands before; does the matter itself begin here, without a full stop?"""
+    piece, after = pieces[i][0], pieces[i + 1][0] if i + 1 < len(pieces) else None
+    if is_mark(piece, Mark.US) or isinstance(piece, Squad):
+        says = isinstance(after, Act) and after.action is Action.NO_CREW and after.is_plain
+        return says and asks_others(said)
+    if is_mark(piece, Mark.PAUSE, Mark.DASH):
+        return not isinstance(after, Clock) and mood(said.strip(), ends_asking=False).is_told
+    if is_mark(piece, Mark.THEN) or (isinstance(piece, Word) and piece.text in _THEREFORE):
+        return is_aside(said.strip(), concludes=not is_mark(piece, Mark.THEN))
+    return False
 
 
 def _sentence(pieces: Sequence[Piece], said: str, now: Moment, *, asks: bool, denies: bool) -> Sentence:
     joined = join(pieces, now)
-    items = _crew_as_act(joined.items) if denies else list(joined.items)
+    items = crew_as_act(joined.items) if denies else list(joined.items)
     mentions = any((isinstance(p, Act) and p.is_plain) or is_mark(p, Mark.CREW) for p in pieces)
-    if any(clock.form is Form.EXACT for clock in joined.lone):
+    if any(clock.form is Form.EXACT for clock in joined.lone) or _is_part(items):
         items = [item._replace(implied=None) if isinstance(item, Day) else item for item in items]
         items = [item for item in items if not isinstance(item, Shift)]
     statements = tuple(
-        replace(made, is_idle=_is_idle(said, cut.act)) for cut in _cuts(items) for made in [_statement(cut)]
+        replace(made, is_idle=_is_idle(said, cut.act), is_foreign=_is_foreign(made, said))
+        for cut in cuts(items)
+        for made in [_statement(cut)]
     )
     return Sentence(
-        statements, mood(said, ends_asking=asks), mentions, tuple(joined.lone), tuple(joined.warnings)
+        statements=statements,
+        mood=mood(said, ends_asking=asks),
+        mentions_crew=mentions,
+        corrects=_corrects(pieces),
+        lone=tuple(joined.lone),
+        warnings=tuple(joined.warnings),
     )
+
+
+def _corrects(pieces: Sequence[Piece]) -> bool:
+    """ "Sorry, 1800-2300", "no, tuesday night"."""
+    first, second = pieces[0], pieces[1] if len(pieces) > 1 else None
+    said = first.text if isinstance(first, Word) else ""
+    return is_mark(first, Mark.MEANT) or said in _SORRY or (said == "no" and is_mark(second, Mark.COMMA))
+
+
+def _is_part(items: Sequence[Item]) -> bool:
+    """ "The first half of tonight" without hours: which ones, has to be asked."""
+    if any(isinstance(item, Span) for item in items):
+        return False
+    told = [i for i in items if not (isinstance(i, Word) and i.is_filler)]
+    return any(
+        isinstance(one, Word) and one.text in _PARTS and isinstance(two, Day | Shift)
+        for one, two in pairwise(told)
+    )
+
+
+def _is_foreign(made: Statement, said: str) -> bool:
+    """Of another unit, or of somebody whose name is none of these squads."""
+    if made.is_foreign or made.act is None or made.squads or made.is_ours or made.is_theirs:
+        return made.is_foreign
+    return has_strange_subject(said, made.act.written)
 
 
 def _is_idle(said: str, act: Act | None) -> bool:
-    return is_idle(said, act.written if act else said) or bool(act and act.is_denied)
+    if act is None:
+        return is_idle(said, said)
+    return (
+        act.is_denied or is_idle(said, act.written) or (not act.is_plain and is_of_things(said, act.written))
+    )
 
 
 def with_more(statement: Statement, other: Statement) -> Statement:
@@ -148,155 +197,8 @@ def _flat(pairs: Sequence[Pair]) -> list[Day | Slot]:
     return [item for pair in pairs for item in (*pair.days, *pair.slots)]
 
 
-def _crew_as_act(items: Sequence[Item]) -> list[Item]:
-    """ "No crew in the morning, crew in the afternoon": the second one says that there is one."""
-    changed = list(items)
-    for i, item in enumerate(items):
-        before = items[i - 1] if i else None
-        opens = before is None or is_mark(before, *_SEPARATORS, Mark.PAUSE) or isinstance(before, Squad)
-        after = items[i + 1] if i + 1 < len(items) else None
-        if isinstance(after, Word) and not after.is_filler:
-            continue
-        if is_mark(item, Mark.CREW) and getattr(item, "written", "") == "crew" and opens:
-            changed[i] = Act(Action.ADD, True, "crew")
-    return changed
-
-
-def _cuts(items: list[Item]) -> list[_Cut]:
-    """One part per act; the last comma, "and" or "then" between two acts divides them."""
-    places = _acts(items)
-    if len(places) < 2:
-        act = items[places[0]] if places else None
-        return [_Cut(act if isinstance(act, Act) else None, items)]
-    bounds = [
-        0,
-        *(_border(items, one, two) for one, two in pairwise(places)),
-        len(items),
-    ]
-    cuts = []
-    for place, low, high in zip(places, bounds, bounds[1:], strict=False):
-        act = items[place]
-        assert isinstance(act, Act)
-        cuts.append(_Cut(act, items[low:high]))
-    return cuts
-
-
-def _border(items: Sequence[Item], one: int, two: int) -> int:
-    for place in range(two - 1, one, -1):
-        if is_mark(items[place], *_SEPARATORS):
-            return place
-    while two - 1 > one and (
-        isinstance(items[two - 1], Squad | Word) or is_mark(items[two - 1], Mark.US, Mark.THEY, Mark.ME)
-    ):
-        two -= 1
-    return two
-
-
-def _acts(items: list[Item]) -> list[int]:
-    """Places of the acts that count: no echo of the one before, and none with an object that does not fit."""
-    places: list[int] = []
-    for place, item in enumerate(items):
-        if not isinstance(item, Act) or not _fits(items, place):
-            continue
-        if places and _is_echo(items, places[-1], place):
-            continue
-        if _is_denied(items, place, places[-1] if places else None):
-            items[place] = item._replace(is_denied=True)
-        places.append(place)
-    return places
-
-
-def _is_denied(items: Sequence[Item], place: int, before: int | None) -> bool:
-    """ "Do not add us", "cancel the no crew": two that turn each other round are left to a person."""
-    for item in reversed(items[:place]):
-        if is_mark(item, *_SEPARATORS, Mark.PAUSE) or (isinstance(item, Word) and item.text in _REASONS):
-            break
-        if is_mark(item, Mark.NOT):
-            return True
-    first, second = items[before] if before is not None else None, items[place]
-    takes_back = isinstance(first, Act) and first.action is Action.REMOVE
-    says_none = isinstance(second, Act) and second.action is Action.NO_CREW
-    between = items[before + 1 : place] if before is not None else []
-    return (
-        takes_back
-        and says_none
-        and all(_is_filler(i) or is_mark(i, Mark.US) or isinstance(i, Squad) for i in between)
-    )
-
-
-def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
-    """ "Nobody can ride", "need tonight covered": the second act belongs to the first."""
-    first, between = items[one], items[one + 1 : two]
-    assert isinstance(first, Act)
-    if any(is_mark(item, *_SEPARATORS) for item in between):
-        return False
-    if first.absorbs:
-        return True
-    if first.action is Action.REMOVE and getattr(items[two], "is_terse", False):
-        return True
-    has_content = any(isinstance(i, Day | Span | Shift | Squad) or is_mark(i, Mark.US) for i in between)
-    second = items[two]
-    is_same = isinstance(second, Act) and first.action is second.action
-    return (first.action is Action.NO_CREW or is_same) and not has_content
-
-
-def _fits(items: Sequence[Item], place: int) -> bool:
-    """ "Cover friday", not "cover the cost"; "42 is down", not "the radio is down"."""
-    act = items[place]
-    assert isinstance(act, Act)
-    after = items[place + 1 :]
-    if act.written.split()[-1] in _OBJECTS or (act.action is not Action.NO_CREW and not act.is_plain):
-        if _has_object(after):
-            return False
-    elif act.absorbs:
-        cover = next((i for i, item in enumerate(after) if _written(item).startswith("cover")), None)
-        if cover is not None and _has_object(after[cover + 1 :]):
-            return False
-    if act.written == "available" and not any(
-        isinstance(i, Squad) or is_mark(i, Mark.US) for i in items[:place]
-    ):
-        return False
-    if act.written in _SUBJECTLESS:
-        is_told = act.is_plain and any(isinstance(i, Squad) or is_mark(i, Mark.US) for i in items[:place])
-        return _has_subject(items[:place]) and (is_told or not _has_object(after))
-    is_offer = act.action is Action.ADD and (act.takes_object or not act.is_plain)
-    if is_offer and act.written.split()[0] in _AUXILIARIES:
-        before = next((i for i in reversed(items[:place]) if not _is_filler(i)), None)
-        return not isinstance(before, Word)
-    return True
-
-
-def _has_object(after: Sequence[Item]) -> bool:
-    """Is the next thing that counts a strange word? Whoever it is done for may stand between."""
-    rest = (item for item in after if not _is_filler(item) and not isinstance(item, Squad))
-    thing = next((item for item in rest if not is_mark(item, Mark.US, Mark.THEY, Mark.ME)), None)
-    return isinstance(thing, Word)
-
-
-def _is_filler(item: Item) -> bool:
-    return isinstance(item, Word) and item.is_filler
-
-
-def _written(item: Item) -> str:
-    return getattr(item, "written", "")
-
-
-def _has_subject(before: Sequence[Item]) -> bool:
-    """Down, out of service: a squad is, or nobody is named. A thing that is down is no crew."""
-    for item in reversed(before):
-        if isinstance(item, Word) and not item.is_filler:
-            return False
-        if isinstance(item, Squad):
-            return not item.is_place
-        if is_mark(item, Mark.ME):
-            return False
-        if is_mark(item, Mark.US, Mark.THEY, Mark.COMMA, Mark.PAUSE, Mark.THEN, Mark.AND, Mark.CREW):
-            return True
-    return True
-
-
-def _statement(cut: _Cut) -> Statement:
-    items = _without_helped(cut)
+def _statement(cut: Cut) -> Statement:
+    items = _to_the_point(_without_helped(cut), cut.act)
     named = [item for item in items if isinstance(item, Squad)]
     return Statement(
         act=cut.act,
@@ -304,13 +206,83 @@ def _statement(cut: _Cut) -> Statement:
         is_ours=any(is_mark(item, Mark.US) for item in items),
         is_theirs=any(is_mark(item, Mark.THEY) for item in items),
         is_foreign=any(is_mark(item, Mark.FOREIGN) for item in items),
-        is_mine=any(is_mark(item, Mark.ME) for item in items),
+        is_mine=_is_mine(items, cut.act),
         pairs=_paired([item for item in items if isinstance(item, Day | Span | Shift)]),
-        noise=sum(isinstance(item, Word) and not item.is_filler for item in items),
+        noise=_noise(items, cut.act),
     )
 
 
-def _without_helped(cut: _Cut) -> list[Item]:
+def _to_the_point(items: list[Item], act: Act | None) -> list[Item]:
+    """Without the days and squads of other clauses that tell a tale, if the clause of the act has its own."""
+    segments = _segments(items)
+    core = next((segment for segment in segments if any(item is act for item in segment)), None)
+    if act is None or core is None:
+        return items
+    dates = {item.date for item in core if isinstance(item, Day)}
+    has_hours = any(isinstance(item, Span | Shift) for item in core)
+    has_owner = any(isinstance(item, Squad) or is_mark(item, Mark.US) for item in core)
+    kept: list[Item] = []
+    for segment in segments:
+        named = {item.date for item in segment if isinstance(item, Day)}
+        is_tale = segment is not core and (_strange(segment) > 1 or _is_heading(segment, named & dates))
+        spent: tuple[type, ...] = ()
+        if segment is not core and _strange(segment):
+            spent += (Squad,) if has_owner else ()
+            spent += (Span, Shift) if has_hours else ()
+        if is_tale and dates:
+            spent += (Day, Span, Shift) if named else (Day,)
+        kept.extend(item for item in segment if not isinstance(item, spent))
+    return kept
+
+
+def _segments(items: Sequence[Item]) -> list[list[Item]]:
+    """The clauses of a sentence, each with the comma or word that ends it."""
+    segments: list[list[Item]] = [[]]
+    for item in items:
+        if isinstance(item, Word) and item.text in _CLAUSES:
+            segments.append([])
+        segments[-1].append(item)
+        if is_mark(item, Mark.COMMA, Mark.THEN, Mark.PAUSE):
+            segments.append([])
+    return segments
+
+
+def _is_heading(segment: Sequence[Item], shared: set[date]) -> bool:
+    """ "Status for this weekend: saturday": the heading names the day, too."""
+    return is_mark(segment[-1] if segment else None, Mark.PAUSE) and bool(shared or _strange(segment))
+
+
+def _strange(items: Sequence[Item]) -> int:
+    return sum(isinstance(item, Word) and not item.is_filler for item in items)
+
+
+def _noise(items: Sequence[Item], act: Act | None) -> int:
+    """Strange words; those of another clause ("no crew, both drivers are sick") do not count."""
+    place = items.index(act) if act in items else 0
+    end = len(items)
+    if act is not None:
+        ends = (i for i in range(place, len(items)) if is_mark(items[i], Mark.COMMA) or _is_reason(items[i]))
+        end = next(ends, end)
+    return _strange(items[:end])
+
+
+def _is_reason(item: Item) -> bool:
+    return isinstance(item, Word) and item.text in _REASONS
+
+
+def _is_mine(items: Sequence[Item], act: Act | None) -> bool:
+    """Does somebody speak of himself? The nearest one before the act is who acts; else anybody named."""
+    place = items.index(act) if act in items else len(items)
+    after = next((i for i in items[place + 1 :] if not (isinstance(i, Word) and i.is_filler)), None)
+    if isinstance(after, Squad) or is_mark(after, Mark.US):  # "put us on", whoever asks for it
+        return False
+    for item in reversed(items[:place]):
+        if isinstance(item, Squad) or is_mark(item, Mark.US, Mark.THEY, Mark.ME):
+            return is_mark(item, Mark.ME)
+    return any(is_mark(item, Mark.ME) for item in items) and not any(is_mark(i, Mark.US) for i in items)
+
+
+def _without_helped(cut: Cut) -> list[Item]:
     """ "54 will take 42's friday": the crew is 54's; whose shift it was does not matter."""
     act = cut.act
     if (
@@ -322,9 +294,16 @@ def _without_helped(cut: _Cut) -> list[Item]:
         return cut.items
     place = cut.items.index(act)
     before, after = cut.items[:place], cut.items[place:]
-    if not any(isinstance(item, Squad) or is_mark(item, Mark.US) for item in before):
+    if not any(isinstance(item, Squad) or is_mark(item, Mark.US) for item in before) and not _is_for(after):
         return cut.items
     return [*before, *(item for item in after if not isinstance(item, Squad))]
+
+
+def _is_for(items: Sequence[Item]) -> bool:
+    """ "Covering saturday night for 54": by whom, is not said."""
+    return any(
+        isinstance(two, Squad) and isinstance(one, Word) and one.text == "for" for one, two in pairwise(items)
+    )
 
 
 def _paired(items: Sequence[Day | Slot]) -> tuple[Pair, ...]:
@@ -334,7 +313,8 @@ def _paired(items: Sequence[Day | Slot]) -> tuple[Pair, ...]:
         is_day = isinstance(item, Day)
         if not runs or runs[-1][0] != is_day:
             runs.append((is_day, []))
-        runs[-1][1].append(item)
+        if not any(isinstance(d, Day) and isinstance(item, Day) and d.date == item.date for d in runs[-1][1]):
+            runs[-1][1].append(item)
     pairs: list[Pair] = []
     while runs:
         (is_day, first), *rest = runs

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from ..words import Action, Command, Request, Utterance
-from .grammar import Heard, without_echo
+from ..words import Request, Utterance
+from .grammar import Heard, whole, without_echo
 from .pieces import Clock, Form
 from .shift_words import GRID, hhmm, minutes
 from .spelling import spell
@@ -117,18 +117,7 @@ def _clashes(known: Request, new: Request, corrects: bool) -> bool:
         return known.action == new.action or None in (known.date, new.date) or known.date == new.date
     if known.action == new.action or None in known or None in new or known.date != new.date:
         return False
-    return bool(_command(known).slots & _command(new).slots)
-
-
-def _command(request: Request) -> Command:
-    """A request that has everything."""
-    return Command(
-        request.action or Action.NO_CREW,
-        request.squad or "",
-        request.date or "",
-        request.start or "",
-        request.end or "",
-    )
+    return bool(whole(known).slots & whole(new).slots)
 
 
 def _merge(first: Request, second: Request) -> Request:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypedDict
 
+from ..calendar.days import line
 from ..people.telling import Call
 from ..words import Command, Day, Extraction, Request, Scene, Utterance
 from . import wording
@@ -245,11 +246,8 @@ def _understanding(sheet: Sheet) -> list[Happened]:
     return lines
 
 
-def _day(day: Day) -> dict[str, dict[str, list[int]]]:
-    return {
-        "crewed": {squad: sorted(slots) for squad, slots in day.crewed.items()},
-        "no_crew": {squad: sorted(slots) for squad, slots in day.no_crew.items()},
-    }
+def _day(day: Day) -> dict[str, str]:
+    return {squad: line(day, squad) for squad in dict.fromkeys([*day.crewed, *day.no_crew])}
 
 
 def topic_of(asked: Sequence[Want], before: str) -> str:

@@ -17,6 +17,7 @@ from ...model.errors import NotFound, TidingsError, told
 from ...model.outcome import Done
 from ...model.time import Instant, iso, micros
 from ...store.port import Row, Store
+from ..calendar.days import day_of
 from ..words import Command, Day
 from .book import Entry, Spoken, Standing
 from .flow import Flow, command
@@ -190,9 +191,14 @@ def _days(facts: Sequence[Mapping[str, Any]]) -> dict[str, Day]:
     found: dict[str, Day] = {}
     for fact in facts:
         if fact["what"] == "days":
-            for date, day in fact["days"].items():
-                found[date] = Day(date, _slots(day["crewed"]), no_crew=_slots(day["no_crew"]))
+            found |= {date: _day(date, lines) for date, lines in fact["days"].items()}
     return found
+
+
+def _day(date: str, lines: Mapping[str, Any]) -> Day:
+    if lines.keys() == {"crewed", "no_crew"}:  # as it was written at first
+        return Day(date, _slots(lines["crewed"]), no_crew=_slots(lines["no_crew"]))
+    return day_of(date, lines)
 
 
 def _slots(squads: Mapping[str, Sequence[int]]) -> dict[str, frozenset[int]]:

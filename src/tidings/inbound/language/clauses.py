@@ -1,0 +1,218 @@
+"""Cuts a sentence into parts with one wanted thing each, and says which of its words want anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ..words import Action
+from .pieces import Act, Day, Mark, Span, Squad, Word
+from .shift_words import Shift
+from .spans import Item, is_mark
+
+_OBJECTS = frozenset({
+    "cover", "covering", "staff", "take", "do", "run", "make", "add", "remove", "removing", "delete",
+    "scratch", "handle", "work", "help",
+})  # fmt: skip
+_THROUGH = frozenset({
+    "list", "roster", "rota", "sheet", "lineup",
+    "half", "part", "portion", "rest", "remainder", "first", "second", "last", "front", "back", "end",
+    "beginning", "rig", "truck", "ambulance", "bus", "slot", "spot", "station", "town", "hours", "window",
+    "windows", "area", "district", "calls", "removed", "deleted", "taken", "pulled", "scratched", "struck",
+    "erased", "withdrawn", "axed", "crossed", "cancelled", "canceled", "dropped", "released", "following",
+    "two", "three", "both", "gap", "gaps", "open", "tail",
+})  # fmt: skip
+"""Words that may stand between a verb and its hours."""
+_NONE = ("nobody", "no people", "zero people", "no drivers", "no members", "no volunteers")
+_NOBODY_IS = frozenset({
+    "can", "could", "will", "would", "signed", "available", "around", "home", "free", "showed", "show",
+    "left", "able", "wants", "want", "willing", "else", "at", "from", "has", "is", "coming", "comes",
+    "stepped", "volunteered", "responded", "answered", "answering", "ready", "yet", "scheduled", "assigned",
+    "working", "riding", "qualified", "cleared", "awake", "station", "building", "house", "base", "board",
+    "roster", "staffing", "committed", "interested",
+})  # fmt: skip
+"""What nobody does, if it is said of a crew."""
+_AUXILIARIES = frozenset({"can", "will", "able", "happy"})
+_SUBJECTLESS = frozenset(
+    {"down", "out", "out of service", "available", "in service", "unavailable", "not available"}
+)
+_REASONS = frozenset({"so", "because", "since", "as", "therefore"})
+_SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
+
+
+@dataclass(slots=True)
+class Cut:
+    """A part of a sentence around one act."""
+
+    act: Act | None
+    items: list[Item] = field(default_factory=list)
+
+
+def crew_as_act(items: Sequence[Item]) -> list[Item]:
+    """ "No crew in the morning, crew in the afternoon": the second one says that there is one."""
+    changed = list(items)
+    for i, item in enumerate(items):
+        before = items[i - 1] if i else None
+        opens = before is None or is_mark(before, *_SEPARATORS, Mark.PAUSE) or isinstance(before, Squad)
+        after = items[i + 1] if i + 1 < len(items) else None
+        opens = opens or (isinstance(before, Shift) and (after is None or is_mark(after, *_SEPARATORS)))
+        if isinstance(after, Word) and not after.is_filler:
+            continue
+        if is_mark(item, Mark.CREW) and getattr(item, "written", "") == "crew" and opens:
+            changed[i] = Act(Action.ADD, True, "crew")
+    return changed
+
+
+def cuts(items: list[Item]) -> list[Cut]:
+    """One part per act; the last comma, "and" or "then" between two acts divides them."""
+    places = _acts(items)
+    if len(places) < 2:
+        act = items[places[0]] if places else None
+        return [Cut(act if isinstance(act, Act) else None, items)]
+    bounds = [
+        0,
+        *(_border(items, one, two) for one, two in pairwise(places)),
+        len(items),
+    ]
+    parts = []
+    for place, low, high in zip(places, bounds, bounds[1:], strict=False):
+        act = items[place]
+        assert isinstance(act, Act)
+        parts.append(Cut(act, items[low:high]))
+    return parts
+
+
+def _border(items: Sequence[Item], one: int, two: int) -> int:
+    for place in range(two - 1, one, -1):
+        if is_mark(items[place], *_SEPARATORS):
+            return place
+    while two - 1 > one and (
+        isinstance(items[two - 1], Squad | Word) or is_mark(items[two - 1], Mark.US, Mark.THEY, Mark.ME)
+    ):
+        two -= 1
+    return two
+
+
+def _acts(items: list[Item]) -> list[int]:
+    """Places of the acts that count: no echo of the one before, and none with an object that does not fit."""
+    places: list[int] = []
+    for place, item in enumerate(items):
+        if not isinstance(item, Act) or not _fits(items, place):
+            continue
+        if places and _is_echo(items, places[-1], place):
+            if _says_more(items[places[-1]], item):
+                places[-1] = place
+            continue
+        if _is_denied(items, place, places[-1] if places else None):
+            items[place] = item._replace(is_denied=True)
+        places.append(place)
+    return places
+
+
+def _says_more(first: Item, second: Act) -> bool:
+    """Is the echo the one that names the matter? "Nobody signed up, so no crew"."""
+    return isinstance(first, Act) and not first.is_plain and not first.absorbs and second.is_plain
+
+
+def _is_denied(items: Sequence[Item], place: int, before: int | None) -> bool:
+    """ "Do not add us", "cancel the no crew": two that turn each other round are left to a person."""
+    for item in reversed(items[:place]):
+        if is_mark(item, *_SEPARATORS, Mark.PAUSE) or (isinstance(item, Word) and item.text in _REASONS):
+            break
+        if is_mark(item, Mark.NOT):
+            return True
+    first, second = items[before] if before is not None else None, items[place]
+    takes_back = isinstance(first, Act) and first.action is Action.REMOVE
+    says_none = isinstance(second, Act) and second.action is Action.NO_CREW
+    between = items[before + 1 : place] if before is not None else []
+    return (
+        takes_back
+        and says_none
+        and all(_is_filler(i) or is_mark(i, Mark.US) or isinstance(i, Squad) for i in between)
+    )
+
+
+def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
+    """ "Nobody can ride", "need tonight covered": the second act belongs to the first."""
+    first, between = items[one], items[one + 1 : two]
+    assert isinstance(first, Act)
+    if first.written == "neither" and not any(is_mark(item, Mark.THEN) for item in between):
+        return True
+    if any(is_mark(item, *_SEPARATORS) for item in between):
+        return False
+    if first.absorbs:
+        return True
+    if first.action is Action.REMOVE and getattr(items[two], "is_terse", False):
+        return True
+    has_content = any(isinstance(i, Day | Span | Shift | Squad) or is_mark(i, Mark.US) for i in between)
+    second = items[two]
+    is_same = isinstance(second, Act) and first.action is second.action
+    return (first.action is Action.NO_CREW or is_same) and not has_content
+
+
+def _fits(items: Sequence[Item], place: int) -> bool:
+    """ "Cover friday", not "cover the cost"; "42 is down", not "the radio is down"."""
+    act = items[place]
+    assert isinstance(act, Act)
+    after = items[place + 1 :]
+    if act.written.startswith(_NONE) and not _is_of_crew(after):
+        return False
+    if act.written.split()[-1] in _OBJECTS or (act.action is not Action.NO_CREW and not act.is_plain):
+        if _has_object(after):
+            return False
+    elif act.absorbs:
+        cover = next((i for i, item in enumerate(after) if _written(item).startswith("cover")), None)
+        if cover is not None and _has_object(after[cover + 1 :]):
+            return False
+    if act.written == "available" and not any(
+        isinstance(i, Squad) or is_mark(i, Mark.US) for i in items[:place]
+    ):
+        return False
+    if act.written in _SUBJECTLESS:
+        is_told = act.is_plain and any(isinstance(i, Squad) or is_mark(i, Mark.US) for i in items[:place])
+        return _has_subject(items[:place]) and (is_told or not _has_object(after))
+    is_offer = act.action is Action.ADD and (act.takes_object or not act.is_plain)
+    if is_offer and act.written.split()[0] in _AUXILIARIES:
+        before = next((i for i in reversed(items[:place]) if not _is_filler(i)), None)
+        return not isinstance(before, Word)
+    return True
+
+
+def _is_of_crew(after: Sequence[Item]) -> bool:
+    """ "Nobody can ride", not "nobody likes mondays"."""
+    first = next((item for item in after if not _is_filler(item)), None)
+    return not isinstance(first, Word) or first.text in _NOBODY_IS
+
+
+def _has_object(after: Sequence[Item]) -> bool:
+    """Is the next thing that counts a strange word? Whoever it is done for may stand between."""
+    rest = (item for item in after if not _is_through(item) and not isinstance(item, Squad))
+    thing = next((item for item in rest if not is_mark(item, Mark.US, Mark.THEY, Mark.ME)), None)
+    return isinstance(thing, Word)
+
+
+def _is_filler(item: Item) -> bool:
+    return isinstance(item, Word) and item.is_filler
+
+
+def _is_through(item: Item) -> bool:
+    return _is_filler(item) or (isinstance(item, Word) and item.text in _THROUGH)
+
+
+def _written(item: Item) -> str:
+    return getattr(item, "written", "")
+
+
+def _has_subject(before: Sequence[Item]) -> bool:
+    """Down, out of service: a squad is, or nobody is named. A thing that is down is no crew."""
+    for item in reversed(before):
+        if isinstance(item, Word) and not item.is_filler:
+            return False
+        if isinstance(item, Squad):
+            return not item.is_place
+        if is_mark(item, Mark.ME):
+            return False
+        if is_mark(item, Mark.US, Mark.THEY, Mark.COMMA, Mark.PAUSE, Mark.THEN, Mark.AND, Mark.CREW):
+            return True
+    return True

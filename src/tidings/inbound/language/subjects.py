@@ -1,0 +1,56 @@
+"""Whose crew is it? A name before the verb that is no squad's: Lakewood, a brother's department, Dan."""
+
+from __future__ import annotations
+
+import re
+
+_VERBS = (
+    r"(?:has|have|had|needs?|got|gets|is|are|will|can|could|does|do|would|lacks?|goes|went|wants?|found"
+    r"|lost|requires?"
+    r"|requests?|covers?|covering)"
+)
+_ADVERBS = (
+    r"(?:also|just|still|now|again|really|already|currently|only|been|be|going|to|not|got|there|a|the|all"
+    r"|never)"
+)
+_BEFORE = re.compile(rf"(?:^|[ ,;(-])([a-z'&]+) {_VERBS}(?: {_ADVERBS})*$")
+_VERB_FIRST = re.compile(rf"{_VERBS}\b")
+_LAST = re.compile(rf"(?:^|[ ,;(-])([a-z'&]+)(?: {_ADVERBS})*$")
+_ANOTHERS = re.compile(
+    r"\b(?:my|his|her|their|your) (?!whole |entire |usual |regular |full )[a-z]+ (?:squad|department"
+    r"|company|station|service|agency"
+    r"|crew)\b"
+)
+_DAYS = re.compile(
+    r"(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|today|tonight"
+    r"|tomorrow|week|morning"
+    r"|afternoon|evening|night|overnight|day|noon|midnight|am|pm|hrs|hours|christmas|thanksgiving"
+    r"|easter|eve|halloween)"
+)
+_NOBODYS = frozenset({
+    "going", "been", "be", "got", "a", "the", "already",
+    "we", "us", "our", "ours", "i", "me", "they", "them", "it", "that", "this", "these", "those", "there",
+    "here", "who", "which", "what", "and", "but", "so", "or", "because", "since", "as", "if", "when",
+    "crew", "crews", "squad", "squads", "station", "team", "house", "building", "side", "shift", "shifts",
+    "slot", "coverage", "staffing", "calendar", "schedule", "nobody", "somebody", "anybody", "everybody",
+    "none", "all", "both", "neither", "either", "one", "people", "members", "folks", "guys", "volunteers",
+    "officers", "drivers", "emts", "riders", "captain", "chief", "lieutenant", "ok", "okay", "yes", "no",
+    "sorry", "please", "hey", "hi", "hello", "fyi", "update", "still", "also", "just", "now", "then",
+    "again", "only", "unfortunately", "sadly", "regretfully", "currently", "really", "that's", "think",
+    "know", "say", "says", "said", "regrets", "regret", "afraid", "means", "mean", "report", "announce",
+    "happy", "glad", "pleased", "confirm", "confirming", "confirmed", "posting", "reminder", "advised",
+    "is", "are", "am", "will", "would", "can", "could", "do", "does", "did", "have", "has", "to", "for",
+    "of", "on", "in", "at", "from", "with", "by", "not", "never", "yeah", "yep", "yup", "well", "lol",
+    "anyway", "boss", "dear", "dears", "hon", "fellas", "gang", "friends", "everyone", "team's", "chance",
+    "way", "odds", "moms", "dads", "kids", "parents", "men", "women", "luck", "possible", "able",
+})  # fmt: skip
+
+
+def has_strange_subject(sentence: str, act: str) -> bool:
+    """Is the one who has, needs or can something a name that belongs to no squad?"""
+    if _ANOTHERS.search(sentence):
+        return True
+    place = sentence.find(act)
+    before = sentence[: max(place, 0)].rstrip()
+    found = (_LAST if _VERB_FIRST.match(act) else _BEFORE).search(before)
+    return found is not None and found[1] not in _NOBODYS and not _DAYS.match(found[1])
