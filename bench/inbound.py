@@ -68,7 +68,7 @@ PARTS = (
 )
 LINES = sum(map(len, PARTS))
 DAYS = 27  # over which requests are spread
-COMMANDS = 5  # that a conversation comes to, at the least
+COMMANDS = 4  # that a conversation comes to, at the least: what others have done already is only said
 
 
 def main(argv: Sequence[str] | None = None) -> int:

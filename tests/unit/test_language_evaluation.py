@@ -1,7 +1,7 @@
 """What the rules understand, measured on messages of several authors, and held there.
 
-`held-out` was written before the grammar, by its author; `third` by somebody else, measured once unseen and then
-studied. A figure on studied messages is a floor against regressions, not a promise for an unseen chat.
+`held-out` was written before the grammar, by its author; `third` by somebody else, measured once unseen and
+then studied. A figure on studied messages is a floor against regressions, no promise for an unseen chat.
 """
 
 from __future__ import annotations

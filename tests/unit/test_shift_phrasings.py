@@ -1,4 +1,4 @@
-"""Classes of shift talk in phrasings that are in none of the corpora: what they ask for, or why they ask nothing.
+"""Classes of shift talk, in phrasings that are in none of the corpora: what they ask for, if anything.
 
 Said on Thursday, 8 January 2026, at 10 in the morning, by a member of squad 43.
 """

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..kernel.clock import Clock
-from ..model.errors import TidingsError
+from ..model.errors import Temporary, TidingsError
 from ..model.task import NewTask
 from ..model.time import SECOND
 from ..store.port import Outrun, Row, Rows, Step, Store
@@ -72,9 +72,9 @@ class Foreman:
             await _Look(self._store, self._clock, row, await self._window()).work()
         except Outrun:
             return now  # somebody moved it meanwhile
-        except TidingsError as error:
-            if error.exit_code == 75:
-                raise
+        except Temporary:
+            raise
+        except TidingsError as error:  # the job cannot be read as it is kept: a person must look
             tell = telling(row["tenant"], row["name"], "migration.paused", error.problem)
             await self._store.write(halting(n, str(error), None, tell, 0))
         at = now + round(BUSY * SECOND)

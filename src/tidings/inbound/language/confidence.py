@@ -29,7 +29,7 @@ class Ground(StrEnum):
 
 MEASURED: Mapping[Ground, int] = {
     Ground.COMPLETE: 99,
-    Ground.PARTIAL: 90,
+    Ground.PARTIAL: 93,
     Ground.LOOSE: 97,
     Ground.OPEN: 40,
     Ground.UNPLACED: 35,

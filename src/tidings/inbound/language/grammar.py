@@ -187,7 +187,7 @@ def without_echo(requests: Sequence[Request]) -> tuple[Request, ...]:
 
 
 def _without_clashes(requests: Sequence[Request], warnings: list[str]) -> tuple[Request, ...]:
-    """Two things that are said of the same hours leave these hours open: which one is meant, has to be asked."""
+    """Two things that are said of the same hours leave them open: which one is meant, is asked."""
     clashing = {one for one in requests for other in requests if _clash(one, other)}
     for one in sorted(clashing, key=str):
         warnings.append(f"two things are said of {one.squad} on {one.date} {one.start} to {one.end}; which?")

@@ -27,7 +27,7 @@ _PERHAPS = re.compile(
     r"|\b(?:if|unless|maybe|might|may(?! \d)|in case|(?<!we )(?<!\d )would need|would have|(?<!they "
     r")would take"
     r"|should (?:have|be (?:able"
-    r"|good|covered|fine|ok|okay|in|on)\b)|would be(?! (?:glad|happy|able|willing|pleased))|perhaps"
+    r"|good|covered|fine|ok|okay|in|on)\b)|would be(?! (?:delighted|thrilled|honou?red|glad|happy|able|willing|pleased))|perhaps"
     r"|possibly|probably|hope|hoping|hopefully|wish|not sure|unsure"
     r"|whether|pretty sure|fairly sure|assum(?:e|ing)|rather (?:have|be|see)|imagine|picture|(?<!not "
     r")supposed to (?:have|be)|think(?:ing|s)?|guess|believe|seems?|apparently|supposedly|according"

@@ -16,7 +16,7 @@ _ASKS_FOR_COVER = (
     rf"(?:for )?{OWN}\b)",
     r"(?:can|could|would|will)(?: squads?)? \d\d(?:(?: or|,| and)(?: squad)? \d\d)*(?: please| maybe| "
     r"possibly)?"
-    rf" {TAKE}(?= (?:for )?(?:us|our)\b)",
+    rf" {TAKE}(?= (?:for )?(?:us|our)\b| (?:\S+ ){{1,5}}?for us\b)",
     rf"(?:need|needs|needing|looking for|in need of|could use|want) (?:{SOMEBODY}|help|a hand)"
     rf"(?: (?:to|with|in))? (?:cover(?:ing)?|coverage|fill(?:ing)?|jump in|step in|{TAKE})",
     r"(?:need|needs|needing|in need of|could use|looking for) (?:another|a different|some other) "
@@ -34,7 +34,7 @@ _STATES = (
     r"|in a bind|in a pinch"
     r"|out of (?:people|crew|crews|bodies|drivers|options|hands|members|staff)|strapped|shut|no[- ]crew"
     r"|crew-?less"
-    r"|a no(?= (?:for|on))|a no[- ]go|a negative|negative)"
+    r"|a (?:hard |firm |definite |big |solid )?no(?= (?:for|on|from))|a no[- ]go|a negative|negative)"
 )
 _IS = (
     r"(?:(?<=we are )|(?<=\d is )|(?<=\d )|(?<=we will be )|(?<=\d will be )|(?<=going to be )|(?<=station "

@@ -22,7 +22,9 @@ ADD: tuple[Phrase, ...] = (
         r"will have one(?= (?:in|for|from|at|\d))",
     ),
     *loose(Action.ADD, rf"count(?= {WHO}(?: \d+)? in\b)", absorbs=True),
-    *loose(Action.ADD, rf"put(?:ting)?(?= {OWNER} (?:\d+ )?down (?!as\b))", absorbs=True),
+    *loose(
+        Action.ADD, rf"(?:put(?:ting)?|jot|write|stick|note)(?= {OWNER} (?:\d+ )?down (?!as\b))", absorbs=True
+    ),
     *loose(Action.ADD, rf"put(?:ting)?(?= {OWNER} (?:\d+ )?down{STOP})", absorbs=True),
     *plain(
         Action.ADD,

@@ -224,7 +224,7 @@ def _to_the_point(items: list[Item], act: Act | None) -> list[Item]:
     kept: list[Item] = []
     for segment in segments:
         named = {item.date for item in segment if isinstance(item, Day)}
-        is_tale = segment is not core and (_strange(segment) > 1 or _is_heading(segment, named & dates))
+        is_tale = segment is not core and (_strange(segment) or _is_heading(segment, named & dates))
         spent: tuple[type, ...] = ()
         if segment is not core and _strange(segment):
             spent += (Squad,) if has_owner else ()
