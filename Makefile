@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer) and make; everything else is fetched into .tools/ and .venv/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run sync test postgres faketime chromium screenshots lint format types bench crash soak clean
+.PHONY: help run sync test postgres rabbitmq faketime chromium screenshots lint format types bench crash soak clean
 
 PYTHON ?= python3
 WORKERS ?= 3
@@ -28,7 +28,7 @@ run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 sync: $(UV)
 	@$(UV) sync --frozen --all-extras --inexact --quiet
 
-test: lint types postgres faketime chromium ## check and test everything (ARGS="-k retry")
+test: lint types postgres rabbitmq faketime chromium ## check and test everything (ARGS="-k retry")
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: sync ## ruff: rules and format
@@ -48,6 +48,18 @@ postgres: sync
 	|| { test "$$(id -u)" = 0 && apt-get update -qq \
 	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql; } \
 	|| echo "No PostgreSQL 14 or newer, and it could not be installed: its tests will be skipped."
+
+# The tests start a broker of their own; the package's service is kept from starting while it is installed.
+rabbitmq: sync
+	@$(BIN)/python -c 'from tidings.testing import Rabbit; raise SystemExit(Rabbit.find() is None)' \
+	|| { test "$$(id -u)" = 0 && apt-get update -qq && { \
+	     test -e $(POLICY) || { printf '\043!/bin/sh\nexit 101\n' | install -m 755 /dev/stdin $(POLICY); ours=$(POLICY); }; \
+	     DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends rabbitmq-server; \
+	     status=$$?; test -z "$$ours" || rm -f "$$ours"; test $$status = 0; }; } \
+	|| echo "No RabbitMQ, and it could not be installed: its tests will be skipped."
+
+# Debian asks this file whether a service may be started; where there is one already, it stays as it is.
+POLICY := /usr/sbin/policy-rc.d
 
 # For tests of a clock that is set back.
 faketime:
@@ -69,10 +81,10 @@ screenshots: sync chromium ## pictures of the pages, into docs/screenshots
 bench: $(UV) ## measure against peers and the raw limits
 	$(UV) run --frozen --all-extras --group bench python -m bench $(ARGS)
 
-crash: sync postgres ## crash drills, longer than in make test
+crash: sync postgres rabbitmq ## crash drills, longer than in make test
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/crash -m crash --timeout 3600 $(ARGS)
 
-soak: sync postgres ## crash drills for hours
+soak: sync postgres rabbitmq ## crash drills for hours
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-50} $(BIN)/pytest tests/crash -m crash --timeout 43200 $(ARGS)
 
 clean: ## remove what was built; ./data stays

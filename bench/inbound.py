@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from tidings.app import App, build
@@ -182,8 +183,8 @@ async def _say(app: App, number: int, people: Sequence[tuple[str, tuple[str, str
     now = app.clock.now() - len(people)
     said = []
     for place, (squad, pair) in enumerate(people):
-        who, text = _line(place, number)
-        days = {f"day{n}": _day(place + 5 * n) for n in range(5)}
+        who, text = _script(place % len(PARTS))[number]
+        days = {f"day{n}": _day((place + 5 * n) % DAYS) for n in range(5)}
         words = text.format(squad=squad, name=_name(place), **days)
         sender, at = pair[who], now + place
         said.append(Incoming(SOURCE.name, f"{place}-{number}", f"c{place}", sender, sender, words, at))
@@ -191,13 +192,14 @@ async def _say(app: App, number: int, people: Sequence[tuple[str, tuple[str, str
     app.worker.runner.wake()
 
 
-def _line(place: int, number: int) -> tuple[int, str]:
-    first = place % len(PARTS)
-    return [line for part in (*PARTS[first:], *PARTS[:first]) for line in part][number]
+@cache
+def _script(first: int) -> list[tuple[int, str]]:
+    return [line for part in (*PARTS[first:], *PARTS[:first]) for line in part]
 
 
+@cache
 def _day(number: int) -> str:
-    day = datetime.now(UTC) + timedelta(days=2 + number % DAYS)
+    day = datetime.now(UTC) + timedelta(days=2 + number)
     return f"{day:%b} {day.day}".lower()
 
 

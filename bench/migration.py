@@ -5,8 +5,8 @@
     python -m bench.migration --seconds 60 --only limit
 
 Records go from an NDJSON file to the HTTP sandbox, one call each (bulk off). The bare client posts the same
-bodies to the same sandbox with as many in flight. What arrived is counted by the sandbox: a rate
-is printed only if every record is there once.
+bodies to the same sandbox with as many in flight, before and after. What arrived is counted by the sandbox: a
+rate is printed only if every record is there once.
 """
 
 from __future__ import annotations
@@ -67,15 +67,16 @@ def move(records: int) -> dict[str, Any]:
     """All records once, by one process on a file."""
     with tempfile.TemporaryDirectory(prefix="migration-") as name, sandbox(Path(name)) as phone:
         folder = Path(name)
-        bare = uvloop.run(bare_posts(phone.url, min(records, 20_000)))
+        before = uvloop.run(bare_posts(phone.url, min(records, 20_000), "before"))
         write_source(folder / "people.ndjson", records)
         definition = job(folder, phone.url, {"concurrency": IN_FLIGHT})
         database = f"sqlite:///{folder}/tidings.db"
         with workers(1, database, {}) as (pid,):
             seconds, peak = asyncio.run(follow(database, definition, records, pid))
+        after = uvloop.run(bare_posts(phone.url, min(records, 20_000), "after"))
         arrived = count_of(phone)
-    assert arrived == records + bare_calls(records), f"{arrived:,} arrived"
-    ours = records / seconds
+    assert arrived == records + 2 * bare_calls(records), f"{arrived:,} arrived"
+    ours, bare = records / seconds, (before + after) / 2
     return {
         "records": records,
         "seconds": round(seconds, 1),
@@ -165,9 +166,9 @@ def bare_calls(records: int) -> int:
     return min(records, 20_000) + 2 * IN_FLIGHT
 
 
-async def bare_posts(url: str, n: int) -> float:
+async def bare_posts(url: str, n: int, mark: str) -> float:
     """Posts per second of the client alone, same bodies, same number in flight."""
-    client, bodies = plain_client(), _bodies()
+    client, bodies = plain_client(), _bodies(mark)
 
     async def post(_: int) -> None:
         answer = await client.post(f"{url}/sandbox/messages").body_bytes(next(bodies)).build().send()
@@ -180,11 +181,11 @@ async def bare_posts(url: str, n: int) -> float:
         await client.close()
 
 
-def _bodies() -> Iterator[bytes]:
+def _bodies(mark: str) -> Iterator[bytes]:
     number = 0
     while True:
         number += 1
-        body = {"id": f"bare-{number}", "to": f"person {number}", "text": TEXT}
+        body = {"id": f"{mark}-{number}", "to": f"person {number}", "text": TEXT}
         yield json.dumps(body).encode()
 
 

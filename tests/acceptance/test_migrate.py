@@ -16,7 +16,7 @@ from tidings.cli.program import program
 from tidings.migration.jobfile import read_job
 from tidings.model.errors import Invalid
 
-from .house import House
+from .house import KEY, House
 from .house import house as housed
 
 BAD = {"3": "nope", "7": "<b>x</b>"}
@@ -221,6 +221,41 @@ async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(
     assert "is completed" in await press("pause")
     assert "1 opened again" in await press("replay", type="people")
     assert (await http.post(f"{page}/explode")).status_code == 404
+
+
+async def test_what_the_map_calls_secret_is_in_the_export_alone(house: House, tmp_path: Path) -> None:
+    """C9: neither the log of a record nor its page shows it."""
+    mail = {"path": "mail", "type": "email", "secret": True}
+    types = {"people": {"from": "persons", "fields": {"name": "name", "mail": mail}}}
+    id_ = await made(house, tmp_path, types=types)
+    await house.http.post(f"/v1/migrations/{id_}/run")
+    await over(house, id_)
+
+    for path in ("/v1/migrations/{}/records/people/3", "/migrations/{}/records/people/3", "/migrations/{}"):
+        text = (await house.http.get(path.format(id_))).text
+        assert "nope" not in text and "***" in text, path
+    assert "nope" in (await house.http.get(f"/v1/migrations/{id_}/dead/export")).text
+
+
+async def test_whoever_may_only_look_is_shown_no_buttons(sqlite_url: str, tmp_path: Path) -> None:
+    """Roles: the page of a viewer has progress and causes, and nothing to press; nor may the data be exported."""
+    async with housed(sqlite_url, api_keys=(KEY,)) as house:
+        house.http.headers["x-api-key"] = KEY
+        id_ = await made(house, tmp_path)
+        await house.http.post(f"/v1/migrations/{id_}/run")
+        await over(house, id_)
+        key = (await house.http.post("/v1/keys", json={"name": "ada", "role": "viewer"})).json()["secret"]
+        viewer = house.client(**{"x-api-key": key})
+        text = (await viewer.get(f"/migrations/{id_}")).text
+        statuses = [
+            (await viewer.post(f"/v1/migrations/{id_}/run")).status_code,
+            (await viewer.get(f"/v1/migrations/{id_}/dead/export")).status_code,
+        ]
+        await viewer.aclose()
+
+    assert "18 written" in text and f"/migrations/{id_}/" in text
+    assert 'method="post" action="/migrations' not in text and "dead/export" not in text
+    assert statuses == [403, 403]
 
 
 async def test_a_live_job_can_be_paused_resumed_and_cancelled(house: House, tmp_path: Path) -> None:

@@ -177,13 +177,13 @@ class Move:
     def differences(self, content: Mapping[str, Any]) -> tuple[Counter[Any], Counter[Any]]:
         """What is missing in the target, and what is too much."""
         domains = {one["id"]: _plain(one["values"]["domains"]) for one in content["companies"]}
-        found = Counter(("company", _plain(one["values"]["name"]), domains[one["id"]])
+        found: Counter[Any] = Counter(("company", _plain(one["values"]["name"]), domains[one["id"]])
                         for one in content["companies"])  # fmt: skip
         found.update(
             ("note", domains[one["parent_record_id"]], one["title"], one["content_plaintext"])
             for one in content["notes"]
         )
-        wanted = Counter(("company", one["name"], one["domain"]) for one in self.companies)
+        wanted: Counter[Any] = Counter(("company", one["name"], one["domain"]) for one in self.companies)
         wanted.update(("note", f"c{one['company']}.org", one["title"], one["text"]) for one in self.notes)
         return wanted - found, found - wanted
 

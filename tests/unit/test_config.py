@@ -113,6 +113,12 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "statsd": "127.0.0.1:8125",
         "otel": "true",
         "memory_limit": "512MiB",
+        "broker": "amqp://tidings@rabbit/tidings",
+        "broker_channels": "phone,console",
+        "broker_wait": "5s",
+        "replica": "postgresql://standby/tidings",
+        "recycle_after": "1000",
+        "recycle_memory": "256MiB",
     }
     simple = {item.name for item in dataclasses.fields(Settings) if item.metadata}
 

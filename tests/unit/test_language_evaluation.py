@@ -68,9 +68,13 @@ def test_confidence_is_what_was_measured(tuning: Score) -> None:
             assert abs(MEASURED[ground] - 100 * (right + 1) / (count + 2)) <= 3, ground
 
 
-def test_the_score_is_printed_with_its_errors() -> None:
+def test_the_score_is_printed_with_its_errors(tmp_path: Path) -> None:
     """Somebody who changes the grammar sees what it costs."""
-    text = main([str(CORPUS), "tuning-2", "--errors"])
+    asked = "42: no crew tonight => no_crew 42 20260103 1800 0600\n42: ship ahoy => add 42 - - -\n"
+    (tmp_path / "requests-mine.txt").write_text(f"@ 2026-01-03 21:08\n{asked}")
+    (tmp_path / "chatter-mine.txt").write_text("who is on tonight?\n")
 
-    assert "recall" in text and "false alarms" in text
-    assert "- The squad couldn't get a rig out the night of the storm" in text
+    text = main([str(tmp_path), "mine", "--errors"])
+
+    assert "recall 0.500" in text and "false alarms 0.0000" in text
+    assert "- ship ahoy\n    wanted add 42 - - -; got nothing" in text

@@ -318,14 +318,15 @@ def test_every_hour_of_the_week_is_one_window_of_one_day(template: str) -> None:
         now = Moment(said, at * 60, said if at >= 6 else said - timedelta(days=1))
         day, start = now.operational + timedelta(days=1 + hour // 24 % 6), hour % 24
         length = 1 + hour % min(6, (5 - start) % 24 + 1)
-        for first, last in zip(clocks(start), clocks((start + length) % 24), strict=True):
-            text = template.format(day=f"{day:%A}", start=first, end=last)
+        way = hour % 3
+        first, last = clocks(start)[way], clocks((start + length) % 24)[way]
+        text = template.format(day=f"{day:%A}", start=first, end=last)
 
-            (request,) = hear(text, now).requests
+        (request,) = hear(text, now).requests
 
-            assert request.date == f"{day:%Y%m%d}", (text, now)
-            command = Command(Action.ADD, "42", *(slot or "" for slot in request[2:]))
-            assert (command.start, len(command.slots)) == (f"{start:02d}00", 2 * length), (text, now)
+        assert request.date == f"{day:%Y%m%d}", (text, now)
+        command = Command(Action.ADD, "42", *(slot or "" for slot in request[2:]))
+        assert (command.start, len(command.slots)) == (f"{start:02d}00", 2 * length), (text, now)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import count
 
 from ..migration import repairs
 from ..migration.desk import Migrations
 from ..migration.repairs import Repaired
-from ..model.errors import Invalid, TidingsError
+from ..model.errors import TidingsError
 from ..outbound.people.uploads import Form, Numbered, Replay, lines, rows
 from .sheet import head, sheet
 
@@ -42,17 +41,8 @@ async def repaired(
 ) -> AsyncIterator[AsyncIterator[Repaired]]:
     """The records of an upload, once all of them are known to be understood."""
     kept = Replay(pieces)
-
-    def read() -> AsyncIterator[Repaired]:
-        return repairs.read_back(numbered(kept.pieces(), form, most=most))
-
     try:
-        counted = count()
-        async for _ in read():
-            next(counted)
-        if not next(counted):
-            raise Invalid("there are no records in it", remedy="send the export back with its repairs")
-        yield read()
+        yield await repairs.understood(lambda: numbered(kept.pieces(), form, most=most))
     finally:
         kept.close()
 

@@ -65,7 +65,8 @@ async def log(
     """One record: what the source said, and every attempt at it."""
     from ..migration import shown
 
-    row = shown.row(await ask.app.migrations.record(job, type_, record))
+    found = await ask.app.migrations.record(job, type_, record)
+    row = shown.record(found, await ask.app.migrations.find(job))
     if ask.as_json:
         output.say_json(row)
         return

@@ -8,12 +8,13 @@ one is no field at all. Both come back exactly as they went out, whatever is in 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ..model.errors import Invalid, TidingsError
 
 Repaired = tuple[str, str, Mapping[str, Any]]  # type, id, fields
+Numbered = tuple[int, dict[str, Any] | TidingsError]  # a row of an upload, or why it is none
 
 HEAD = ("type", "id", "standing", "failure", "field", "reason")
 REST = "other_fields"  # what has no column of its own
@@ -76,14 +77,22 @@ def row_of(line: bytes) -> dict[str, Any] | TidingsError:
     return found if isinstance(found, dict) else Invalid("this is not a JSON object", remedy=remedy)
 
 
-async def read_back(
-    rows: AsyncIterator[tuple[int, dict[str, Any] | TidingsError]],
-) -> AsyncIterator[Repaired]:
+async def read_back(rows: AsyncIterator[Numbered]) -> AsyncIterator[Repaired]:
     """Rows of either form as repaired records; the first that is not understood is raised with its number."""
     async for number, row in rows:
         if isinstance(row, TidingsError):
             raise Invalid(f"row {number}: {row.problem}", field=row.field, remedy=row.remedy)
         yield _record(number, row)
+
+
+async def understood(read: Callable[[], AsyncIterator[Numbered]]) -> AsyncIterator[Repaired]:
+    """Repaired records, once all rows are known to be understood: an upload is read twice."""
+    found = 0
+    async for _ in read_back(read()):
+        found += 1
+    if not found:
+        raise Invalid("there are no records in it", remedy="send the export back with its repairs")
+    return read_back(read())
 
 
 def _record(number: int, row: Mapping[str, Any]) -> Repaired:

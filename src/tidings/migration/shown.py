@@ -13,8 +13,9 @@ import orjson
 from ..model.durations import spell
 from ..model.time import iso
 from ..store.port import Row
-from .jobs import OVER, WORKING, Cause, JobState, JobView, PlanReport, Status, TypeStatus
+from .jobs import OVER, WORKING, Cause, JobState, JobView, PlanReport, Status, TypeStatus, job_of
 from .mapping.lint import Finding
+from .mapping.result import HIDDEN
 from .words import Standing
 
 Shown = dict[str, Any]
@@ -132,6 +133,22 @@ def finding(one: Finding) -> Shown:
 def row(found: Row) -> Shown:
     """A record, a line of a log or of the audit trail: times and stored JSON in plain values."""
     return {name: _plain(name, value) for name, value in found.items()}
+
+
+def record(found: Row, view: JobView) -> Shown:
+    """One record with its log; without the values that the map calls secret, which the export has."""
+    plain = row(found)
+    secret = [rule for rule in job_of(view).type(found["type"]).fields if rule.secret]
+    there = {name for rule in secret for path in rule.reads for name in (path, path.partition(".")[0])}
+    here = {rule.name for rule in secret}
+    hidden = {"raw": there, "mapped": here, "before": here}
+    return {**plain, **{part: _hidden(plain[part], names) for part, names in hidden.items() if part in plain}}
+
+
+def _hidden(fields: Any, names: set[str]) -> Any:
+    if not isinstance(fields, dict):
+        return fields
+    return {name: HIDDEN if name in names else value for name, value in fields.items()}
 
 
 def length(seconds: float) -> str:

@@ -65,7 +65,7 @@ def _making(router: APIRouter, migrations: Migrations) -> None:
     @router.post(ROOT, status_code=201, openapi_extra=takes(JOB))
     @allowed(ADMIN, whole=True)
     async def create(request: Request) -> Response:
-        """Keep a job, as a job file says it; nothing runs yet. It may name files and secrets of the engine."""
+        """Keep a job, as a job file says it; nothing runs yet. It may name files of the engine."""
         made = await migrations.create(_own(await read_json(request)), by=current().who)
         return answer(shown.job(made), 201, {"location": f"{ROOT}/{made.id}"})
 
@@ -208,7 +208,8 @@ def _records(router: APIRouter, migrations: Migrations) -> None:
     @allowed(READ)
     async def record(id: str, type: str, source_id: str) -> Response:
         """One record: what the source said, and every attempt at it."""
-        return answer(shown.row(await migrations.record(id, type, source_id)))
+        found = await migrations.record(id, type, source_id)
+        return answer(shown.record(found, await migrations.find(id)))
 
     @router.get(ONE + "/crosswalk/{type}", responses=MISSING, dependencies=CHECKED)
     @allowed(READ)

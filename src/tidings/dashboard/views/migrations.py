@@ -11,12 +11,12 @@ from starlette.responses import RedirectResponse, Response
 
 from ...access.caller import current
 from ...access.rules import OPERATE
-from ...api.repairs import repaired
-from ...migration import shown
+from ...migration import repairs, shown
 from ...migration.desk import Migrations
 from ...migration.jobs import JobState
 from ...migration.words import Standing
 from ...model.errors import Invalid, NotFound, TidingsError
+from ...outbound.people.uploads import rows
 from ...reading.cursor import place
 from ..forms import chosen, read_form
 from ..frame import Frame, Way, no_such
@@ -98,7 +98,7 @@ class _Migrations:
         """One record: what the source said, and every attempt at it."""
         id_, type_, source_id = (request.path_params[name] for name in ("id", "type", "source_id"))
         job = await self._migrations.find(id_)
-        found = shown.row(await self._migrations.record(id_, type_, source_id))
+        found = shown.record(await self._migrations.record(id_, type_, source_id), job)
         return self._frame.page("migration_record.html", job=shown.job(job), record=found)
 
     async def act(self, request: Request) -> Response:
@@ -140,16 +140,12 @@ class _Migrations:
         return None
 
     async def _repair(self, id_: str, text: str) -> int:
-        """Rows that were pasted: NDJSON where the first line is an object, otherwise CSV."""
+        """Take rows that were pasted; one that is not understood changes nothing."""
         if not text:
             raise Invalid("nothing was pasted", field="rows", remedy="paste the export with its repairs")
 
-        async def pieces() -> AsyncIterator[bytes]:
-            yield text.replace("\r\n", "\n").encode()
-
-        form: Any = "ndjson" if text.startswith("{") else "csv"
-        async with repaired(pieces(), form, most=MOST_PASTED) as records:
-            return await self._migrations.replay(id_, by=current().who, repaired=records)
+        records = await repairs.understood(lambda: _pasted(text.replace("\r\n", "\n")))
+        return await self._migrations.replay(id_, by=current().who, repaired=records)
 
     async def _plan(self, state: JobState, id_: str) -> dict[str, Any] | None:
         if state not in (JobState.PLANNED, JobState.APPROVED):
@@ -173,6 +169,21 @@ class _Migrations:
             "causes": piece("migration_causes.html", job=job, causes=causes),
             "facts": piece("migration_facts.html", job=job),
         }
+
+
+async def _pasted(text: str) -> AsyncIterator[repairs.Numbered]:
+    """Numbered rows of a text: NDJSON where it begins with an object, otherwise CSV."""
+    if text.startswith("{"):
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                yield number, repairs.row_of(line.encode())
+        return
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield text.encode()
+
+    async for row in rows(pieces(), "csv", largest=len(text) * 4, most_lines=MOST_PASTED, exact=True):
+        yield row
 
 
 def _word(words: Any, given: str | None) -> Any:

@@ -25,6 +25,7 @@ from ..words import Action, Command
 QUEUE = "calendar"
 KIND = "effect"
 TRIES = 5  # of a calendar that does not answer
+PRIORITY = 4  # what was begun goes before what has just come in
 
 FOLLOWUP_QUEUE = "inbound"
 FOLLOWUP_KIND = "followup"
@@ -79,7 +80,15 @@ def planned(plan: Plan, commands: Sequence[Command], *, now: int) -> tuple[list[
     """The tasks and ledger rows of a plan, for `store.enqueue`; the same command twice in a plan is one."""
     commands = list(dict.fromkeys(commands))
     tasks = [
-        NewTask(QUEUE, KIND, now, plan.tenant, order_key=f"{plan.calendar}/{command.date}", max_tries=TRIES)
+        NewTask(
+            QUEUE,
+            KIND,
+            now,
+            plan.tenant,
+            PRIORITY,
+            order_key=f"{plan.calendar}/{command.date}",
+            max_tries=TRIES,
+        )
         for command in commands
     ]
     return tasks, Rows("effects", _COLUMNS, [_row(plan, command, now) for command in commands])
@@ -110,7 +119,9 @@ def command_of(row: Row) -> Command:
 def followup(plan: str, tenant: str, conversation: str | None, *, now: int) -> tuple[list[NewTask], Rows]:
     """What tells a conversation of a result; nothing where nobody waits."""
     tasks = (
-        [NewTask(FOLLOWUP_QUEUE, FOLLOWUP_KIND, now, tenant, order_key=conversation)] if conversation else []
+        [NewTask(FOLLOWUP_QUEUE, FOLLOWUP_KIND, now, tenant, PRIORITY, order_key=conversation)]
+        if conversation
+        else []
     )
     return tasks, Rows("followups", ("plan",), [(plan,)] * len(tasks))
 

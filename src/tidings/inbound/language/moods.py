@@ -27,7 +27,8 @@ _PERHAPS = re.compile(
     r"|\b(?:if|unless|maybe|might|may(?! \d)|in case|(?<!we )(?<!\d )would need|would have|(?<!they "
     r")would take"
     r"|should (?:have|be (?:able"
-    r"|good|covered|fine|ok|okay|in|on)\b)|would be(?! (?:delighted|thrilled|honou?red|glad|happy|able|willing|pleased))|perhaps"
+    r"|good|covered|fine|ok|okay|in|on)\b)"
+    r"|would be(?! (?:delighted|thrilled|honou?red|glad|happy|able|willing|pleased))|perhaps"
     r"|possibly|probably|hope|hoping|hopefully|wish|not sure|unsure"
     r"|whether|pretty sure|fairly sure|assum(?:e|ing)|rather (?:have|be|see)|imagine|picture|(?<!not "
     r")supposed to (?:have|be)|think(?:ing|s)?|guess|believe|seems?|apparently|supposedly|according"
@@ -83,8 +84,8 @@ _ASKED_FOR = re.compile(
     r"|squad|it)\b[^?]*$"
     r"|\b(?:cover(?:ing)?|tak(?:e|ing)|pick(?:ing)? up|grab(?:bing)?|handl(?:e|ing)|want|fill in)"
     r" (?:(?:for|up) )?(?:us|our)\b"
-    r"|\b(?:somebody|anybody|any squad|another squad) (?:[a-z]+ ){0,4}?(?:cover|take|do|run|handle|pick up"
-    r"|grab) (?:\S+ ){0,4}?for (?:us|squad|\d\d)\b"
+    r"|\b(?:somebody|anybody|any squad|another squad|\d\d) (?:[a-z]+ ){0,4}?"
+    r"(?:cover|take|do|run|handle|pick up|grab) (?:\S+ ){0,4}?for (?:us|squad|\d\d)\b"
 )
 _THINGS = re.compile(
     r"\b(?:radios?|pagers?|ambulance|truck|rig|unit|phones?|internet|server|system|computer|site"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from .courtesy import without_courtesies
+from .needles import needles
 from .numbers import spelled_out
 from .slips import SAID, SHORT, WORDED, mended
 
@@ -45,11 +47,11 @@ _FULL = (
     (r"\bnew year'?s\b", "new years"),
     (r"'s\b", ""),
 )
-_Rules = tuple[tuple[re.Pattern[str], str], ...]
+_Rules = tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...]
 
 
 def _compiled(*tables: tuple[tuple[str, str], ...]) -> _Rules:
-    return tuple((re.compile(pattern), full) for table in tables for pattern, full in table)
+    return tuple((re.compile(pattern), full, needles(pattern)) for table in tables for pattern, full in table)
 
 
 _LETTERS = _compiled(_FULL, SHORT)
@@ -60,6 +62,7 @@ _PICTURE = re.compile(r"[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]+")
 _PICTURE_ENDS = re.compile(r"(?<=[a-z!]) ?[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]+ ?(?=[A-Z])")
 
 
+@lru_cache(256)  # a line is looked at for several things
 def spell(text: str) -> str:
     """The text as the scanner expects it; line ends stay, all other blanks are one."""
     plain = unicodedata.normalize("NFKC", text[:LONGEST]).translate(_MARKS)
@@ -71,8 +74,9 @@ def spell(text: str) -> str:
 
 
 def _replaced(text: str, rules: _Rules) -> str:
-    for pattern, full in rules:
-        text = pattern.sub(full, text)
+    for pattern, full, pieces in rules:
+        if not pieces or any(map(text.__contains__, pieces)):
+            text = pattern.sub(full, text)
     return text
 
 

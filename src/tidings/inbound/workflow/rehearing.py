@@ -15,6 +15,9 @@ from .book import Spoken
 from .timers import TRIES
 
 
+_FIELDS = ("message", "tenant", "conversation", "speaker", "text", "heard_at", "verdict")
+
+
 class Works(Protocol):
     """The pipeline."""
 
@@ -33,8 +36,8 @@ class Rehearing:
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Spoken]:
         """The messages, as they were heard the first time."""
-        found = {task.id: await self._store.read("rehearing_load", task=task.id) for task in tasks}
-        return {id_: heard_of(rows[0]) for id_, rows in found.items() if rows}
+        rows = await self._store.load("rehearing_load", [task.id for task in tasks])
+        return {id_: heard_of(dict(zip(_FIELDS, fields, strict=True))) for id_, *fields in rows}
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
         """Nothing: what a message comes to, the pipeline writes."""

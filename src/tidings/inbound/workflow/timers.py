@@ -6,6 +6,7 @@ timekeepers may run, and one that dies in the middle has done all of a step or n
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
@@ -49,8 +50,7 @@ class TimeKeeper:
         late = await self._store.read("case_due", at=now, limit=PAGE)
         for row in idle:
             await quietly(self._expire(read(row), now))
-        for row in kept:
-            await quietly(release(self._store, row, now=now))
+        await asyncio.gather(*[quietly(release(self._store, row, now=now)) for row in kept])
         for row in late:
             await quietly(self._remind(row, now))
         if kept:
@@ -107,7 +107,7 @@ async def release(
     task = NewTask(QUEUE, KIND, now, row["tenant"], order_key=row["conversation"], max_tries=TRIES)
     taken = Step("hearing_release", {"message": row["message"], "at": now}, needed=True)
     rows = Rows("rehearings", ("message", "verdict"), [(row["message"], verdict)])
-    await store.enqueue([task], rows, also=[taken, *also])
+    await store.enqueue([task], rows, also=[taken, *also], together=not also)
 
 
 def _moved(flow: Flow, stage: Stage, now: int) -> Step:
