@@ -238,7 +238,7 @@ async def test_what_the_map_calls_secret_is_in_the_export_alone(house: House, tm
 
 
 async def test_whoever_may_only_look_is_shown_no_buttons(sqlite_url: str, tmp_path: Path) -> None:
-    """Roles: the page of a viewer has progress and causes, and nothing to press; nor may the data be exported."""
+    """Roles: the page of a viewer has progress and causes, nothing to press, and no way to export."""
     async with housed(sqlite_url, api_keys=(KEY,)) as house:
         house.http.headers["x-api-key"] = KEY
         id_ = await made(house, tmp_path)

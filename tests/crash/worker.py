@@ -18,6 +18,7 @@ import uvloop
 
 from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
+from tidings.dispatch.roles import Role, Share
 from tidings.kernel import retry, runner
 from tidings.model.message import Message
 from tidings.model.outcome import Outcome
@@ -51,6 +52,8 @@ def settings(options: dict[str, Any]) -> Settings:
         beat=timedelta(seconds=options["beat"]),
         poison_after=options["poison_after"],
         sandbox=False,
+        broker=options.get("broker"),
+        broker_wait=timedelta(seconds=options.get("broker_wait", 1.0)),
     )
 
 
@@ -114,8 +117,19 @@ async def work(options: dict[str, Any]) -> None:
     """Open, work, and close in order when asked."""
     asked = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
-    app = engine.build(settings(options), emit=log_sink(form="json", level="debug"))
+    emit = log_sink(form="json", level="debug")
+    roles = options.get("roles")
+    share = Share() if roles is None else Share(frozenset(map(Role, roles)))
+    if roles == ["transport"]:
+        carrier = engine.build_carrier(settings(options), share=share, emit=emit)
+        await carrier.transport.start()
+        await asked.wait()
+        await carrier.close()
+        return
+    app = engine.build(settings(options), emit=emit, share=share)
     await app.open()
+    if app.office is not None:
+        await app.office.start()
     app.worker.start()
     if options.get("produce"):
         await Producer(app, options["producer_log"], CHANNEL).produce(options["produce"], single=True)

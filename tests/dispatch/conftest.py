@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
-import aio_pika
 import pytest
 
 from tidings import app as engine
 from tidings.app import App
 from tidings.config import ChannelSettings, Settings
-from tidings.dispatch.link import DEAD, LATE, OUTCOMES, PARCELS, Link, outcomes_of, parcels_of
+from tidings.dispatch.link import Link
 from tidings.dispatch.roles import Role, Share
 from tidings.dispatch.transport import Transport
 from tidings.kernel.clock import SystemClock
 from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Outcome
 from tidings.observability.events import Event
+
+from .cleaning import clean
 
 CHANNEL = "way"
 SOON = 15.0  # seconds after which something that must happen counts as not happening
@@ -175,27 +175,10 @@ async def states(app: App, ids: list[str]) -> list[str]:
 
 
 @pytest.fixture
-async def broker(rabbit_url: str) -> AsyncIterator[str]:
+async def broker(rabbit_url: str) -> str:
     """The broker's URL; what earlier tests left is gone."""
-    connection = await aio_pika.connect(rabbit_url)
-    for queue in (DEAD, LATE, parcels_of(CHANNEL), *map(outcomes_of, range(1, 9))):
-        async with scratch(connection) as channel:
-            await channel.queue_delete(queue, if_unused=False, if_empty=False)
-    for exchange in (PARCELS, OUTCOMES, LATE, DEAD):
-        async with scratch(connection) as channel:
-            await channel.exchange_delete(exchange)
-    await connection.close()
-    yield rabbit_url
-
-
-@asynccontextmanager
-async def scratch(connection: Any) -> AsyncIterator[Any]:
-    """A channel that may be closed by what is asked of it."""
-    channel = await connection.channel()
-    with suppress(aio_pika.exceptions.AMQPError):
-        yield channel
-    if not channel.is_closed:
-        await channel.close()
+    await clean(rabbit_url, CHANNEL)
+    return rabbit_url
 
 
 @pytest.fixture

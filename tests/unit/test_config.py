@@ -100,6 +100,7 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "breaker_pause": "30s",
         "keep_history": "7d",
         "keep_done": "14d",
+        "keep_audit": "90d",
         "max_body": "1MiB",
         "max_bulk": "10",
         "log_format": "json",

@@ -1,7 +1,7 @@
-"""Python's collector, set for a process that only works: called by whoever owns the process, never by a library.
+"""Python's collector, set for a process that only works. Called by whoever owns the process, never a library.
 
-A worker makes some ten small objects per message, which die by themselves; the default looks through them, and
-through all that was loaded at the start, every few hundred.
+A worker makes some ten small objects per message, which die by themselves; by default they are looked through
+every few hundred, and from time to time all that was loaded at the start.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from ..words import Speaker
 from .book import Spoken
 from .timers import TRIES
 
-
 _FIELDS = ("message", "tenant", "conversation", "speaker", "text", "heard_at", "verdict")
 
 

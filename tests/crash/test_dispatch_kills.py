@@ -1,0 +1,136 @@
+"""Transports, dispatchers and RabbitMQ itself killed with -9 under load (B15, B17, F40–F44)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.dispatch.cleaning import clean
+
+from tidings.testing import Rabbit
+
+from .books import Database
+from .conftest import Report
+from .ledger import Fault, Kind
+from .rig import IS_FULL, Options, Rig, Sender, drill, names, portions, scaled, until
+from .worker import CHANNEL
+
+pytestmark = [pytest.mark.crash, pytest.mark.postgres, pytest.mark.xdist_group("rabbitmq")]
+
+_AT_WORK = """select m.recipient from {0}tasks t join {0}messages m on m.task = t.id
+where t.state = 'processing'"""
+
+
+def dispatcher(rig: Rig, url: str) -> Sender:
+    return rig.spawn(broker=url, roles=["dispatcher"])
+
+
+def transport(rig: Rig, url: str, crash_at: str | None = None) -> Sender:
+    return rig.spawn(broker=url, roles=["transport"], slots=8, crash_at=crash_at)
+
+
+async def connected(*senders: Sender) -> None:
+    """Wait until these have reached the broker, in the order in which they need each other."""
+    assert await until(lambda: all(sender.facts("broker_reached") for sender in senders), 30)
+
+
+async def at_work(database: Database) -> dict[str, bool]:
+    """What is with transports now: any of it may be lost with one of them."""
+    return {row[0]: True for row in await database.rows(_AT_WORK)}
+
+
+async def kill_transport(rig: Rig, victim: Sender, blow: str | None) -> None:
+    """At random, or at its own crash point; what was at work is the injector's witness."""
+    before = await at_work(rig.database)
+    if blow is None:
+        fault = await rig.kill(victim)
+    else:
+        fault = await rig.died(victim, blow)
+    left = {**before, **await at_work(rig.database)}
+    rig.note(fault._replace(held=left))
+
+
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"])
+async def test_killed_transports_and_dispatchers_lose_nothing_and_repeat_nothing_in_silence(
+    tmp_path: Path, postgres_database: Database, rabbit_url: str, on_unknown: str, report: Report
+) -> None:
+    """Random, at the start mark, after the send; a dispatcher in between: the ledger finds no crime."""
+    await clean(rabbit_url, CHANNEL, 40)
+    chance = random.Random(f"fleet {on_unknown}")
+    blows: list[str | None] = [None, "sent:9", *(["started:2"] if on_unknown == "hold" else [])]
+    kills = blows * scaled(1, 5)
+    parts = portions(names("d", scaled(400, 4000)), len(kills) + 2)
+    options = Options(on_unknown=on_unknown, lease=1.0, beat=0.2, deadline=1.0)
+    async with drill(tmp_path / "drill", postgres_database, options) as rig:
+        head = dispatcher(rig, rabbit_url)
+        await connected(head)
+        steady = transport(rig, rabbit_url)
+        for blow, refs in zip(kills, parts, strict=False):
+            victim = transport(rig, rabbit_url, crash_at=blow)
+            await connected(victim)
+            before = rig.seen()
+            producing = asyncio.create_task(rig.producer.produce(refs))
+            if blow is None:
+                await rig.until_seen(before + chance.randint(1, len(refs) // 2))
+            await kill_transport(rig, victim, blow)
+            await producing
+        before = rig.seen()
+        producing = asyncio.create_task(rig.producer.produce(parts[-2]))
+        await rig.until_seen(before + len(parts[-2]) // 3)
+        await rig.kill(head, "dispatcher")
+        second = dispatcher(rig, rabbit_url)
+        await producing
+        await rig.producer.produce(parts[-1])
+        idle = await rig.idle(within=scaled(60, 300))
+        codes = [await rig.stop(sender) for sender in (steady, second)]
+        verdict = await rig.verdict()
+        inherited = second.facts("tasks_inherited")
+    doubted = head.facts("transport_lost") + second.facts("transport_lost")
+    report(rig, verdict, kills=len(rig.faults), inherited=inherited, doubted=doubted)
+
+    assert idle and codes == [0, 0]
+    assert not verdict.crimes
+    assert doubted, "no transport died with something begun: this run proves nothing (R7)"
+    if on_unknown == "hold":
+        assert not verdict.duplicates
+    else:
+        assert not verdict.held and verdict.delivered == len(rig.tried())
+
+
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"] if IS_FULL else ["hold"])
+async def test_a_killed_broker_loses_nothing_and_work_resumes_by_itself(
+    tmp_path: Path, postgres_database: Database, rabbit: Rabbit, on_unknown: str, report: Report
+) -> None:
+    """Everything waits, and goes on with the same processes when RabbitMQ is back (F40, F41)."""
+    await clean(rabbit.url, CHANNEL, 40)
+    parts = portions(names("b", scaled(300, 3000)), 2)
+    options = Options(on_unknown=on_unknown, deadline=1.0)
+    async with drill(tmp_path / "drill", postgres_database, options) as rig:
+        head = dispatcher(rig, rabbit.url)
+        await connected(head)
+        pair = [transport(rig, rabbit.url), transport(rig, rabbit.url)]
+        await connected(*pair)
+        producing = asyncio.create_task(rig.producer.produce(parts[0]))
+        await rig.until_seen(len(parts[0]) // 3)
+        begin = time.time()
+        left = await at_work(rig.database)
+        await asyncio.to_thread(rabbit.kill)
+        left |= await at_work(rig.database)
+        await asyncio.to_thread(rabbit.start)
+        rig.note(Fault(Kind.CUT, 0, begin, time.time(), "kill -9 of RabbitMQ", left))
+        await producing
+        await rig.producer.produce(parts[1])
+        idle = await rig.idle(within=60)
+        codes = [await rig.stop(sender) for sender in (*pair, head)]
+        verdict = await rig.verdict()
+    noticed: list[Any] = head.reasons("broker_lost")
+    report(rig, verdict, kills_of_rabbitmq=1, noticed=len(noticed))
+
+    assert idle and codes == [0, 0, 0], "the same processes go on"
+    assert not verdict.crimes
+    assert on_unknown == "resend" or not verdict.duplicates
+    assert noticed, "nobody noticed: this run proves nothing (R7)"
