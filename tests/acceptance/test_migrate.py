@@ -244,7 +244,7 @@ async def test_whoever_may_only_look_is_shown_no_buttons(sqlite_url: str, tmp_pa
         id_ = await made(house, tmp_path)
         await house.http.post(f"/v1/migrations/{id_}/run")
         await over(house, id_)
-        key = (await house.http.post("/v1/keys", json={"name": "ada", "role": "viewer"})).json()["secret"]
+        key = (await house.http.post("/v1/keys", json={"name": "ada", "role": "viewer"})).json()["key"]
         viewer = house.client(**{"x-api-key": key})
         text = (await viewer.get(f"/migrations/{id_}")).text
         statuses = [

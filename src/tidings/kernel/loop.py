@@ -101,7 +101,7 @@ class Worker:
         )
 
     def narrow(self, queues: Collection[str], actors: Collection[str]) -> None:
-        """Before the start: run these queues and actors only. What dead nodes left is given back all the same."""
+        """Before the start: run these queues and actors only. What dead nodes left is given back anyhow."""
         self._lanes = {name: lane for name, lane in self._lanes.items() if lane.queue in queues}
         self._actors = [(actor, stirred) for actor, stirred in self._actors if actor.name in actors]
         self._onlookers = ()
