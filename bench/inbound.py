@@ -37,7 +37,7 @@ from tidings.observability.events import BatchSettled, Event
 from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
 
-from .noise import Noise
+from .noise import Noise, cpu_of_family
 from .rows import Row, table
 from .servers import postgres
 
@@ -122,17 +122,20 @@ async def _measure(url: str, options: argparse.Namespace) -> dict[str, Any]:
         look_less_often()
         if options.trips and isinstance(app.store, PostgresStore):
             _count(app.store, trips)
-        used, began = _cpu(), time.perf_counter()
+        used, family, began = _cpu(), cpu_of_family(), time.perf_counter()
         app.worker.start()
         for number in range(LINES):
             await _say(app, number, people)
             await _until(app.store, settled, options.conversations // 2)
         await _until(app.store, settled, 0)
-        passed, used = settled.last - began, _cpu() - used
+        passed, used, family = settled.last - began, _cpu() - used, cpu_of_family() - family
         messages = options.conversations * LINES
         return {
             "per_s": round(messages / passed, 1),
-            "per_cpu_s": round(messages / used, 1),
+            "ms_of_cpu": {
+                "own": round(1000 * used / messages, 2),
+                "server": round(1000 * (family - used) / messages, 2),
+            },
             "seconds": round(passed, 2),
             **await _end(app.store, options.conversations),
             **({"trips": {name: round(n / messages, 2) for name, n in trips.most_common()}} if trips else {}),

@@ -50,6 +50,16 @@ def test_the_tuning_messages_are_understood(tuning: Score) -> None:
     assert tuning.wrong_bookings <= 0.002, tuning.report(errors=True)
 
 
+def test_the_fourth_authors_messages_stay_understood() -> None:
+    """Measured once unseen (see docs/reference/shift-language.md), then studied: a floor, not a promise."""
+    fourth = asyncio.run(evaluate(RulesMind(), load(CORPUS, "fourth")))
+
+    assert fourth.recall >= 0.91, fourth.report(errors=True)
+    assert fourth.right >= 0.88, fourth.report(errors=True)
+    assert fourth.wrong_bookings <= 0.023, fourth.report(errors=True)
+    assert fourth.false_alarms <= 0.014, fourth.report(errors=True)
+
+
 def test_the_two_parts_share_no_message(held_out: Score, tuning: Score) -> None:
     """A message in both would be tuned on. Short ones ("ok") are everybody's."""
     seen, unseen = ({a.case.scene.text.lower() for a in score.answers} for score in (tuning, held_out))

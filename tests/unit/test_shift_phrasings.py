@@ -203,6 +203,17 @@ def test_a_part_or_an_end_without_hours_is_asked_about(text: str, request_: str)
     assert told(text) == [request_]
 
 
+def test_at_two_it_is_still_last_night_and_at_five_a_new_day() -> None:
+    """D10: who writes "tonight" before dawn means the coming night, who writes it at two the one he is in."""
+    at_two, at_five = (Moment(date(2026, 1, 8), hour * 60, date(2026, 1, 7)) for hour in (2, 5))
+    said = [
+        read("no crew tonight", Setting(now, "43", SQUADS, SHIFTS)).requests[0].date
+        for now in (at_two, at_five)
+    ]
+
+    assert said == ["20260107", "20260108"]
+
+
 def test_the_pure_helpers_do_one_thing_each() -> None:
     """Numbers become digits, courtesies go, a strange subject is seen."""
     assert spelled_out("the twenty first, half past six, forty two") == "the 21th, 6:30, 42"

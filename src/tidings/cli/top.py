@@ -28,16 +28,17 @@ _FEW = 8  # channels and processes that are shown
 async def top(
     ask: Ask,
     *,
-    every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=0.2, max=3600, help="Between two looks.")
-    ] = 1.0,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Between two looks.")] = 1.0,
 ) -> None:
     """The engine live: due, rate, lag, success, processes, channels, newest failures. q ends.
 
     In a pipe, and with --json, it looks once.
     """
+    from ..model.errors import Invalid
     from ..outbound.glance import glance
 
+    if not 0.2 <= every <= 3600:
+        raise Invalid(f"--every {every:g} cannot be used", field="every", remedy="use 0.2 to 3600 seconds")
     if ask.as_json:
         output.say_json((await glance(ask.desk)).plainly())
     elif not output.on_terminal():

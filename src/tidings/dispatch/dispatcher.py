@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -111,7 +112,7 @@ class RemoteHands:
         self._quiet.set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._is_reading = self._is_ready = False
         self._leaving: asyncio.Task[None] | None = None
         self._acking = False
         self._closed = False
@@ -176,7 +177,7 @@ class RemoteHands:
 
     async def _leave(self) -> None:
         await self.acknowledge()
-        if self._reading is not None:
+        if self._is_reading:
             await self._link.leave(outcomes_of(self._node.id))
 
     def settled(self) -> None:
@@ -192,7 +193,6 @@ class RemoteHands:
     # -- giving away
 
     async def _give_away(self, errands: list[Errand]) -> None:
-        await self._read_outcomes()
         ready: list[tuple[Errand, Any]] = []
         for errand in errands:
             if errand.task.start_at:
@@ -265,16 +265,18 @@ class RemoteHands:
 
     # -- what comes back
 
-    async def _read_outcomes(self) -> None:
-        if self._reading is None:
-            queue = outcomes_of(self._node.id)
-            self._reading = asyncio.create_task(
-                self._link.read(queue, self._take, prefetch=PREFETCH, own=True)
-            )
-        try:
-            await asyncio.shield(self._reading)
-        except Down:
-            self._reading = None
+    async def prepare(self) -> float:
+        """Make the outcome queue, and open the windows when it can be relied on; gives seconds to wait."""
+        queue = outcomes_of(self._node.id)
+        if self._is_ready or self._closed or not self._node.id or not self._link.is_up:
+            return 1.0
+        if not self._is_reading:
+            self._is_reading = True
+            with suppress(Down):  # it is made with the next connection
+                await self._link.read(queue, self._take, prefetch=PREFETCH, own=True)
+        self._is_ready = self._link.is_settled(queue)
+        self.open_or_shut()
+        return 1.0 if self._is_ready else 0.1
 
     async def _take(self, batch: list[Incoming]) -> None:
         """Reports and markers, in the order in which they came."""
@@ -407,7 +409,9 @@ class RemoteHands:
         """A window that is full opens again when a good part of it is free: claims and parcels stay large."""
         window, out = self._caps[queue], self._out[queue]
         was_shut = self._lanes[queue].cap == 0
-        is_shut = not self._link.is_up or out >= (window * 2 // 3 if was_shut else window)
+        is_shut = not (self._link.is_up and self._is_ready) or out >= (
+            window * 2 // 3 if was_shut else window
+        )
         cap = 0 if is_shut else window
         if self._lanes[queue].cap != cap:
             self._lanes[queue] = by_dispatch(self._lanes[queue], cap)

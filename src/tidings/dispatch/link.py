@@ -33,6 +33,7 @@ OUTCOMES = "tidings.outcomes"
 DEAD = "tidings.dead"
 LATE = "tidings.late"
 
+SETTLE = 2.0  # seconds that a new queue needs: RabbitMQ has forgotten younger ones when it was killed
 _HEARTBEAT = 10  # seconds; a peer that has been silent for two of them is gone
 _PATIENCE = 10.0  # seconds for an answer to anything but a publish
 _FORGOTTEN = 24 * 3600 * 1000  # milliseconds after which an outcome queue that nobody reads is dropped
@@ -94,6 +95,7 @@ class _Reading:
     take: Take
     prefetch: int
     own: bool  # an outcome queue of a node: declared here
+    declared: float | None = None  # monotonic; when it was made
     line: asyncio.Queue[Incoming | None] | None = None  # what has arrived on the present connection
     halt: Callable[[], Awaitable[None]] | None = None  # nothing new; what was read can be acknowledged
     stop: Callable[[], Awaitable[None]] | None = None
@@ -253,6 +255,12 @@ class Link:
                 self._closed.set()
                 raise Down(str(error)) from None
 
+    def is_settled(self, queue: str) -> bool:
+        """Whether a queue of our own is old enough to be sure of."""
+        reading = self._readings.get(queue)
+        made = None if reading is None else reading.declared
+        return made is not None and self._clock.monotonic() - made >= SETTLE
+
     async def halt(self, queue: str) -> None:
         """Take nothing new; what was read may still be acknowledged."""
         reading = self._readings.get(queue)
@@ -278,7 +286,11 @@ class Link:
         channel = await self._connection.channel()
         await channel.set_qos(prefetch_count=reading.prefetch)
         if reading.own:
+            if reading.declared is not None and not self.is_settled(reading.queue):
+                await channel.queue_delete(reading.queue, if_unused=False, if_empty=False)
+                reading.declared = None  # nothing points to it as yet, and it may be only half there
             queue = await self._queue(channel, reading.queue, _OUTCOME_QUEUE)
+            reading.declared = reading.declared or self._clock.monotonic()
             await queue.bind(self._exchanges[OUTCOMES], reading.queue.removeprefix(f"{OUTCOMES}."))
         else:
             queue = await channel.get_queue(reading.queue, ensure=False)

@@ -28,6 +28,7 @@ from .slots import Hands, Slots
 from .sweeper import Sweeper
 
 TAKE_OVER = 0.2  # seconds between two looks at the work lock
+BREATH = 0.1  # seconds between two steps of an actor that hints call: on a busy node they come all the time
 
 
 class Worker:
@@ -167,7 +168,7 @@ class Worker:
         """Step after step; between two of them as long as the actor says, or until a hint."""
         while True:
             stirred.clear()
-            delay = 1.0
+            delay, began = 1.0, self._clock.monotonic()
             if self.node.is_trusted and self._store.may_work():
                 try:
                     delay = await actor.step()
@@ -176,6 +177,7 @@ class Worker:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await stirred.wait()
+                    await asyncio.sleep(began + BREATH - self._clock.monotonic())
 
     async def _look(self, actor: Actor) -> None:
         while True:

@@ -26,6 +26,7 @@ _THROUGH = frozenset({
 """Words that may stand between a verb and its hours."""
 _NONE = ("nobody", "no people", "zero people", "no drivers", "no members", "no volunteers")
 _NOBODY_IS = frozenset({
+    "ride", "work", "run", "drive", "respond", "crew", "staff",
     "can", "could", "will", "would", "signed", "available", "around", "home", "free", "showed", "show",
     "left", "able", "wants", "want", "willing", "else", "at", "from", "has", "is", "coming", "comes",
     "stepped", "volunteered", "responded", "answered", "answering", "ready", "yet", "scheduled", "assigned",

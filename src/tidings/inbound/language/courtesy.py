@@ -14,7 +14,7 @@ _HOLIDAY = (
     r"|st\.? patrick'?s day|veterans day|juneteenth|(?:mon|tues|wednes|thurs|fri|satur|sun)day|weekend"
     r"|birthday)"
 )
-_YOU = r"(?:you|anybody|anyone|somebody|someone|everybody|everyone|you all|y'all|people)"
+_YOU = r"(?:you|nobody|anybody|anyone|somebody|someone|everybody|everyone|you all|y'all|people)"
 _SAYS = r"(?:we|us|our|no|not|crews?|nobody|coverage|need|\d+)"
 _END = rf"(?=[,.;:!?\n)]|$| - | but\b| and\b| so\b| {_SAYS}\b)"
 _REST = rf"(?:(?! {_SAYS}\b)[^,.;:!?\n]){{0,60}}?"
@@ -48,7 +48,7 @@ _EMPTY: tuple[str, ...] = (
     r"|able)| do that| not mind| be so good| help)?" + _END,
     rf"\bif {_YOU} (?:is|are|was|were|have been)? ?(?:wondering|wonders?|cares?|asks?|asking|interested"
     r"|curious|needs? to know)\b",
-    rf"\bin case {_YOU} (?:missed|did not|was wondering|were wondering|is wondering|are wondering"
+    rf"\bin case {_YOU} (?:told you|missed|did not|was wondering|were wondering|is wondering|are wondering"
     rf"|wonder|ask|has not|have not|need|want){_REST}{_END}",
     rf"\bsorry (?:if|that|for|about|to(?! (?:hear|see)))\b{_REST}{_END}",
     rf"\b(?:please )?(?:forgive|excuse|pardon)\b{_REST}{_END}",

@@ -22,6 +22,7 @@ _WEEKDAYS = (
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBERS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
+_AWAKE = 4 * 60
 _BY_NAME = {name: index for index, names in enumerate(_WEEKDAYS) for name in names}
 
 _WEEKDAY = "|".join(sorted(_BY_NAME, key=len, reverse=True))
@@ -122,20 +123,25 @@ def disagree(first: Day, second: Day) -> bool:
     return weekday.weekday and is_dated and weekday.date.weekday() != dated.date.weekday()
 
 
+def _spoken(now: Moment) -> date:
+    """The day that people mean by today's name: at two it is still the night before, at five they are up."""
+    return now.today if now.minute >= _AWAKE else now.operational
+
+
 def _relative(word: str, now: Moment, night: Shift) -> Day:
     match word:
         case "tomorrow":
             return Day(now.today + timedelta(days=1), word)
         case "tonight":
-            return Day(now.operational, word, implied=night)
+            return Day(_spoken(now), word, implied=night)
         case _:
             return Day(now.today, word)
 
 
 def _weekday(words: str, now: Moment) -> Day:
     index = _BY_NAME[words.rsplit(maxsplit=1)[-1]]
-    ahead = (index - now.operational.weekday()) % 7
-    day = Day(now.operational + timedelta(days=ahead), words, rolls=not ahead, weekday=True)
+    ahead = (index - _spoken(now).weekday()) % 7
+    day = Day(_spoken(now) + timedelta(days=ahead), words, rolls=not ahead, weekday=True)
     return next_week(day, now) if words.startswith("next ") else day
 
 
@@ -151,7 +157,7 @@ def _weekend(words: str, now: Moment, whole: Shift) -> list[Day]:
 def _nights(words: str, now: Moment, night: Shift) -> list[Day]:
     """ "The next two nights": tonight and tomorrow's."""
     steps = range(_number(words.split()[-2]))
-    return [Day(now.operational + timedelta(days=step), words, implied=night) for step in steps]
+    return [Day(_spoken(now) + timedelta(days=step), words, implied=night) for step in steps]
 
 
 def _ahead(words: str, now: Moment, night: Shift) -> Day:

@@ -123,7 +123,7 @@ def _bare_ends(statements: Sequence[Statement]) -> Iterator[Clock]:
 def _counts(statement: Statement, *, is_short: bool) -> bool:
     """Is it meant? A plain phrase needs a time, a loose one somebody's name as well."""
     act = statement.act
-    if act is None or act.action is None or statement.is_foreign or statement.is_idle:
+    if act is None or act.action is None or statement.is_foreign or statement.is_idle or statement.is_tangled:
         return False
     if not statement.is_placed:
         return _is_bare(statement, act, is_short=is_short)
@@ -136,8 +136,10 @@ def _counts(statement: Statement, *, is_short: bool) -> bool:
         return False
     if is_owned(statement):
         return not (act.action is Action.ADD and statement.is_mine and not statement.squads)
+    has_time = bool(statement.days) or any(isinstance(s, Span) for p in statement.pairs for s in p.slots)
     return (
         act.action is not Action.ADD
+        and has_time
         and not (statement.is_mine and not _is_of_others(act))
         and statement.noise < PURE
         and not _is_ones(act)

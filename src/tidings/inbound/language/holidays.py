@@ -16,7 +16,7 @@ _FIXED: Mapping[str, tuple[int, int]] = {
     r"halloween": (10, 31),
     r"veterans'? day": (11, 11),
     r"christmas eve|xmas eve|x-mas eve": (12, 24),
-    r"christmas(?: day)?|xmas(?: day)?|x-mas(?: day)?": (12, 25),
+    r"christmas(?: day(?! shift))?|xmas(?: day(?! shift))?|x-mas(?: day)?": (12, 25),
     r"boxing day": (12, 26),
 }
 
@@ -57,7 +57,7 @@ _MOVING: Mapping[str, Callable[[int], date]] = {
     r"labor day|labour day": _nth(9, 0, 1),
     r"columbus day|indigenous peoples'? day": _nth(10, 0, 2),
     r"black friday": lambda year: _nth(11, 3, 4)(year) + timedelta(days=1),
-    r"thanksgiving(?: day)?|turkey day": _nth(11, 3, 4),
+    r"thanksgiving(?: day(?! shift))?|turkey day": _nth(11, 3, 4),
 }
 _ALL = {**_MOVING, **{words: _fixed(*on) for words, on in _FIXED.items()}}
 PATTERN = "|".join(_ALL)

@@ -52,7 +52,8 @@ def _in_light(statement: Statement, light: Statement) -> Statement:
         return statement
     pairs = _with_days(statement.pairs, light.days) if statement.is_placed else light.pairs
     is_ours = statement.is_ours or (light.is_ours and not statement.squads)
-    return replace(statement, pairs=pairs, squads=statement.squads or light.squads, is_ours=is_ours)
+    squads = () if statement.is_ours else light.squads
+    return replace(statement, pairs=pairs, squads=statement.squads or squads, is_ours=is_ours)
 
 
 def _merged(parts: Sequence[Sentence], beside: list[Statement]) -> list[Statement]:
@@ -124,6 +125,7 @@ def _led(statement: Statement, waiting: Sequence[Statement], asked: Statement | 
 def _inherited(statements: Sequence[Statement]) -> list[Statement]:
     """Turned acts get their meaning, and missing days and squads come from the statement before, or after."""
     turned = [s for s in (_turned(s, statements[:i]) for i, s in enumerate(statements)) if s]
+    turned = _ordered(turned)
     kept = _shared(_echoed(turned)) or turned[:1]
     squads: tuple[str, ...] = ()
     result: list[Statement] = []
@@ -136,6 +138,24 @@ def _inherited(statements: Sequence[Statement]) -> list[Statement]:
         squads = statement.squads or squads
         result.append(statement)
     return result
+
+
+def _ordered(statements: Sequence[Statement]) -> list[Statement]:
+    """The order says what is wanted, not the sigh before it that has the time.
+
+    "That's not happening on wednesday, take it off"; "tonight I have a driver, but that makes no crew".
+    """
+    if len(statements) != 2:
+        return list(statements)
+    order, sigh = sorted(statements, key=lambda s: s.is_placed)
+    if order.is_placed or not sigh.is_placed or order.act is None or sigh.act is None or sigh.act.is_plain:
+        return list(statements)
+    wants, sighs = order.act.action, sigh.act.action
+    is_lack = wants is Action.NO_CREW and order.act.is_plain and sighs is Action.ADD and not is_owned(sigh)
+    if not (is_lack or (wants is Action.REMOVE and sighs is Action.NO_CREW)):
+        return list(statements)
+    is_ours = order.is_ours or sigh.is_ours
+    return [replace(order, pairs=sigh.pairs, squads=order.squads or sigh.squads, is_ours=is_ours)]
 
 
 def _echoed(statements: Sequence[Statement]) -> list[Statement]:
@@ -172,6 +192,8 @@ def _given(giver: Statement, gives: Act, taker: Statement, takes: Act) -> Statem
     """What the one without a time says of the other: whose it is, or in plain words what is wanted."""
     if gives.is_plain and not takes.is_plain:
         taker = replace(taker, act=takes._replace(is_plain=True))
+    if takes.is_terse and is_owned(giver):
+        taker = replace(taker, act=takes._replace(is_terse=False))
     if not is_owned(giver):
         return taker
     if not is_owned(taker) and not taker.is_theirs:

@@ -9,27 +9,29 @@ from typing import NamedTuple
 # clause ("Bob was hurt, so we have no crew"), the others all of it ("if Bob is late, we have no crew").
 _EARLIER = re.compile(
     r"\b(?:yesterday|ago|used to"
-    r"|last (?:night|week|weekend|month|year|time|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+    r"|last (?:night|week|weekend|month|year|time|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)"
     r"|back in (?:19|20)?\d\d)\b"
 )
-_WAS = re.compile(r"\b(?:had|was(?! able to)|were(?! able to)|did|covered for)\b")
+_WAS = re.compile(r"\b(?:had|ran|was(?! able to)|were(?! able to)|did|covered for)\b")
 _SUBJECT = re.compile(r"\b(?:we|our|they|i|\d+)\b")
 _AHEAD = re.compile(r"\b(?:will|going to)\b")
 _SEARCH = re.compile(
     r"\b(?:try(?:ing)?|working on|looking for(?! (?:coverage|cover|relief|another squad|mutual aid"
     r"|(?:somebody|anybody|a squad|any squad)(?: else)?"
     r" (?:to|who can|that can) (?:cover|take|handle|pick|grab|fill|do)))|let (?:me"
-    r"|us)(?! (?:add|take|remove|put|scratch|cancel|drop))|let you know|waiting|stand by|see if"
+    r"|us)(?! (?:add|take|remove|put|scratch|cancel|drop))|let you know|waiting|wait with|hold off"
+    r"|stand by|see if"
     r"|will see)\b"
 )
 _PERHAPS = re.compile(
     r"(?:^|[,;] )(?:were (?:we|i|they)|should (?:we|i|they|\d+)|suppose|in case)\b"
-    r"|\b(?:if|unless|maybe|might|may(?! \d)|in case|(?<!we )(?<!\d )would need|would have|(?<!they "
+    r"|\b(?:if|unless|maybe|might|(?<!\d )(?<!of )(?<!you )may(?! \d)"
+    r"|in case|(?<!we )(?<!\d )would need|would have|(?<!they "
     r")would take"
     r"|should (?:have|be (?:able"
     r"|good|covered|fine|ok|okay|in|on)\b)"
     r"|would be(?! (?:delighted|thrilled|honou?red|glad|happy|able|willing|pleased))|perhaps"
-    r"|possibly|probably|hope|hoping|hopefully|wish|not sure|unsure"
+    r"|possibly|probably|hope|hoping|hopefully|wish(?! to)|not sure|unsure"
     r"|whether|pretty sure|fairly sure|assum(?:e|ing)|rather (?:have|be|see)|imagine|picture|(?<!not "
     r")supposed to (?:have|be)|think(?:ing|s)?|guess|believe|seems?|apparently|supposedly|according"
     r"|will know)\b"
@@ -48,7 +50,8 @@ _TOLD = re.compile(
     r"|half)|(?:emts?|drivers?) (?:but|and) no|no need|confirm(?:ing)? (?:that|\d)|(?<!.)(?:great|nice"
     r"|awesome|perfect|cool)(?=,)"
     r"|too bad|(?:nice|good|great|happy|lovely) to (?:see|have)|ok so (?:\d+|they|you|it is)|always"
-    r"|rule|understood|roger|took it|could not have|ended up"
+    r"|rule|understood|roger|took it|could not have|covered us|as (?:usual|always)|i heard (?!from)"
+    r"|they say|quote me|ended up"
     r"|that was (?:the|a|our|my|last)|(?:one|two|half|some) of us (?:can|could|are)"
     r"|how (?:we|to|a|do|does)|should (?:talk|discuss|think|consider|look|start|stop|try|really"
     r"|probably)|example"

@@ -14,7 +14,12 @@ from .saying_some import ADD
 
 _OPEN = (
     Phrase(rf"(?:do|does|are|is|can|will) not(?= either)?{STOP}", Act(None, False, "", turns=True)),
-    Phrase(rf"(?:is|are) (?:all )?(?:fine|ok|okay|alright|good|covered already){STOP}", Act(None, True, "")),
+    Phrase(
+        r"(?:is|are) (?:all )?(?:fine|ok|okay|alright|good|covered already)(?: actually| already| now"
+        rf"| though)?{STOP}",
+        Act(None, True, ""),
+    ),
+    Phrase(rf"(?:(?<=\d )|(?<=[ap] )|(?<=[ap]m ))(?:ok|okay|fine|good|all set){STOP}", Act(None, True, "")),
 )
 
 PHRASES: tuple[Phrase, ...] = (*NOT_MEANT, *NO_CREW, *ADD, *REMOVE, *_OPEN)

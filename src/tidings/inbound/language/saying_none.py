@@ -9,7 +9,8 @@ from .pieces import Act, Phrase, loose, plain
 _ASKS_FOR_COVER = (
     rf"(?:(?:can|could|would|will|is|are|does|please|please find|need|needs|if) )?(?:there )?{SOMEBODY}"
     r"(?: (?!know|hear|heard|see|seen|tell|told|remember|not|no|if|my|me|was)[a-z]+){0,5}?"
-    rf" (?:{TAKE}|took|covered|picked up|stepped in|covers|takes)(?= (?:\S+ ){{0,4}}?{OWN}\b)",
+    rf" (?:{TAKE}|took|covered|picked up|stepped in|covers|takes)(?! (?:\S+ ){{1,5}}?(?:off"
+    rf"|down)\b)(?= (?:\S+ ){{0,4}}?{OWN}\b)",
     r"who (?:can|could|will|would|wants? to|is able to) (?:cover|take|pick up|grab)(?= (?:for )?(?:us"
     r"|our)\b)",
     r"(?:please|kindly|can you|could you|would you)(?: please| kindly)? (?:cover|fill in for)(?= "
@@ -47,17 +48,17 @@ NO_CREW: tuple[Phrase, ...] = (
         *_ASKS_FOR_COVER,
         r"(?:no|zero|negative) (?:(?!longer |shortage |lack |problem |issue |need |other |full |matter "
         r")[a-z]+ ){0,2}?"
-        r"(?:crews?|coverage|staffing|staff)"
+        r"(?:crews?|coverage|staffing|staff|bodies|personnel)"
         r"(?! (?:chief|member|(?:on|in|at) (?:my|the (?!morning|afternoon|evening|night|day|weekend|\d"
         r"|station|schedule"
         r"|calendar|board))|of (?:mine|his|hers|theirs|fans)|(?:is |are |was )?(?:needed|required"
         r"|necessary)))",
-        r"no full crews?",
+        r"no full crews?|crews? not (?:found|available)",
         r"no (?:way|chance|hope)(?: in hell)?(?: that)? (?:[a-z]+ ){0,3}?(?:cover|staff|crew|man|field"
         r"|do|take|run)",
         rf"no longer (?!needs? |needing |requires? ){MORE}{HEADS}",
         rf"no luck {MORE}(?:crews?|coverage|people|anybody)",
-        rf"not (?!only |just |happy |thrilled |impressed |bad |much of ){MORE}{HEADS}",
+        rf"not (?!only |crews?\b|just |happy |thrilled |impressed |bad |much of ){MORE}{HEADS}",
         rf"not {MORE}{RIG} (?:out|on the road|rolling|crewed|staffed|going|in service)",
         rf"not {MORE}(?:man|roll|field|staff|crew|run|put) (?:the |an? |our |any )?{RIG}",
         rf"not {MORE}(?:answer|take|respond to|handle|run)(?: any)? calls",

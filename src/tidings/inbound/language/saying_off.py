@@ -43,7 +43,7 @@ REMOVE: tuple[Phrase, ...] = (
         r"scratch(?! that ?(?:[,.]|$))",
         r"(?:wants?|needs?|like) (?:us|them|squad \d+|\d\d|our name|their name) (?:to be )?off",
         rf"tak(?:e|ing) (?:down|off)(?= (?:for )?(?:{OWN}|the|{WHEN}))",
-        r"(?:pull|cross|get|bump|knock|back|strike|clear|wipe|kick|boot|excuse|release|relieve|free"
+        r"(?:pull|cross|get|bump|knock|back|strike|clear|wipe|kick|boot"
         rf"|drop)(?! it off)(?= {OWNER} (?:\S+ ){{0,2}}?(?:off|from|out|of)\b)",
         r"(?:pull(?:ing)?|drop(?:ping)?(?! it off)|kill|cancel(?:s|l?ing)?(?: for)?|undo|revert|axe"
         r"|forget|ditch(?:ing)?|trash|scrap"
@@ -51,6 +51,9 @@ REMOVE: tuple[Phrase, ...] = (
         r"|no|its)\b)(?! us an? )",
         rf"(?:lose|free)(?= {_OURS})",
         rf"(?:pull|drop|kill|cancel|undo|axe|ditch|nix|scrap)(?= (?:on )?{WHEN})",
+        r"(?:excuse|relieve|free|release)(?= (?:us|our)\b(?: \S+){0,3}? (?:from|of)\b)",
+        r"stop (?:saying|showing|listing)(?: that)? (?:we are|us|\d\d is|\d\d)(?: as)?(?: on)?",
+        r"removal from the (?:schedule|calendar|board)|scrub|expunge|zap(?= (?:us|our|\d))",
         r"get(?:ting)? rid of|un-?sign(?:ing)?|let(?:ting)? go of",
         r"(?:back(?:ing)?|pull(?:ing)?|bow(?:ing)?|drop(?:ping)?|get(?:ting)?|opt(?:ing)?) out of"
         rf"(?= (?:our|that|the|this|{WHEN}))",

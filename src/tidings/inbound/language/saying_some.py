@@ -46,6 +46,7 @@ ADD: tuple[Phrase, ...] = (
         r"(?:agree[sd]?|offer(?:s|ed|ing)?) to (?:cover|take)",
         r"(?:yes|full|complete|confirmed) crews?(?! (?:at|in|dinner|meeting|photo|picture|of|showed)\b)",
         r"(?:is|are|am) (?:now )?(?:confirmed|crewed)",
+        rf"crew of (?:two|three|four|five|\d)(?= (?:for |on )?{WHEN})",
         r"(?:back )?in service",
         r"(?<!short )(?<!short-)(?<!half )(?<!under )(?:fully )?(?:staffed|crewed|manned)",
         r"(?<!we )(?<!they )(?<!i )(?<!have )(?<!has )covered(?! (?:in|with|for|\d)\b)",
@@ -69,6 +70,14 @@ ADD: tuple[Phrase, ...] = (
         rf"{WHO}\b)",
         rf"(?:sign(?:ing)? up)(?= (?:for )?{WHEN})",
         r"(?<=can )confirm(?= (?:us|squad|\d\d)\b)",
+        r"(?:(?<=\d )(?:takes|covers|assumes|grabs|picks up|runs|does|steps in|fills in|stands in)"
+        r"|(?<=we )(?:cover|take|assume|run|do|grab|pick up)|(?<=, )taking)"
+        rf"(?= (?:for |on |over )*(?:{WHEN}|(?:squad )?\d\d\b|their\b))",
+        rf"{WILL} {YES}(?:stand in|sit in|fill in|step in|look after|back ?fill|help out|relieve)",
+        r"(?:agreed|undertaken|offered|promised) to (?:stand in|sit in|fill in|step in|look after"
+        r"|relieve|cover|take|ride|work)",
+        rf"put(?= us {WHEN})|(?:is|are) back on(?= for)|(?:crew of (?:two|three|four|five|\d))(?= "
+        rf"(?:for |on )?{WHEN})",
         r"additions?(?= (?:for|to) (?:us|squad|\d))",
         rf"{WILL} {YES}(?:do|take|pick up|run|stay on|ride|work|handle|help|grab|answer|serve|sign up "
         r"for|claim|fill|have)"

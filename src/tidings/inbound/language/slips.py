@@ -49,6 +49,28 @@ SHORT: tuple[tuple[str, str], ...] = (
     (r"\b(?:outta)\b", "out of"),
     (r"\btoo be\b", "to be"),
     (r"\bno body\b", "nobody"),
+    (r"\btn\b", "tonight"),
+    (r"\bthis night\b", "tonight"),
+    (r"\bthis date\b", "today"),
+    (r"\bmidnite\b", "midnight"),
+    (r"\bcancle\b", "cancel"),
+    (r"\b(?:habe|hvae)\b", "have"),
+    (r"\b(?:ni|bo|mo) crew\b", "no crew"),
+    (r"\bfir\b(?= (?:\d|us|our|the|mon|tue|wed|thu|fri|sat|sun|to))", "for"),
+    (r"\bti\b(?= (?:\d|mid|noon))|(?<=[ap]m )too(?= \d)", "to"),
+    (r"\b0 crew\b", "no crew"),
+    (
+        r"\b([01]?\d|2[0-4])\.([0-5][05])\b(?= ?(?:-|to|till?|until|h\b|hrs|,|$|we\b|no\b))|(?<=to "
+        r")([01]?\d|2[0-4])\.([0-5][05])\b",
+        r"\1\3:\2\4",
+    ),
+    (r"\b([01]?\d|2[0-4])h\b", r"\1:00"),
+    (r"\b(\d{4}) ?x ?(\d{4})\b", r"\1-\2"),
+    (r"\b(\d{1,2})(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\b", r"\1 \2"),
+    (rf"\b({_WEEKDAY}|\d{{1,2}}/\d{{1,2}}):? d/n(?: both)?\b", r"\1 day shift and night shift"),
+    (rf"\b({_WEEKDAY}|\d{{1,2}}/\d{{1,2}}):? d\b(?! ?\.)", r"\1 day shift"),
+    (rf"\b({_WEEKDAY}|\d{{1,2}}/\d{{1,2}}):? n\b(?! (?:mon|tue|wed|thu|fri|sat|sun)| ?\.)", r"\1 night"),
+    (r"\bboth shifts\b", "day shift and night shift"),
     (r"\b(be|is|are|go|going|goes|went) 10-7\b", r"\1 out of service"),
     (r"\b(be|is|are|go|going|goes|back) 10-8\b", r"\1 in service"),
     (r"(?<=\d )10-7\b", "out of service"),
@@ -180,8 +202,10 @@ WORDED: tuple[tuple[str, str], ...] = (
     (rf"\b{_TWELVE} in the (?:afternoon|evening)\b", r"\1\2pm"),
     (rf"\b{_LATE} at night\b", r"\1\2pm"),
     (rf"\b{_EARLY} at night\b", r"\1\2am"),
-    (rf"{_CLOCKED}{_TWELVE} (this|tomorrow|the next|the following|next|{_WEEKDAY}) morning\b", r"\1\2am \3"),
-    (rf"{_CLOCKED}{_TWELVE} (this|tomorrow|{_WEEKDAY}) (?:afternoon|evening)\b", r"\1\2pm \3"),
+    (rf"{_CLOCKED}{_TWELVE} this morning\b", r"\1\2am today"),
+    (rf"{_CLOCKED}{_TWELVE} this (?:afternoon|evening)\b", r"\1\2pm today"),
+    (rf"{_CLOCKED}{_TWELVE} (tomorrow|the next|the following|next|{_WEEKDAY}) morning\b", r"\1\2am \3"),
+    (rf"{_CLOCKED}{_TWELVE} (tomorrow|{_WEEKDAY}) (?:afternoon|evening)\b", r"\1\2pm \3"),
     (rf"{_CLOCKED}{_LATE} (tomorrow|{_WEEKDAY}) night\b", r"\1\2pm \3"),
     (rf"(?:(?<=from )|(?<=at )|(?<=starting )|(?<=between )){_LATE} tonight\b", r"\1\2pm tonight"),
     (
@@ -193,6 +217,8 @@ WORDED: tuple[tuple[str, str], ...] = (
 
 _MINE = r"(?:we|i) (?:had |have |just |already |once )*"
 SAID: tuple[tuple[str, str], ...] = (
+    (r"\bbetween the hours of\b", "between"),
+    (r"\bno (day|night|morning|afternoon|evening|overnight) (?:crews?|coverage)\b", r"no crew \1 shift"),
     (
         r"\b(?:will not have|do not have|does not have|have not got|do not got|can not get) nobody\b",
         "have nobody",

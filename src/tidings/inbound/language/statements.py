@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..words import Action
 from .clauses import Cut, crew_as_act, cuts
+from .days import merged
 from .moods import Mood, asks_others, is_aside, is_condition, is_idle, is_of_things, mood
 from .pieces import Act, Clock, Day, Form, Mark, Moment, Piece, Slot, Span, Squad, Word
 from .scanner import Scan
@@ -22,19 +23,16 @@ _REASONS = frozenset({"because", "since", "due", "as"})
 _CLAUSES = frozenset({"so", "because", "since", "which", "therefore", "while", "until"})
 _SORRY = frozenset({"sorry", "actually", "wait", "oops", "whoops", "edit"})
 _PARTS = frozenset({"half", "part", "portion", "rest", "remainder", "end", "beginning", "tail", "middle"})
-_HELPS = (
-    "cover",
-    "over",
-    "covering",
-    "take",
-    "taking",
-    "pick up",
-    "picking up",
-    "handle",
-    "grab",
-    "do",
-    "run",
-)
+_DEEDS = ("cover", "take", "work", "ride", "do", "run", "stand in", "sit in", "fill in", "step in", "relieve")
+_EDITS = frozenset({
+    "add", "adding", "be", "put", "putting", "list", "enter",
+    "schedule", "book", "post", "slot", "show", "log", "record",
+    "include", "register", "sign", "signing", "mark", "pencil", "write", "ink", "jot", "count", "get", "give",
+    "reinstate",
+    "restore", "throw", "slap", "stick", "plug", "pop", "toss",
+    "additions", "addition", "confirm", "crew", "crews", "yes", "full",
+})  # fmt: skip
+"""Orders to the calendar: the squad after them is the one that is meant."""
 
 
 class Pair(NamedTuple):
@@ -57,6 +55,7 @@ class Statement:
     pairs: tuple[Pair, ...] = ()
     noise: int = 0
     is_idle: bool = False  # tells of the past, or of a search
+    is_tangled: bool = False  # squads and days by turns: whose is which?
 
     @property
     def days(self) -> tuple[Day, ...]:
@@ -184,11 +183,16 @@ def _is_idle(said: str, act: Act | None) -> bool:
 
 def with_more(statement: Statement, other: Statement) -> Statement:
     """A statement, and a fragment that goes on with it."""
+    first, second = _flat(statement.pairs), _flat(other.pairs)
+    if len(first) == 1 and second and isinstance(first[0], Day) and isinstance(second[0], Day):
+        one = merged(first[0], second[0])  # "monday. 1/4 day shift"
+        if one is not None:
+            first, second = [one], second[1:]
     return replace(
         statement,
         squads=statement.squads or other.squads,
         is_ours=statement.is_ours or other.is_ours,
-        pairs=_paired([*_flat(statement.pairs), *_flat(other.pairs)]),
+        pairs=_paired([*first, *second]),
         noise=statement.noise + other.noise,
     )
 
@@ -209,6 +213,7 @@ def _statement(cut: Cut) -> Statement:
         is_mine=_is_mine(items, cut.act),
         pairs=_paired([item for item in items if isinstance(item, Day | Span | Shift)]),
         noise=_noise(items, cut.act),
+        is_tangled=_is_tangled(items),
     )
 
 
@@ -220,12 +225,17 @@ def _to_the_point(items: list[Item], act: Act | None) -> list[Item]:
         return items
     dates = {item.date for item in core if isinstance(item, Day)}
     has_hours = any(isinstance(item, Span | Shift) for item in core)
+    has_us = any(is_mark(item, Mark.US) for item in core) and not any(
+        isinstance(item, Squad) for item in core
+    )
     has_owner = any(isinstance(item, Squad) or is_mark(item, Mark.US) for item in core)
     kept: list[Item] = []
     for segment in segments:
         named = {item.date for item in segment if isinstance(item, Day)}
         is_tale = segment is not core and (_strange(segment) or _is_heading(segment, named & dates))
         spent: tuple[type, ...] = ()
+        if segment is not core and has_us and not _strange(segment):  # "friends at 54, we will ..."
+            spent += (Squad,)
         if segment is not core and _strange(segment):
             spent += (Squad,) if has_owner else ()
             spent += (Span, Shift) if has_hours else ()
@@ -253,7 +263,7 @@ def _is_heading(segment: Sequence[Item], shared: set[date]) -> bool:
 
 
 def _strange(items: Sequence[Item]) -> int:
-    return sum(isinstance(item, Word) and not item.is_filler for item in items)
+    return sum(isinstance(i, Word) and not i.is_filler and i.text not in _PARTS for i in items)
 
 
 def _noise(items: Sequence[Item], act: Act | None) -> int:
@@ -288,15 +298,23 @@ def _without_helped(cut: Cut) -> list[Item]:
     if (
         act is None
         or act.action is not Action.ADD
-        or not act.written.endswith(_HELPS)
+        or act.written.split()[0] in _EDITS
         or act not in cut.items
     ):
         return cut.items
     place = cut.items.index(act)
     before, after = cut.items[:place], cut.items[place:]
-    if not any(isinstance(item, Squad) or is_mark(item, Mark.US) for item in before) and not _is_for(after):
+    is_theirs = _is_for(after) and act.written.endswith(("ing", "over", *_DEEDS))
+    if not any(isinstance(item, Squad) or is_mark(item, Mark.US) for item in before) and not is_theirs:
         return cut.items
     return [*before, *(item for item in after if not isinstance(item, Squad))]
+
+
+def _is_tangled(items: Sequence[Item]) -> bool:
+    """ "43 on wednesday, 54 on thursday"."""
+    kinds = [isinstance(item, Squad) for item in items if isinstance(item, Squad | Day)]
+    turns = sum(one != two for one, two in pairwise(kinds))
+    return turns > 2
 
 
 def _is_for(items: Sequence[Item]) -> bool:

@@ -7,7 +7,7 @@ import re
 _VERBS = (
     r"(?:has|have|had|needs?|got|gets|is|are|will|can|could|does|do|would|lacks?|goes|went|wants?|found"
     r"|lost|requires?"
-    r"|requests?|covers?|covering)"
+    r"|requests?|covers?|covered|covering)"
 )
 _ADVERBS = (
     r"(?:also|just|still|now|again|really|already|currently|only|been|be|going|to|not|got|there|a|the|all"
