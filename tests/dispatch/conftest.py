@@ -15,6 +15,7 @@ import pytest
 from tidings import app as engine
 from tidings.app import App
 from tidings.config import ChannelSettings, Settings
+from tidings.dispatch import link
 from tidings.dispatch.link import Link
 from tidings.dispatch.roles import Role, Share
 from tidings.dispatch.transport import Transport
@@ -182,7 +183,8 @@ async def broker(rabbit_url: str) -> str:
 
 
 @pytest.fixture
-async def fleet(broker: str, tmp_path: Path) -> AsyncIterator[Fleet]:
+async def fleet(broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
+    monkeypatch.setattr(link, "SETTLE", 0.0)  # nobody kills the broker here
     made = Fleet(broker, tmp_path)
     yield made
     await made.close()

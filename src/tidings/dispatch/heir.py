@@ -7,7 +7,7 @@ come back through that queue, what nobody spoke of is given back, or in doubt if
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 
 from ..kernel.clock import Clock
@@ -207,15 +207,21 @@ class Heir:
     name = "heir"
 
     def __init__(
-        self, store: Store, me: Callable[[], NodeId], inherit: Callable[[NodeId], Inheritance]
+        self,
+        store: Store,
+        me: Callable[[], NodeId],
+        inherit: Callable[[NodeId], Inheritance],
+        prepare: Callable[[], Awaitable[float]],
     ) -> None:
         self._store = store
         self._me = me
         self._inherit = inherit
+        self._prepare = prepare
         self._open: dict[NodeId, Inheritance] = {}
 
     async def step(self) -> float:
-        """Look for dead dispatchers, and go on with what each of them left."""
+        """Be ready to dispatch; look for dead dispatchers, and go on with what each of them left."""
+        soon = await self._prepare()
         dead = {
             NodeId(row["id"])
             for row in await self._store.read("node_list")
@@ -230,4 +236,4 @@ class Heir:
                     del self._open[node]
             except Down:
                 pass  # the broker is away: later
-        return 0.25 if self._open else 1.0
+        return min(soon, 0.25) if self._open else soon

@@ -57,7 +57,7 @@ class Office:
         self._link = Link(
             url, clock, emit=emit, channels=tuple(queues), name=name, came=self._came, went=self._went
         )
-        self.heir = Heir(store, self._me, self._inherit)
+        self.heir = Heir(store, self._me, self._inherit, self._prepare)
 
     async def start(self) -> None:
         """Connect; what can never work is refused here."""
@@ -114,6 +114,9 @@ class Office:
             terms=self._terms,
             emit=self._emit,
         )
+
+    async def _prepare(self) -> float:
+        return 1.0 if self._hands is None else await self._hands.prepare()
 
     def _came(self) -> None:
         self._turn()
