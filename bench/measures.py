@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from .calls import call
@@ -10,7 +12,8 @@ from .contest import Series
 from .rows import Row
 from .setting import Setting
 
-OURS, LIMITS, WEBHOOKS = "bench.ours", "bench.limits", "bench.webhooks"
+OURS, LIMITS, WEBHOOKS, RABBIT = "bench.ours", "bench.limits", "bench.webhooks", "bench.rabbit"
+DRAMATIQ, TASKIQ = "bench.peers.dramatiq", "bench.peers.taskiq"
 PGQUEUER, PROCRASTINATE = "bench.peers.pgqueuer", "bench.peers.procrastinate"
 SLOTS = 256
 FLAT_MB = 20  # growth from a tenth of the way to the end that still counts as flat
@@ -162,6 +165,33 @@ def webhook(setting: Setting) -> list[Row]:
     return [_ratio("webhook_sqlite", what, ours=ours, other=bare, to="bare client", at_least=0.25)]
 
 
+def rabbit(setting: Setting) -> list[Row]:
+    """Messages/s through RabbitMQ with two sending processes, ours with every outcome recorded."""
+    from tidings.testing.rabbitmq import Rabbit
+
+    n, python = setting.sizes.rabbit, setting.peer_python
+    with tempfile.TemporaryDirectory(dir=setting.scratch) as folder, Rabbit(Path(folder) / "mq") as broker:
+        ours: dict[str, Any] = {"broker": broker.url, "n": n}
+        done = setting.contest(
+            "drain, RabbitMQ",
+            {
+                "ours": setting.on_postgres(RABBIT, "drain", **ours),
+                "Dramatiq": lambda: call(DRAMATIQ, "drain", python=python, **ours),
+                "Taskiq": lambda: call(TASKIQ, "drain", python=python, **ours),
+                "ours, started marks": setting.on_postgres(RABBIT, "drain", started_marks=True, **ours),
+            },
+        )
+    compare = [
+        ("drain_rabbit_to_dramatiq", "ours", "Dramatiq", 1.5),
+        ("drain_rabbit_to_taskiq", "ours", "Taskiq", 1.5),
+        ("drain_rabbit_started_marks", "ours, started marks", "ours", None),
+    ]
+    return [
+        _ratio(key, f"drain, RabbitMQ: {who}", ours=done[who], other=done[to], to=to, at_least=at_least)
+        for key, who, to, at_least in compare
+    ]
+
+
 MEASURES: Mapping[str, Callable[[Setting], list[Row]]] = {
     "drain": drain,
     "bulk": bulk,
@@ -169,6 +199,7 @@ MEASURES: Mapping[str, Callable[[Setting], list[Row]]] = {
     "claim": claim,
     "memory": memory,
     "webhook": webhook,
+    "rabbit": rabbit,
 }
 
 

@@ -28,6 +28,7 @@ class Sizes:
     parked: int = 100_000
     memory: int = 1_000_000
     webhook: int = 20_000
+    rabbit: int = 20_000
 
 
 FULL = Sizes()
@@ -40,6 +41,7 @@ QUICK = Sizes(
     parked=10_000,
     memory=50_000,
     webhook=2_000,
+    rabbit=2_000,
 )
 
 

@@ -18,7 +18,7 @@ from tidings.inbound.calendar.settings import CalendarSettings
 from tidings.inbound.effects.aftermath import Aftermath
 from tidings.inbound.effects.handler import EffectHandler, lane
 from tidings.inbound.effects.judging import Seen, answered, overtaken, seen
-from tidings.inbound.effects.ledger import KIND, QUEUE, TRIES, EffectState, Plan, planned
+from tidings.inbound.effects.ledger import KIND, QUEUE, TRIES, EffectState, Plan, effect_of, planned
 from tidings.inbound.effects.results import results
 from tidings.inbound.words import Action, Applied, Command, Day
 from tidings.kernel import queue as people
@@ -28,7 +28,7 @@ from tidings.kernel.loop import Worker
 from tidings.kernel.retry import POLICIES
 from tidings.kernel.runner import Tunables
 from tidings.model.outcome import Defer, Done
-from tidings.model.task import NodeId, State, Task, Transition
+from tidings.model.task import NodeId, State, Task, TaskId, Transition
 from tidings.store.port import Row, Step, Store, Wish
 from tidings.store.sqlite import SqliteStore
 
@@ -114,7 +114,8 @@ class Station:
             await self.worker.reaper.step()
 
     async def effect(self, task: int) -> Row:
-        return (await self.store.read("effect_find", task=task))[0]
+        (loaded,) = await self.store.load("effect_load", [TaskId(task)])
+        return (await self.store.read("effect_of_key", key=effect_of(loaded).key))[0]
 
     async def state(self, task: int) -> str:
         return str((await self.effect(task))["state"])

@@ -42,6 +42,12 @@ await() {  # until a port answers ($2 = yes) or does not answer any more ($2 = n
   cat serve-*.log >&2
   return 1
 }
+joined() {  # until an engine works; one that only stands by never does
+  for _ in $(seq 30); do
+    if grep -q node_joined "$1"; then return 0; fi
+    sleep 0.1
+  done
+}
 """
 
 
@@ -95,7 +101,8 @@ def _step(block: Block, shown: Mapping[str, str]) -> str:
             named = next((word for word in block.words if word.isdigit()), "8020")
             port = asked[1] if asked else shown[named]
             begin = f"( {text.rstrip()} ) >serve-{block.line}.log 2>&1 </dev/null &\ndisown"
-            return f"{told}await {port} no\n{begin}\nawait {port} yes\n"
+            works = f"joined serve-{block.line}.log\n" if "tidings serve" in text else ""
+            return f"{told}await {port} no\n{begin}\nawait {port} yes\n{works}"
         case ("python", "run"):
             return f"{told}{shlex.quote(sys.executable)} - <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n"
         case (_, name):

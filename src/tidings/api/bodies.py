@@ -10,7 +10,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from ..reading.fields import Field, check, schema
-from .errors import Envelope, Malformed
+from .errors import Malformed, told_of
 from .queries import refuse_any
 
 
@@ -51,15 +51,12 @@ def takes(
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Envelope, "description": "the body cannot be read"},
-    401: {"model": Envelope, "description": "a valid API key is needed"},
-    403: {"model": Envelope, "description": "the key's role, scopes or tenant do not cover it"},
-    413: {"model": Envelope, "description": "too large"},
-    422: {"model": Envelope, "description": "a field has a value that cannot be used"},
-    429: {
-        "model": Envelope,
-        "description": "the key has used up its calls; Retry-After says when to call again",
-    },
+    400: told_of("the body cannot be read"),
+    401: told_of("a valid API key is needed"),
+    403: told_of("the key's role, scopes or tenant do not cover it"),
+    413: told_of("too large"),
+    422: told_of("a field has a value that cannot be used"),
+    429: told_of("the key has used up its calls; Retry-After says when to call again"),
 }
 KEY = {
     "name": "Idempotency-Key",
@@ -68,7 +65,5 @@ KEY = {
     "schema": {"type": "string"},
     "description": "makes it safe to repeat the call: the same key and body get the first answer again",
 }
-MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Envelope, "description": "there is no such thing"}}
-CONFLICT: dict[int | str, dict[str, Any]] = {
-    409: {"model": Envelope, "description": "not in its present state"}
-}
+MISSING: dict[int | str, dict[str, Any]] = {404: told_of("there is no such thing")}
+CONFLICT: dict[int | str, dict[str, Any]] = {409: told_of("not in its present state")}

@@ -43,6 +43,9 @@ class Unexpected(TidingsError):
     code = "internal"
 
 
+_PLACE = "#/components/schemas/{model}"
+
+
 class Problem(BaseModel):
     """What went wrong."""
 
@@ -79,8 +82,27 @@ def described(error: TidingsError, request_id: str) -> dict[str, Any]:
     }
 
 
+def told_of(description: str) -> dict[str, Any]:
+    """How the reference says that an answer is the envelope.
+
+    By its name: the framework would build a reader for every answer of every route, more than a thousand.
+    """
+    schema = {"$ref": _PLACE.format(model=Envelope.__name__)}
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
 def install(api: FastAPI) -> None:
-    """Answer every error of the framework and of ours with the envelope."""
+    """Answer every error of the framework and of ours with the envelope, and describe it."""
+    described_by_framework = api.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = described_by_framework()
+        envelope = Envelope.model_json_schema(ref_template=_PLACE)
+        parts = {**envelope.pop("$defs"), Envelope.__name__: envelope}
+        document.setdefault("components", {}).setdefault("schemas", {}).update(parts)
+        return document
+
+    api.openapi = openapi  # type: ignore[method-assign]
     api.add_exception_handler(TidingsError, _ours)
     api.add_exception_handler(HTTPException, _of_routing)
     api.add_exception_handler(RequestValidationError, _of_parameters)

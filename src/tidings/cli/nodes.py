@@ -28,6 +28,7 @@ async def list_(ask: Ask) -> None:
         Column("last beat", lambda row: row["seen_at"], lambda row: output.away(row["seen_at"], now)),
         Column("at work", lambda row: row["load"].get("in_flight"), right=True),
         Column("slots", lambda row: row["load"].get("slots"), right=True),
+        Column("broker", lambda row: row["load"].get("broker"), spare=True),
     ]
     nothing = "no process is working; start one with: tidings serve"
     output.listing(await ask.desk.overview.nodes(), columns, as_json=ask.as_json, nothing=nothing)

@@ -409,9 +409,8 @@ class RemoteHands:
         """A window that is full opens again when a good part of it is free: claims and parcels stay large."""
         window, out = self._caps[queue], self._out[queue]
         was_shut = self._lanes[queue].cap == 0
-        is_shut = not (self._link.is_up and self._is_ready) or out >= (
-            window * 2 // 3 if was_shut else window
-        )
+        full = out >= (window * 2 // 3 if was_shut else window)
+        is_shut = full or not self._is_ready or not self._link.is_up
         cap = 0 if is_shut else window
         if self._lanes[queue].cap != cap:
             self._lanes[queue] = by_dispatch(self._lanes[queue], cap)

@@ -41,7 +41,10 @@ class ChannelBoard:
     async def _queues(self) -> list[Row]:
         now: int = (await self._store.read("now"))[0]["now"]
         rows = await self._store.read("queue_list")
-        return [self._described(row, now) for row in rows]
+        busy: set[str] = set()
+        if any(row["paused"] for row in rows):
+            busy = {row["queue"] for row in await self._store.read("queue_busy")}
+        return [self._described(row, now, busy=row["name"] in busy) for row in rows]
 
     async def one(self, name: str) -> Row:
         """One channel."""
@@ -75,14 +78,14 @@ class ChannelBoard:
         """How its session stands at this moment, and the code that links a phone to it, if it wants one."""
         return await codes.ask(self._channels, name)
 
-    def _described(self, row: Row, now: int) -> Row:
+    def _described(self, row: Row, now: int, *, busy: bool) -> Row:
         channel, lane = self._channels.get(row["name"]), self._lanes.get(row["name"])
         parked = row["parked_until"] is not None and row["parked_until"] > now
         traits = channel.traits if channel is not None else None
         return {
             "name": row["name"],
             "kind": channel.kind if channel is not None else "engine" if lane is not None else None,
-            "state": _state(row, parked=parked),
+            "state": _state(row, parked=parked, busy=busy),
             "paused": bool(row["paused"]),
             "pause_reason": row["pause_reason"],
             "parked_until": iso(row["parked_until"]) if parked else None,
@@ -106,10 +109,10 @@ class ChannelBoard:
         }
 
 
-def _state(row: Row, *, parked: bool) -> str:
-    """One word: whether it sends, and if not, what it waits for."""
+def _state(row: Row, *, parked: bool, busy: bool) -> str:
+    """One word: whether it sends, and if not, what it waits for; `pausing` until nothing is in flight."""
     if row["paused"]:
-        return "paused"
+        return "pausing" if busy else "paused"
     if row["link"] not in (None, "connected"):
         return str(row["link"])
     return "parked" if parked else "open"

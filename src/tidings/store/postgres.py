@@ -98,7 +98,7 @@ class PostgresStore:
         self._wake: Callable[[], None] = lambda: None
         self._hinting: asyncio.Task[None] | None = None
         self._sql = statements("postgres")
-        self._together: Together[Creation, Enqueued] = Together(self._enqueue_all)
+        self._together: Together[Creation, Enqueued] = Together(self._enqueue_all, at_once=3)
 
     # -- life
 
@@ -518,11 +518,17 @@ class PostgresStore:
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
-        if self._pool is None:
+        pool = self._pool
+        if pool is None:
             raise StoreUnavailable("the database is not open", remedy="open the store first")
+        # With one that is free nobody waits, and a limit would cost as much as the connection.
+        patience = None if pool.get_idle_size() else self._patience
         with _translated():
-            async with self._pool.acquire(timeout=self._patience) as connection:
+            connection = await pool.acquire(timeout=patience)
+            try:
                 yield connection
+            finally:
+                await pool.release(connection, timeout=self._patience)
 
 
 _MOVE_ARRAYS = (

@@ -13,18 +13,18 @@ from ..model.errors import TidingsError, told
 from ..observability.events import Emit, StoreTrouble
 from .port import Row, Store
 
+# Reads whose answer may be a moment old; nothing is decided by them.
 HEAVY = frozenset(
     {
-        "broadcast_recipients", "counts", "counts_due", "counts_overdue", "dead_groups", "list_members",
-        "message_newest", "message_window", "sent_below", "tally_minutes", "tally_sums",
+        "ahead_counts", "ahead_lined", "ahead_lined_page", "ahead_page", "alert_page", "audit_page",
+        "broadcast_page", "broadcast_recipients", "contact_page", "counts", "counts_due", "counts_overdue",
+        "dead_groups", "dead_page", "import_page", "list_members", "list_page", "message_newest",
+        "message_window", "occurrence_page", "schedule_page", "schedule_page_of_state", "sent_below",
+        "sent_page", "shadow_page", "subscription_page", "suppression_page", "tally_minutes", "tally_sums",
+        "template_page", "template_version_page", "waited_page",
     }
 )  # fmt: skip
 _AGAIN = 10.0  # seconds until a standby that failed is asked again
-
-
-def is_heavy(name: str) -> bool:
-    """Whether a read statement may be answered a moment late by somebody else."""
-    return name in HEAVY or name.endswith("_page")
 
 
 class WithReplica:
@@ -42,7 +42,7 @@ class WithReplica:
 
     async def read(self, name: str, **params: Any) -> list[Row]:
         """Run a read statement, where it belongs."""
-        if not is_heavy(name) or time.monotonic() < self._asleep_until:
+        if name not in HEAVY or time.monotonic() < self._asleep_until:
             return await self._primary.read(name, **params)
         try:
             if not self._is_open:

@@ -21,22 +21,28 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Together(Generic[Q, A]):
-    """Groups of questions, at most one under way; `answer` gives one answer or error for each question."""
+    """Groups of questions, few of them under way; `answer` gives an answer or error for each question."""
 
     def __init__(
-        self, answer: Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]], *, most: int = 100
+        self,
+        answer: Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]],
+        *,
+        most: int = 100,  # in a group
+        at_once: int = 1,
     ) -> None:
         self._answer = answer
         self._most = most
+        self._at_once = at_once
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
-        self._running: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: Q) -> A:
         """The answer, or the error that it met."""
         asked: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, asked))
-        if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._run())
+        if len(self._running) < self._at_once:
+            self._running.add(running := asyncio.create_task(self._run()))
+            running.add_done_callback(self._running.discard)
         return await asked
 
     async def _run(self) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from .needles import needles
+
 _HOLIDAY = (
     r"(?:christmas|xmas|x-mas|new years?|new year|thanksgiving|turkey day|easter|hanukkah|halloween|holidays?"
     r"|4th of july|fourth(?: of july)?|valentines?(?: day)?|memorial day|labor day|mother'?s day"
@@ -152,12 +154,14 @@ _SHORTER: tuple[tuple[str, str], ...] = (
     ),
 )
 _RULES = tuple(
-    (re.compile(pattern), put) for pattern, put in (*_SHORTER, *((pattern, "") for pattern in _EMPTY))
+    (re.compile(pattern), put, needles(pattern))
+    for pattern, put in (*_SHORTER, *((pattern, "") for pattern in _EMPTY))
 )
 
 
 def without_courtesies(text: str) -> str:
     """What is said, without what is only polite."""
-    for pattern, put in _RULES:
-        text = pattern.sub(put, text)
+    for pattern, put, pieces in _RULES:
+        if not pieces or any(map(text.__contains__, pieces)):
+            text = pattern.sub(put, text)
     return text

@@ -4,6 +4,6 @@ insert into shift_lines (calendar, day, squad, slots, changed_at)
 select c.calendar, c.day, c.squad, c.became, c.at
 from json_array_elements_text(cast(:keys as json)) g
   cross join lateral (select * from shift_changes where key = g.value offset 0) c
-where not exists (select 1 from shift_changes n
-  where n.calendar = c.calendar and n.day = c.day and n.squad = c.squad and n.id > c.id)
+where c.id = (select n.id from shift_changes n where n.calendar = c.calendar and n.day = c.day and n.squad = c.squad
+  order by n.id desc limit 1)
 on conflict (calendar, day, squad) do update set slots = excluded.slots, changed_at = excluded.changed_at

@@ -1,4 +1,0 @@
--- What a task is to do to a calendar.
-select task, key, plan, tenant, calendar, day, squad, action, begins, ends, first_slot, last_slot, conversation, who, undoes,
-  state, claim_no, attempts, pre, expected, evidence, planned_at, claimed_at, ended_at, told
-from effects where task = :task
