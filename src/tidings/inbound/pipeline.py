@@ -6,6 +6,7 @@ it comes to is one entry, written in one transaction; a message that was worked 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -56,6 +57,7 @@ class Pipeline:
         self._rules = rules
         self._mind = mind
         self._read_day = read_day
+        self._thinking = asyncio.Lock()
 
     async def hear(self, item: Heard) -> Outcome:
         """One attempt at a message of the inbox."""
@@ -91,7 +93,7 @@ class Pipeline:
             return Entry(spoken, Decision.EMPTY, "there is no text in it")
         settings = self._settings
         flows = choosing.own(standing.flows, spoken.speaker, settings.commanders)
-        first = await self._rules.intent(self._scene(spoken))
+        first = await self._first(spoken)
         if standing.holder is not None:
             return self._keep(spoken, standing.holder, first)
         quoted = _quoted(flows, standing.quoted)
@@ -121,6 +123,11 @@ class Pipeline:
         if flow is None:
             return bare
         return bare._replace(thread=flow.thread, open_requests=flow.requests, asked=flow.asked)
+
+    async def _first(self, spoken: Spoken) -> Intent:
+        """The rules' word. One line at a time: thinking is work, and those who only wait go in between."""
+        async with self._thinking:
+            return await self._rules.intent(self._scene(spoken))
 
     async def _relation(self, spoken: Spoken, flow: Flow, *, quotes: bool) -> Relation:
         """The rules first; the model where they are not sure (D7)."""

@@ -98,7 +98,7 @@ class PostgresStore:
         self._wake: Callable[[], None] = lambda: None
         self._hinting: asyncio.Task[None] | None = None
         self._sql = statements("postgres")
-        self._together: Together[Creation, Enqueued] = Together(self._enqueue_all, at_once=3)
+        self._together: Together[Creation, Enqueued] = Together(self._enqueue_all, at_once=2)
 
     # -- life
 
@@ -469,12 +469,15 @@ class PostgresStore:
     async def _pass_turn(
         self, connection: asyncpg.Connection, keys: Collection[OrderKey], *, demote: bool
     ) -> None:
-        for name in ("demote", "promote") if demote else ("promote",):
-            if keys:
-                statement = self._sql[name]
-                await connection.executemany(
-                    statement.sql, [statement.bind({"queue": q, "order_key": k}) for q, k in sorted(keys)]
-                )
+        if keys and demote:
+            statement = self._sql["demote"]
+            await connection.executemany(
+                statement.sql, [statement.bind({"queue": q, "order_key": k}) for q, k in sorted(keys)]
+            )
+        if keys:
+            statement = self._sql["promote_all"]
+            names = {"queues": [k[0] for k in keys], "order_keys": [k[1] for k in keys]}
+            await connection.fetch(statement.sql, *statement.bind(names))
 
     # -- hints
 

@@ -28,29 +28,34 @@ class Together(Generic[Q, A]):
         answer: Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]],
         *,
         most: int = 100,  # in a group
-        at_once: int = 1,
+        at_once: int = 1,  # a second one goes only when there is enough for it
+        enough: int = 20,
     ) -> None:
         self._answer = answer
         self._most = most
+        self._enough = enough
         self._at_once = at_once
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[None] | None] = set()
 
     async def ask(self, question: Q) -> A:
         """The answer, or the error that it met."""
         asked: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, asked))
-        if len(self._running) < self._at_once:
-            self._running.add(running := asyncio.create_task(self._run()))
-            running.add_done_callback(self._running.discard)
+        many = not self._running or len(self._waiting) >= self._enough
+        if many and len(self._running) < self._at_once:
+            self._running.add(asyncio.create_task(self._run()))
         return await asked
 
     async def _run(self) -> None:
-        while self._waiting:
-            group = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
-            group = [(question, asked) for question, asked in group if not asked.done()]
-            if group:
-                await self._tell(group)
+        try:
+            while self._waiting:
+                group = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+                group = [(question, asked) for question, asked in group if not asked.done()]
+                if group:
+                    await self._tell(group)
+        finally:  # in the same breath as the look at who waits: whoever comes next begins anew
+            self._running.discard(asyncio.current_task())
 
     async def _tell(self, group: Sequence[tuple[Q, asyncio.Future[A]]]) -> None:
         answers: Sequence[A | Exception]
