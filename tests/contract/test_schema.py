@@ -190,7 +190,8 @@ async def test_the_hot_statements_use_their_index_on_postgres(postgres_url: str)
     grows = ("tasks", "messages", "history")
     names = ("claim", "settle", "settle_done", "start", "next_due", "node_held", "message_find",
              "message_window",
-             "message_ended", "message_to", "history_of", "promote_all", "demote", "message_load")  # fmt: skip
+             "message_ended", "message_to", "history_of", "promote_all", "demote",
+            "message_load")  # fmt: skip
     async with store._connection() as connection:
         for name in names:
             statement = statements("postgres")[name]
