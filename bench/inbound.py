@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print the table and one JSON line; 0 when the bar holds."""
     parser = argparse.ArgumentParser(prog="python -m bench.inbound", description=__doc__)
     parser.add_argument("--conversations", type=int, default=1000)
-    parser.add_argument("--slots", type=int, default=100)
+    parser.add_argument("--slots", type=int, default=250)
     parser.add_argument("--runner", choices=["plain", "langgraph"], default="plain")
     parser.add_argument("--database", choices=["postgres", "sqlite"], default="postgres")
     parser.add_argument("--trips", action="store_true", help="count the questions to the database")

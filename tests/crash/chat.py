@@ -157,8 +157,8 @@ def arm(app: App, kind: str, commits: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
-    if isinstance(store, PostgresStore):
-        store.read = _reading(store)
+    if isinstance(app.store, PostgresStore):
+        store.read = _reading(app.store)
     setattr(store, kind, mortal)
 
 
