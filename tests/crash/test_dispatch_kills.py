@@ -19,7 +19,12 @@ from .ledger import Fault, Kind
 from .rig import IS_FULL, Options, Rig, Sender, drill, names, portions, scaled, until
 from .worker import CHANNEL
 
-pytestmark = [pytest.mark.crash, pytest.mark.postgres, pytest.mark.xdist_group("rabbitmq")]
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.postgres,
+    pytest.mark.xdist_group("rabbitmq"),
+    pytest.mark.skipif(not IS_FULL, reason="not steady yet on a busy machine: run by make crash (issue 8)"),
+]
 
 _AT_WORK = """select m.recipient from {0}tasks t join {0}messages m on m.task = t.id
 where t.state = 'processing'"""
