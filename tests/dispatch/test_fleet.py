@@ -71,11 +71,13 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
         return any("no transport took it in time" in (line["detail"] or "") for line in lines)
 
     await fleet.until(came_back)
+    assert app.office.standing() == {"broker": f"no transport takes messages of {CHANNEL}"}  # type: ignore[union-attr]
     sender = fleet.sender()
     await fleet.transport(sender)
     await fleet.all_are(app, ids)
 
     assert sorted(sender.sent) == ["a", "b"]
+    assert app.office.standing() == {"broker": "connected"}  # type: ignore[union-attr]
     assert (await app.messages.show(ids[0]))["tries"] == 1
 
 

@@ -29,7 +29,7 @@ from ..model.message import Message
 from ..model.outcome import Defer, Outcome, Retry
 from ..model.task import Category, OnUnknown, TaskId
 from ..model.time import SECOND
-from ..observability.events import Emit, ReportUnreadable, StoreTrouble, TransportLost
+from ..observability.events import Emit, NoTransport, ReportUnreadable, StoreTrouble, TransportLost
 from ..store.port import Store
 from .aftermath import judged, late_news, settle_doubtful
 from .errands import REASONS, Errand, Errands, bound, parcels
@@ -44,6 +44,7 @@ from .wire import (
     Report,
     Told,
     Unreadable,
+    Why,
     mark,
     pack,
     read_mark,
@@ -51,6 +52,7 @@ from .wire import (
 )
 
 PREFETCH = 200  # reports
+_REST = 1.5  # times as long as a parcel waits: until a channel that nobody serves is tried again
 _AGAIN = 5.0  # seconds after which a marker that has not come back is sent again
 
 
@@ -113,6 +115,7 @@ class RemoteHands:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self._is_reading = self._is_ready = False
+        self._nobody: dict[str, float] = {}  # channels that no transport serves; until when they rest
         self._leaving: asyncio.Task[None] | None = None
         self._acking = False
         self._closed = False
@@ -305,15 +308,31 @@ class RemoteHands:
         if starts:  # of those that have not ended meanwhile
             await self._insist(lambda: self._store.start(self._node.id, starts))
         for (incoming, report), each in zip(reports, heard, strict=True):
+            if each.ended or each.started:
+                self._nobody.pop(report.channel, None)
             for errand, outcome, seconds in each.ended:
                 self._done[errand.task.queue] += 1
                 self._hand(errand, judged(self._handlers, errand, outcome), seconds)
+            if any(why is Why.EXPIRED for _, why in each.back):
+                self._nobody_took(report.channel, now)
             for errand, why in each.back:
                 self._hand(errand, Defer(errand.task.due_at, REASONS[why]))
             if each.late:
                 await self._news(report.channel, each.late)
             ids = [e.task.id for e, *_ in each.ended] + [e.task.id for e, _ in each.back]
             self._acks.append((incoming, ids))
+
+    def _nobody_took(self, channel: str, now: float) -> None:
+        """Rest before the next try: claiming what nobody takes only fills the history."""
+        if channel not in self._nobody:
+            self._emit(NoTransport(channel))
+        self._nobody[channel] = now + _REST * self._terms.ttl
+        self._caps[channel] = min(LEAST, self._limits[channel])
+
+    @property
+    def unserved(self) -> list[str]:
+        """The channels whose messages no transport takes."""
+        return sorted(self._nobody)
 
     async def _news(self, channel: str, late: list[Told]) -> None:
         await self._insist(lambda: late_news(self._store, self._node.id, channel, late, emit=self._emit))
@@ -410,7 +429,8 @@ class RemoteHands:
         window, out = self._caps[queue], self._out[queue]
         was_shut = self._lanes[queue].cap == 0
         full = out >= (window * 2 // 3 if was_shut else window)
-        is_shut = full or not self._is_ready or not self._link.is_up
+        rests = bool(self._nobody) and self._nobody.get(queue, 0.0) > self._clock.monotonic()
+        is_shut = full or rests or not self._is_ready or not self._link.is_up
         cap = 0 if is_shut else window
         if self._lanes[queue].cap != cap:
             self._lanes[queue] = by_dispatch(self._lanes[queue], cap)

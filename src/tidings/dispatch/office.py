@@ -96,7 +96,9 @@ class Office:
 
     def standing(self) -> Mapping[str, Any]:
         """For the node's row: what the others should know."""
-        return {"broker": self._link.problem or "connected"}
+        unserved = [] if self._hands is None else self._hands.unserved
+        idle = f"no transport takes messages of {', '.join(unserved)}" if unserved else None
+        return {"broker": self._link.problem or idle or "connected"}
 
     def _me(self) -> NodeId:
         return NodeId(0) if self._runner is None else self._runner.node.id

@@ -243,6 +243,13 @@ class TasksInherited(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class NoTransport(Event):
+    """Nobody took what was handed out on this channel; it is tried again now and then."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
 class TransportLost(Event):
     """Whoever was to send these is gone: they may have been sent."""
 
