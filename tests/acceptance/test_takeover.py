@@ -63,7 +63,7 @@ async def other(request: pytest.FixtureRequest, tmp_path: Path) -> Elsewhere:
     """A database with an empty table of reminders."""
     url = f"sqlite:///{tmp_path}/other.db"
     if request.param == "postgres":
-        url = request.getfixturevalue("postgres_url")
+        url = request.getfixturevalue("bare_postgres_url")
     made = Elsewhere(url)
     await made.execute(
         "create table reminders (id integer primary key, phone text, body text, status text, payload text)"
@@ -176,7 +176,7 @@ async def test_a_run_that_dies_half_way_is_simply_repeated(other: Elsewhere, hom
     assert [(row["taken"], row["ended_at"] is None) for row in runs] == [(300, False), (1000, True)]
 
 
-async def test_two_runs_at_once_take_every_row_once(postgres_url: str, postgres: Any, tmp_path: Path) -> None:
+async def test_two_runs_at_once_take_every_row_once(postgres_url: str, tmp_path: Path) -> None:
     """Whoever comes second on a page looks again and finds it taken."""
     other = Elsewhere(f"sqlite:///{tmp_path}/other.db")
     await other.execute(
@@ -289,9 +289,9 @@ async def test_a_table_without_a_key_and_a_view(other: Elsewhere, home: House) -
         assert (await takeover(home).take(table, wish, dry_run=True)).taken == 3
 
 
-async def test_native_types_of_postgres_are_read(postgres_url: str, home: House) -> None:
+async def test_native_types_of_postgres_are_read(bare_postgres_url: str, home: House) -> None:
     """uuid keys, timestamps with and without a zone, jsonb, numeric."""
-    other = Elsewhere(postgres_url)
+    other = Elsewhere(bare_postgres_url)
     at = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
     await other.execute(
         "create table reminders (id uuid primary key default gen_random_uuid(), phone numeric,"

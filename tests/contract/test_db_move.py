@@ -66,17 +66,17 @@ async def lived_in(sqlite_url: str, clock: ManualClock) -> AsyncIterator[Path]:
 
 
 async def test_everything_arrives_and_goes_on_there(
-    lived_in: Path, postgres_url: str, clock: ManualClock
+    lived_in: Path, bare_postgres_url: str, clock: ManualClock
 ) -> None:
     """Every row of every table; what waited is sent once, ids and days of history go on."""
     seen: list[str] = []
     counted = await moving.move(
-        lived_in, postgres_url, where=WHERE, told=lambda table, _n: seen.append(table)
+        lived_in, bare_postgres_url, where=WHERE, told=lambda table, _n: seen.append(table)
     )
     assert (counted["tasks"], counted["messages"], counted["schedules"], counted["contacts"]) == (3, 3, 1, 1)
     assert counted["history"] >= 4 and set(seen) == {name for name, rows in counted.items() if rows}
 
-    app = app_on(postgres_url, clock)
+    app = app_on(bare_postgres_url, clock)
     await app.open()
     before = {row["to"]: row["state"] for row in (await app.messages.page()).items}
     assert before == {"ada": "sent", "bob": "pending"}
@@ -89,28 +89,28 @@ async def test_everything_arrives_and_goes_on_there(
     tasks = await app.store.read("message_newest", kind="message", tenant="default", window=1000, limit=10)
     assert len({row["task"] for row in tasks}) == len(tasks) == 5 and new.id
     await app.close()
-    connection = await asyncpg.connect(postgres_url)
+    connection = await asyncpg.connect(bare_postgres_url)
     loose = await connection.fetchval("select count(*) from tidings.history_rest")
     await connection.close()
     assert loose == 0, "each day of the history can be dropped by itself"
 
 
 async def test_the_file_refuses_to_be_worked_on(
-    lived_in: Path, postgres_url: str, clock: ManualClock
+    lived_in: Path, bare_postgres_url: str, clock: ManualClock
 ) -> None:
     """Nothing is sent twice; to ask again says the same, until the target goes on; a person may undo."""
-    counted = await moving.move(lived_in, postgres_url, where=WHERE)
+    counted = await moving.move(lived_in, bare_postgres_url, where=WHERE)
     old = SqliteStore(lived_in, now=clock.now, inline=True)
     with pytest.raises(WrongStore, match=f"was moved to {WHERE}"):
         await old.open()
     await old.close()
-    assert await moving.move(lived_in, postgres_url, where=WHERE) == counted
-    app = app_on(postgres_url, clock)
+    assert await moving.move(lived_in, bare_postgres_url, where=WHERE) == counted
+    app = app_on(bare_postgres_url, clock)
     await app.open()
     await app.messages.accept(Draft("out", "ada", "new"))
     await app.close()
     with pytest.raises(Refused, match="has gone on since"):
-        await moving.move(lived_in, postgres_url, where=WHERE)
+        await moving.move(lived_in, bare_postgres_url, where=WHERE)
 
     assert moving.undo(lived_in) and not moving.undo(lived_in)
     await old.open()
@@ -118,25 +118,25 @@ async def test_the_file_refuses_to_be_worked_on(
 
 
 async def test_a_file_in_use_or_a_filled_target_is_refused(
-    lived_in: Path, postgres_url: str, clock: ManualClock
+    lived_in: Path, bare_postgres_url: str, clock: ManualClock
 ) -> None:
     """Nothing is changed, and the file can be used as before."""
     user = SqliteStore(lived_in, now=clock.now, inline=True)
     await user.open()
     with pytest.raises(Refused, match="has this database open"):
-        await moving.move(lived_in, postgres_url, where=WHERE)
+        await moving.move(lived_in, bare_postgres_url, where=WHERE)
     await user.close()
-    app = app_on(postgres_url, clock)
+    app = app_on(bare_postgres_url, clock)
     await app.open()
     await app.close()
     with pytest.raises(Refused, match="the target is not empty"):
-        await moving.move(lived_in, postgres_url, where=WHERE)
+        await moving.move(lived_in, bare_postgres_url, where=WHERE)
     await user.open()
     await user.close()
 
 
 async def test_a_death_before_the_commit_leaves_one_side_and_the_command_goes_on(
-    lived_in: Path, postgres_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    lived_in: Path, bare_postgres_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection is cut when the file is marked and the other side not yet durable: nobody can work."""
     mark = moving._mark
@@ -154,17 +154,17 @@ async def test_a_death_before_the_commit_leaves_one_side_and_the_command_goes_on
     monkeypatch.setattr(moving, "_tables", noted)
     monkeypatch.setattr(moving, "_mark", marked_and_cut)
     with pytest.raises(StoreUnavailable, match="run the same command again"):
-        await moving.move(lived_in, postgres_url, where=WHERE)
+        await moving.move(lived_in, bare_postgres_url, where=WHERE)
     old = SqliteStore(lived_in, now=clock.now, inline=True)
     with pytest.raises(WrongStore, match="was moved"):
         await old.open()
     await old.close()
     monkeypatch.undo()
-    assert (await moving.move(lived_in, postgres_url, where=WHERE))["tasks"] == 3
+    assert (await moving.move(lived_in, bare_postgres_url, where=WHERE))["tasks"] == 3
 
 
 async def test_a_difference_undoes_everything(
-    lived_in: Path, postgres_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    lived_in: Path, bare_postgres_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A row that did not arrive as it left is found before anything counts."""
     copy = moving._copy
@@ -176,8 +176,8 @@ async def test_a_difference_undoes_everything(
 
     monkeypatch.setattr(moving, "_copy", spoilt)
     with pytest.raises(WrongStore, match="the table messages did not arrive as it left"):
-        await moving.move(lived_in, postgres_url, where=WHERE)
+        await moving.move(lived_in, bare_postgres_url, where=WHERE)
     monkeypatch.undo()
-    assert (await moving.move(lived_in, postgres_url, where=WHERE))["messages"] == 3, (
+    assert (await moving.move(lived_in, bare_postgres_url, where=WHERE))["messages"] == 3, (
         "the target was left empty"
     )

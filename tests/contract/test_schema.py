@@ -75,9 +75,9 @@ async def test_opening_twice_changes_nothing(store: Store, tmp_path: Path, clock
     await again.close()
 
 
-async def test_four_processes_bring_up_one_empty_database(postgres_url: str) -> None:
+async def test_four_processes_bring_up_one_empty_database(bare_postgres_url: str) -> None:
     """A lock makes one of them do it."""
-    stores = [PostgresStore(postgres_url, connections=2) for _ in range(4)]
+    stores = [PostgresStore(bare_postgres_url, connections=2) for _ in range(4)]
     await asyncio.gather(*(store.open() for store in stores))
     for store in stores:
         assert await store.read("node_list") == []

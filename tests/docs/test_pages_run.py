@@ -41,7 +41,7 @@ def test_a_page_does_what_it_says(
     if "curl " in text and shutil.which("curl") is None:
         pytest.skip("the page uses curl, which is not installed")
     has_server = Cluster.find() is not None or "TIDINGS_TEST_POSTGRES" in os.environ
-    postgres = request.getfixturevalue("postgres_url") if needs_postgres(text) and has_server else None
+    postgres = request.getfixturevalue("bare_postgres_url") if needs_postgres(text) and has_server else None
 
     done = run_page(text, tmp_path, postgres=postgres, programs=programs)
 

@@ -138,6 +138,6 @@ def test_a_wrong_folder_of_programs_is_named(monkeypatch: pytest.MonkeyPatch, tm
         Cluster.find()
 
 
-async def test_each_test_gets_an_empty_database(postgres_url: str) -> None:
+async def test_each_test_gets_an_empty_database(bare_postgres_url: str) -> None:
     """The shared fixture hands out a database without tables."""
-    assert await ask(postgres_url, "SELECT count(*) FROM pg_stat_user_tables") == 0
+    assert await ask(bare_postgres_url, "SELECT count(*) FROM pg_stat_user_tables") == 0
