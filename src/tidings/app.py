@@ -46,6 +46,7 @@ from .migration.connections import Connections
 from .migration.desk import Migrations
 from .migration.extract import Extractor
 from .migration.foreman import Foreman
+from .migration.forgetting import JobPruner
 from .model.errors import Misconfigured
 from .model.message import Draft
 from .model.task import NewTask
@@ -176,23 +177,26 @@ def build(
     watch = Watch(store, clock)
     actors: list[Actor] = [
         Messenger(store, clock, listeners),
-        ShadowPruner(store, clock, settings.keep_history),
         Scheduler(store, clock, makers, listeners=listeners, keep=settings.keep_history),
         Pump(store, clock, freezer, grace=micros(settings.grace), emit=emit),
         Keeper(store, clock, channels, listeners=listeners, emit=emit),
-        FrozenPruner(store, clock, settings.keep_done),
-        Forgetter(store, clock, settings.keep_audit),
         watch,
         Aftermath(store, clock),
         Extractor(store, clock, connections),
         Foreman(store, clock),
+        JobPruner(store, clock, settings.keep_migrations),
         *([ReceiptKeeper(store, clock)] if readers else []),
         *inbound.pollers,
         *working.actors,
+    ]
+    pruners: list[Actor] = [
+        ShadowPruner(store, clock, settings.keep_history),
+        FrozenPruner(store, clock, settings.keep_done),
+        Forgetter(store, clock, settings.keep_audit),
         *([CallPruner(store, clock, settings.keep_done)] if settings.inbound.model else []),
     ]
     path = settings.database_path
-    figures = Figures(store, place=None if path is None else path.parent)
+    figures = Figures(store, place=None if path is None else path.parent, limits=settings.alerts)
     guard = Guard(
         store,
         clock,
@@ -227,6 +231,7 @@ def build(
         retention=Retention(history=settings.keep_history, ended=settings.keep_done),
         contents=("prune_message", "prune_receipts", "prune_followup", "prune_rehearing", "prune_turn"),
         actors=_actors(actors, office, share),
+        pruners=_actors(pruners, None, share),
         onlookers=[guard],
         memory_limit=settings.memory_limit,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 
@@ -187,6 +188,30 @@ async def test_actors_step_and_are_stirred(store: Store, clock: ManualClock) -> 
         actor.ran.clear()
         worker.stir()
     await worker.stop()
+
+
+async def test_a_hint_does_not_make_a_pruner_look(store: Store, clock: ManualClock) -> None:
+    """On a busy node hints come all the time; what is due once an hour must not run ten times a second."""
+
+    class Counting:
+        def __init__(self, name: str) -> None:
+            self.name, self.steps, self.ran = name, 0, asyncio.Event()
+
+        async def step(self) -> float:
+            self.steps += 1
+            self.ran.set()
+            return 3600.0
+
+    world, actor, pruner = World(store, clock), Counting("actor"), Counting("pruner")
+    worker = Worker(store, clock, world.lanes, {}, emit=world.events.append, actors=[actor], pruners=[pruner])
+    worker.start()
+    for _ in range(3):
+        async with asyncio.timeout(10):
+            await actor.ran.wait()
+        actor.ran.clear()
+        worker.stir()
+    await worker.stop()
+    assert (pruner.steps, actor.steps >= 3) == (1, True)
 
 
 async def test_a_frozen_message_can_be_looked_at_and_says_what_it_waits_for(

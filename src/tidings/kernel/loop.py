@@ -49,6 +49,7 @@ class Worker:
         retention: Retention = Retention(),
         contents: tuple[str, ...] = (),
         actors: Sequence[Actor] = (),
+        pruners: Sequence[Actor] = (),  # act in their own time: no hint is about them
         onlookers: Sequence[Actor] = (),  # act also where this process may not work
         memory_limit: int | None = None,  # bytes; None: what the system allows
         runs: Mapping[str, Lane] | None = None,  # the lanes this process works on; None: all
@@ -80,6 +81,7 @@ class Worker:
         self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id, contents=contents)
         self.sweeper = Sweeper(store, clock, lanes, emit=emit, me=lambda: self.node.id)
         self._actors = [(actor, asyncio.Event()) for actor in actors]
+        self._pruners = pruners
         self._onlookers = onlookers
         self._looking: list[asyncio.Task[None]] = []
         self._memory_limit = memory_limit
@@ -105,11 +107,11 @@ class Worker:
         """Before the start: run these queues and actors only. What dead nodes left is given back anyhow."""
         self._lanes = {name: lane for name, lane in self._lanes.items() if lane.queue in queues}
         self._actors = [(actor, stirred) for actor, stirred in self._actors if actor.name in actors]
-        self._onlookers = ()
+        self._onlookers = self._pruners = ()
         self.runner = self._new_runner()
 
     def stir(self) -> None:
-        """Something may have to be done at once: every actor looks."""
+        """Something may have to be done at once: every actor looks, but for the pruners."""
         for _, stirred in self._actors:
             stirred.set()
 
@@ -162,6 +164,7 @@ class Worker:
             asyncio.create_task(self._every(30.0, self.pruner.step, "prune")),
             asyncio.create_task(self._every(5.0, self.sweeper.step, "sweep")),
             *(asyncio.create_task(self._act(actor, stirred)) for actor, stirred in self._actors),
+            *(asyncio.create_task(self._act(actor, asyncio.Event())) for actor in self._pruners),
         ]
 
     async def _act(self, actor: Actor, stirred: asyncio.Event) -> None:

@@ -17,7 +17,7 @@ from .clock import Clock
 from .lanes import Lane
 
 LEAD = 0.05  # seconds before its instant at which a start is written down
-LATEST = 0.1  # seconds after its instant at which an attempt may still begin: a tenth of what a limit counts
+LATEST = 0.03  # seconds after its instant at which an attempt may begin: less than instants are spread
 _REMEMBERED = 1000
 
 

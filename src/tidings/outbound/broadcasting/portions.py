@@ -16,6 +16,7 @@ from ...model.time import MINUTE, SECOND
 from ...reading.zones import settle, wall
 
 WINDOW = 5_000  # tasks of one broadcast that are open at a time
+REFILL = 3_750  # open tasks at which the next are taken: the rest must last until they are there
 LOOK = SECOND // 20  # between two looks while something is being sent
 SOON, LATER = SECOND, 5 * SECOND  # while everything waits for its time
 AHEAD = 2 * SECOND  # how far ahead a rate is made into due times
@@ -117,7 +118,7 @@ def judge(look: Look) -> Verdict:
         return Halt(
             f"the first {look.taken} are done ({tally.sent} sent, {tally.errors} failed): resume to go on"
         )
-    if look.is_retrying and tally.open <= WINDOW // 2:
+    if look.is_retrying and tally.open <= REFILL:
         return Revive(min(WINDOW - tally.open, look.bulk), now, gap_of(look.options))
     return _portion(look)
 
@@ -168,8 +169,8 @@ def _portion(look: Look) -> Take | Wait:
 
 
 def _room(look: Look) -> int:
-    """How many more may be open: refilled when half of the window is gone, up to the canary's gate."""
-    if look.tally.open > WINDOW // 2:
+    """How many more may be open: refilled when a quarter of the window is gone, up to the canary's gate."""
+    if look.tally.open > REFILL:
         return 0
     room = min(WINDOW - look.tally.open, look.bulk)
     return room if look.gate is None else min(room, look.gate - look.taken)
@@ -192,7 +193,7 @@ def _next_look(look: Look, first: int | None) -> int:
         times.append(now + _patience(now - look.changed_at))
         times += [quiet_from(look.options.quiet, zone_of(part, look.options), now) for part in look.parts
                   if look.options.quiet is not None and part.taken]  # fmt: skip
-    if tally.open <= WINDOW // 2 and (look.gate is None or look.taken < look.gate):
+    if tally.open <= REFILL and (look.gate is None or look.taken < look.gate):
         times += [opens_at(part, look.options, now) for part in look.parts if part.left]
         if first is not None:
             times = [max(at, first - AHEAD) if at <= now else at for at in times]
