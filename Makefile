@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer) and make; everything else is fetched into .tools/ and .venv/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run sync test postgres rabbitmq faketime chromium screenshots lint format types bench crash soak clean
+.PHONY: help run sync test postgres rabbitmq promtool faketime chromium screenshots lint format types bench crash soak fuzz clean
 
 PYTHON ?= python3
 WORKERS ?= 3
@@ -28,7 +28,7 @@ run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 sync: $(UV)
 	@$(UV) sync --frozen --all-extras --inexact --quiet
 
-test: lint types postgres rabbitmq faketime chromium ## check and test everything (ARGS="-k retry")
+test: lint types postgres rabbitmq faketime chromium promtool ## check and test everything (ARGS="-k retry")
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: sync ## ruff: rules and format
@@ -52,14 +52,23 @@ postgres: sync
 # The tests start a broker of their own; the package's service is kept from starting while it is installed.
 rabbitmq: sync
 	@$(BIN)/python -c 'from tidings.testing import Rabbit; raise SystemExit(Rabbit.find() is None)' \
-	|| { test "$$(id -u)" = 0 && apt-get update -qq && { \
-	     test -e $(POLICY) || { printf '\043!/bin/sh\nexit 101\n' | install -m 755 /dev/stdin $(POLICY); ours=$(POLICY); }; \
-	     DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends rabbitmq-server; \
-	     status=$$?; test -z "$$ours" || rm -f "$$ours"; test $$status = 0; }; } \
+	|| { $(call INSTALL_STILL,rabbitmq-server); } \
 	|| echo "No RabbitMQ, and it could not be installed: its tests will be skipped."
+
+# For the test of the rules in deploy/; only promtool is wanted of the package, not its service.
+promtool:
+	@command -v promtool >/dev/null \
+	|| { $(call INSTALL_STILL,prometheus); } \
+	|| echo "promtool is not here and could not be installed: its test will be skipped."
 
 # Debian asks this file whether a service may be started; where there is one already, it stays as it is.
 POLICY := /usr/sbin/policy-rc.d
+define INSTALL_STILL
+test "$$(id -u)" = 0 && apt-get update -qq && { \
+  test -e $(POLICY) || { printf '\043!/bin/sh\nexit 101\n' | install -m 755 /dev/stdin $(POLICY); ours=$(POLICY); }; \
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(1); \
+  status=$$?; test -z "$$ours" || rm -f "$$ours"; test $$status = 0; }
+endef
 
 # For tests of a clock that is set back.
 faketime:
@@ -86,6 +95,9 @@ crash: sync postgres rabbitmq ## crash drills, longer than in make test
 
 soak: sync postgres rabbitmq ## crash drills for hours
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-50} $(BIN)/pytest tests/crash -m crash --timeout 43200 $(ARGS)
+
+fuzz: $(UV) postgres ## made-up calls of every route of the API (ARGS="--cases 100 --seed 7")
+	$(UV) run --frozen --all-extras --group fuzz python -m tests.fuzz $(ARGS)
 
 clean: ## remove what was built; ./data stays
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

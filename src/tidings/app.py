@@ -184,7 +184,6 @@ def build(
         Aftermath(store, clock),
         Extractor(store, clock, connections),
         Foreman(store, clock),
-        JobPruner(store, clock, settings.keep_migrations),
         *([ReceiptKeeper(store, clock)] if readers else []),
         *inbound.pollers,
         *working.actors,
@@ -193,6 +192,7 @@ def build(
         ShadowPruner(store, clock, settings.keep_history),
         FrozenPruner(store, clock, settings.keep_done),
         Forgetter(store, clock, settings.keep_audit),
+        JobPruner(store, clock, settings.keep_migrations),
         *([CallPruner(store, clock, settings.keep_done)] if settings.inbound.model else []),
     ]
     path = settings.database_path

@@ -15,7 +15,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +26,7 @@ from zoneinfo import ZoneInfo
 from .kernel import retry
 from .model import durations
 from .model.errors import Misconfigured
+from .outbound.alerts.settings import Thresholds, Unit
 from .wire.signature import parse_secret
 
 if TYPE_CHECKING:
@@ -138,6 +139,15 @@ def _size(raw: object) -> int:
     if isinstance(raw, bool) or not found or found[2] not in _SIZES or not int(found[1]):
         raise _Bad(f"is {raw!r}", "Use a size such as 65536, 256KiB or 1MiB")
     return int(found[1]) * _SIZES[found[2]]
+
+
+def _share(raw: object) -> float:
+    text = str(raw).strip()
+    found = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*(%?)", text)
+    share = float(found[1]) / (100 if found[2] else 1) if found and not isinstance(raw, bool) else 2
+    if not 0 < share <= 1:
+        raise _Bad(f"is {raw!r}", "Use a share such as 0.05 or 5%, over 0 and at most 1")
+    return share
 
 
 def _zone(raw: object) -> ZoneInfo:
@@ -307,6 +317,9 @@ class Settings:
     keep_history: timedelta = _setting("30d", _length, "how long the history of moves is kept")
     keep_done: timedelta = _setting("90d", _length, "how long finished messages are kept")
     keep_audit: timedelta = _setting("365d", _length, "how long the audit trail is kept")
+    keep_migrations: timedelta = _setting(
+        "90d", _length, "how long records and logs of ended migrations are kept"
+    )
     max_body: int = _setting("256KiB", _size, "largest message")
     max_bulk: int = _setting(1_000_000, _whole(1, 100_000_000), "most lines in one bulk call")
     log_format: str = _setting("auto", _choice("auto", "json", "text"), "auto: text on a terminal, else json")
@@ -349,6 +362,7 @@ class Settings:
     )
     policies: Mapping[str, retry.Policy] = field(default_factory=dict)
     inbound: InboundSettings = field(default_factory=InboundSettings)
+    alerts: Thresholds = field(default_factory=Thresholds)
     origins: Mapping[str, str] = field(default_factory=dict)  # what was set, and where
 
     def __post_init__(self) -> None:
@@ -379,13 +393,7 @@ class Settings:
         return {**retry.POLICIES, **self.policies}
 
     def check(self) -> None:
-        """Refuse what must not be served: an open door, or settings that contradict each other."""
-        if not self.api_keys and not _is_loopback(self.host):
-            raise Misconfigured(
-                f"host is {self.host!r}, which others can reach, but there are no api_keys",
-                remedy='Set api_keys = ["env:NAME"], or listen on 127.0.0.1',
-                field="host",
-            )
+        """Refuse settings that contradict each other."""
         if self.lease < 2 * self.beat:
             lease, beat = durations.spell(self.lease), durations.spell(self.beat)
             raise Misconfigured(
@@ -421,13 +429,29 @@ class Settings:
                 field="sandbox_port",
             )
 
+    def refuse_open_door(self, *, has_admin: bool) -> None:
+        """Refuse to listen where others can reach us, unless callers have to show a key.
+
+        `has_admin`: whether the database has a key of an admin; it does as well as one of the settings.
+        """
+        if not (self.api_keys or has_admin or self.is_local):
+            raise Misconfigured(
+                f"host is {self.host!r}, which others can reach, but there is no key of an admin",
+                remedy='Run: tidings keys create NAME --role admin, or set api_keys = ["env:NAME"], '
+                "or listen on 127.0.0.1",
+                field="host",
+            )
+
     def describe(self) -> Mapping[str, Any]:
         """Every setting in plain values, safe to print: secrets and passwords in URLs are masked."""
         plain = {name: _show(getattr(self, name), name) for name in _SIMPLE}
         channels = {name: channel.describe() for name, channel in self.channels.items()}
         policies = {name: retry.explain(policy) for name, policy in self.policies.items()}
         inbound = self.inbound.describe()
-        return {**plain, "channels": channels, "policies": policies, "inbound": inbound}
+        alerts = {item.name: _plain_threshold(self.alerts, item) for item in fields(self.alerts)}
+        return {
+            **plain, "channels": channels, "policies": policies, "inbound": inbound, "alerts": alerts
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Settings({self.describe()!r})"
@@ -473,6 +497,7 @@ class _Reader:
         self._channels: dict[str, dict[str, tuple[object, str]]] = {}
         self._policies: dict[str, tuple[object, str]] = {}
         self._inbound: list[tuple[tuple[str, ...], object, str]] = []  # path, value, origin
+        self._alerts: dict[str, tuple[object, str]] = {}
 
     def take_file(self, path: Path) -> None:
         """Every key of the TOML file."""
@@ -480,6 +505,10 @@ class _Reader:
             if name == "inbound":
                 inbound = _table(raw, name, str(path)).items()
                 self._inbound += [((key,), value, str(path)) for key, value in inbound]
+            elif name == "alerts":
+                self._alerts |= {
+                    key: (value, str(path)) for key, value in _table(raw, name, str(path)).items()
+                }
             elif name in ("channels", "policies"):
                 for key, options in _table(raw, name, str(path)).items():
                     if name == "policies":
@@ -499,13 +528,15 @@ class _Reader:
                 self._take_channel(self._channel_like(rest[0]), {rest[1]: raw}, variable)
             elif first == "inbound" and rest and all(rest):
                 self._inbound.append((tuple(rest), raw, variable))
+            elif first == "alerts" and len(rest) == 1:
+                self._alerts[rest[0]] = (raw, variable)
             else:
                 self.take("__".join((first, *rest)), raw, variable)
 
     def take(self, name: str, raw: object, origin: str) -> None:
         """One simple setting; the latest wins."""
         if name not in _SIMPLE:
-            known = (*_SIMPLE, "channels", "policies", "inbound")
+            known = (*_SIMPLE, "channels", "policies", "inbound", "alerts")
             spelled = [PREFIX + key.upper() for key in known] if origin.startswith(PREFIX) else list(known)
             mine = origin if origin.startswith(PREFIX) else name
             close = difflib.get_close_matches(mine, spelled, 1)
@@ -524,7 +555,9 @@ class _Reader:
         values["policies"] = {name: _policy(name, *taken) for name, taken in self._policies.items()}
         if self._inbound:
             values["inbound"] = _inbound(self._inbound_table(), self._folder)
+        values["alerts"] = _thresholds(self._alerts)
         origins = {name: origin for name, (_, origin) in self._values.items()}
+        origins |= {f"alerts.{name}": origin for name, (_, origin) in self._alerts.items()}
         settings = Settings(**values, origins=origins)
         _check_policies(settings)
         self._refuse_open_file()
@@ -675,6 +708,40 @@ def _policy(name: str, options: object, origin: str) -> retry.Policy:
         raise Misconfigured(
             f"{error.problem} (in {origin})", remedy=error.remedy, field=error.field
         ) from None
+
+
+_UNITS: Mapping[Unit, Callable[[Any], Any]] = {
+    Unit.LENGTH: _length,
+    Unit.COUNT: _whole(1, 10**9),
+    Unit.SHARE: _share,
+    Unit.SIZE: _size,
+}
+
+
+def _thresholds(taken: Mapping[str, tuple[object, str]]) -> Thresholds:
+    """The table [alerts]; what it does not name keeps its default."""
+    known = {item.name: _UNITS[item.metadata["unit"]] for item in fields(Thresholds)}
+    values = {}
+    for name, (raw, origin) in taken.items():
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            remedy = f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(known)}"
+            problem = f"unknown setting 'alerts.{name}' in {origin}"
+            raise Misconfigured(problem, remedy=remedy, field=f"alerts.{name}")
+        try:
+            values[name] = known[name](raw)
+        except _Bad as error:
+            problem = f"alerts.{name} in {origin} {error}"
+            raise Misconfigured(problem, remedy=error.remedy, field=f"alerts.{name}") from None
+    return Thresholds(**values)
+
+
+def _plain_threshold(limits: Thresholds, item: Field[Any]) -> Any:
+    """A threshold as it may be written."""
+    value = getattr(limits, item.name)
+    return (
+        f"{value >> 20}MiB" if item.metadata["unit"] is Unit.SIZE and not value % (1 << 20) else _show(value)
+    )
 
 
 def _inbound(table: dict[str, Any], folder: Path) -> InboundSettings:

@@ -69,7 +69,7 @@ async def examine(settings: Settings) -> list[Finding]:
     path = settings.database_path
     is_missing = path is not None and not path.exists()
     if is_missing or any(finding.grade is Grade.WRONG for finding in findings[1:]):
-        return findings
+        return [*findings, *on_door(settings, has_admin=False)] if is_missing else findings
     try:
         app = build(settings)
     except TidingsError as error:
@@ -96,6 +96,7 @@ async def _on_database(app: App) -> list[Finding]:
     is_worked_on = not app.store.may_work() if app.store.sole_worker else None
     return [
         good,
+        *on_door(app.settings, has_admin=await app.access.door.has_admin()),
         on_clock(app.clock.drift(), seen=max((node["seen_at"] for node in nodes), default=0), now=now),
         *on_nodes(nodes, is_worked_on=is_worked_on, lease=app.settings.lease, now=now),
         *on_channels(queues, app.settings.channels, now=now),
@@ -152,6 +153,15 @@ def on_settings(settings: Settings) -> Finding:
         return Finding("settings", Grade.WRONG, error.problem, error.remedy)
     changed = ", ".join(sorted(settings.origins)) or "nothing"
     return Finding("settings", Grade.FINE, f"understood; set by you: {changed}")
+
+
+def on_door(settings: Settings, *, has_admin: bool) -> list[Finding]:
+    """Whether it may listen where the settings say; nothing to tell where it may."""
+    try:
+        settings.refuse_open_door(has_admin=has_admin)
+    except TidingsError as error:
+        return [Finding("access", Grade.WRONG, error.problem, error.remedy)]
+    return []
 
 
 def on_folder(folder: Path, *, writable: bool) -> Finding:

@@ -121,8 +121,8 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
     assert written(tmp_path) == {**GOOD, "3": "mended@example.org"}
 
     lines = [json.loads(line) for line in (await http.post(f"{one}/verify")).text.splitlines()]
-    assert [line["difference"]["source_id"] for line in lines[:-1]] == ["3", "7"]
-    assert lines[-1]["report"]["types"][0]["same"] == 18 and lines[-1]["not_told"] == 0
+    assert [line["difference"]["source_id"] for line in lines[:-1]] == ["7"], "3 is as it was mended"
+    assert lines[-1]["report"]["types"][0]["same"] == 19 and lines[-1]["not_told"] == 0
     record = (await http.get(f"{one}/records/people/3")).json()
     assert [line["what"] for line in record["log"]][-1] == "written" and record["raw"]["mail"].startswith(
         "mended"
@@ -134,6 +134,23 @@ async def test_a_job_is_planned_approved_run_repaired_and_verified_through_the_a
         *("created", "planning", "planned", "approved", "running", "completed", "replayed", "completed")
     ]
     assert {line["who"] for line in trail} == {"this machine", "engine"}
+
+
+async def test_a_job_with_a_key_is_made_once(house: House, tmp_path: Path) -> None:
+    """B4: the same key and body get the first answer, also when the job runs; another body is refused."""
+    body, key = definition(tmp_path), {"idempotency-key": "job-1"}
+    first = await house.http.post("/v1/migrations", json=body, headers=key)
+    await house.http.post(f"{first.headers['location']}/run")
+    again = await house.http.post("/v1/migrations", json=body, headers=key)
+
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json() == first.json() and again.headers["location"] == first.headers["location"]
+    assert again.headers["idempotency-replayed"] == "true"
+    other = await house.http.post("/v1/migrations", json={**body, "name": "other"}, headers=key)
+    assert other.status_code == 422 and "another body" in other.text
+    assert len((await house.http.get("/v1/migrations")).json()["items"]) == 1
+    trail = (await house.http.get(f"{first.headers['location']}/audit")).json()["items"]
+    assert [line["what"] for line in trail] == ["created", "running"]
 
 
 async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_rest(

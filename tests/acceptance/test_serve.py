@@ -196,6 +196,21 @@ def test_a_taken_port_is_one_sentence_and_changes_nothing(tmp_path: Path) -> Non
     assert list(mine.iterdir()) == []
 
 
+def test_where_others_reach_it_a_key_is_needed_and_one_in_the_database_will_do(tmp_path: Path) -> None:
+    """A11, S1: refused before anything is made; with an admin's key in the database it starts behind it."""
+    refused = run("serve", "--host", "0.0.0.0", "--port", "0", folder=tmp_path)
+    assert (refused.returncode, list(tmp_path.iterdir())) == (78, [])
+    assert "there is no key of an admin. Run: tidings keys create NAME --role admin" in refused.stderr
+    assert run("keys", "create", "ops", "--role", "operator", folder=tmp_path).returncode == 0
+    assert run("serve", "--host", "0.0.0.0", "--port", "0", folder=tmp_path).returncode == 78
+    assert run("keys", "create", "ada", "--role", "admin", folder=tmp_path).returncode == 0
+
+    with serving(tmp_path, "--host", "0.0.0.0", "--no-sandbox") as served:
+        port = served.address("page").rpartition(":")[2]
+        with pytest.raises(HTTPError, match="401"):
+            get(f"http://127.0.0.1:{port}/v1/messages")
+
+
 def test_a_stranger_on_the_phones_port_is_told_with_the_ways_out(tmp_path: Path) -> None:
     """Another phone is shared, anything else is in the way."""
     with serving(tmp_path, "--no-sandbox") as stranger:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from itertools import count as numbers
+from itertools import product
 from typing import Any
 
 import httpx
 import orjson
 import pytest
+import pytest_asyncio
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
@@ -24,10 +27,13 @@ from tidings.wire.signature import headers, parse_secret
 
 from ..acceptance.house import KEY, House, house
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 MARK = "Zq7Foreign"  # stands in everything that the tenant default has
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 CREW = read_source("crew", {"kind": "webhook", "secrets": [SECRET]}, production=True)
 TENANTS = (DEFAULT_TENANT, "acme")
+_numbers = numbers()
 ACTIONS = {"action": "cancel"}
 BODIES: dict[str, dict[str, Any]] = {
     "PATCH /v1/broadcasts/{id}": {"per_second": 5},
@@ -42,9 +48,10 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture
-async def home(sqlite_url: str) -> AsyncIterator[House]:
-    """An engine behind a key, with a source and workflows."""
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+    """One engine behind a key for all tests of this file, with a source and workflows."""
+    sqlite_url = f"sqlite:///{tmp_path_factory.mktemp('routes')}/tidings.db"
     workflow = read_workflow({"enabled": True, "admins": ["out:boss"], "runner": "plain"})
     inbound = InboundSettings(sources={"crew": CREW}, workflow=workflow)
     channels = {"crew": ChannelSettings("noop"), "out": ChannelSettings("noop")}
@@ -55,7 +62,7 @@ async def home(sqlite_url: str) -> AsyncIterator[House]:
 
 async def make(home: House, role: str, tenant: str = DEFAULT_TENANT, **more: Any) -> httpx.AsyncClient:
     """A caller with a new key."""
-    body = {"name": f"{role} of {tenant}", "role": role, "tenant": tenant, **more}
+    body = {"name": f"{role} of {tenant} {next(_numbers)}", "role": role, "tenant": tenant, **more}
     answer = await home.http.post("/v1/keys", json=body)
     assert answer.status_code == 201, answer.text
     return home.client(**{"x-api-key": answer.json()["key"]})
@@ -112,19 +119,21 @@ async def ask(api: FastAPI, place: Place, key: str | None) -> tuple[int, dict[st
     return told[0]["status"], orjson.loads(told[1]["body"])
 
 
-async def test_each_role_does_what_the_table_says_and_no_more(home: House) -> None:
+async def test_each_role_does_what_the_table_says_and_no_more(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """S2, S3: route x role x tenant. Allowed cells get through, all others are refused unread."""
     gate: Any = home.api.middleware_stack or home.api.build_middleware_stack()
     home.api.middleware_stack = gate
     while not isinstance(gate, Gate):
         gate = gate.app
     cells = [(role, tenant, await make(home, role, tenant)) for role in Role for tenant in TENANTS]
-    gate._app, wrong = reached, []
-    for role, tenant, one in cells:
-        caller, key = Caller("x", role, tenant), one.headers["x-api-key"]
-        for place in guarded(home.api):
-            status, body = await ask(home.api, place, key)
-            expected = 299 if caller.passes(place.rule, place.area) else 403
+    wrong = []
+    with monkeypatch.context() as patched:
+        patched.setattr(gate, "_app", reached)
+        for (role, tenant, one), place in product(cells, guarded(home.api)):
+            status, body = await ask(home.api, place, one.headers["x-api-key"])
+            expected = 299 if Caller("x", role, tenant).passes(place.rule, place.area) else 403
             if status != expected or (status == 403 and body["error"]["code"] != "forbidden"):
                 wrong.append(f"{role} of {tenant}, {place.method} {place.path}: {status}, not {expected}")
 
@@ -248,12 +257,12 @@ async def test_a_strangers_thing_is_not_there(home: House) -> None:
 
 async def test_what_is_made_belongs_to_the_callers_tenant(home: House) -> None:
     """S3-S5: messages, bulk, imports and repeated keys are the tenant's own; no body names another."""
-    stranger, twice = await make(home, "admin", "acme"), {"idempotency-key": "k1"}
-    body = {"channel": "out", "to": "ada", "text": "hi", "in": "1h"}
-    ours = await home.http.post("/v1/messages", json=body, headers=twice)
+    one, stranger = await make(home, "admin", "one"), await make(home, "admin", "two")
+    body, twice = {"channel": "out", "to": "ada", "text": "hi", "in": "1h"}, {"idempotency-key": "k1"}
+    ours = await one.post("/v1/messages", json=body, headers=twice)
     theirs = await stranger.post("/v1/messages", json=body, headers=twice)
     assert ours.json()["id"] != theirs.json()["id"] and "idempotency-replayed" not in theirs.headers
-    for client in (home.http, stranger):
+    for client in (one, stranger):
         lines = await client.post("/v1/messages:bulk", content=orjson.dumps(body), headers=twice)
         assert orjson.loads(lines.content.splitlines()[0])["id"]
     bob = b'{"name": "Bob", "addresses": {"out": "bob"}}'
@@ -271,7 +280,7 @@ async def test_what_is_made_belongs_to_the_callers_tenant(home: House) -> None:
         ("/v1/contacts", 0, 1),
         ("/v1/suppressions", 0, 1),
     ):
-        assert (count(await home.http.get(path)), count(await stranger.get(path))) == (own, foreign), path
+        assert (count(await one.get(path)), count(await stranger.get(path))) == (own, foreign), path
     for field in ("tenant", "state", "tries"):
         assert (await stranger.post("/v1/messages", json={**body, field: "default"})).status_code == 422
     denied = await stranger.post("/v1/keys", json={"name": "x", "role": "admin", "tenant": "default"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,14 +15,23 @@ from tidings.api import create_api
 from tidings.app import App, build
 from tidings.cli.ports import listen, port_of
 from tidings.cli.servers import QuietServer
-from tidings.config import ChannelSettings, Settings
+from tidings.config import ChannelSettings, InboundSettings, Settings
 from tidings.dashboard import add_pages
+from tidings.inbound.sources.port import Call
+from tidings.inbound.sources.settings import read_source
+from tidings.inbound.workflow.settings import read as read_workflow
+from tidings.migration.jobfile import read_job
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Unknown
 from tidings.model.task import Category
+from tidings.model.time import SECOND, iso
+from tidings.outbound.alerts.guard import Guard
 from tidings.outbound.channels.noop import NoopSettings
 
+from tidings.wire.signature import headers, parse_secret
+
 from ..acceptance.house import Scripted
+from ..contract.channels.conftest import serving as pretending
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -29,6 +39,13 @@ CHANNELS = {
     "phone": ChannelSettings("noop"),
     "mail": ChannelSettings("noop", {"on_unknown": "hold"}),
 }
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+SAID = (
+    "no crew for 42 on saturday 1800-0600",
+    "squad 99 cannot come on sunday night",
+    "squad 98",
+    "squad 97",
+)
 PEOPLE = ("Ada Lovelace", "Grace Hopper", "Joan Clarke", "Katherine Johnson", "Hedy Lamarr")
 
 
@@ -37,6 +54,7 @@ class Stage(NamedTuple):
 
     app: App
     url: str
+    phone: str  # the page of the pretend providers
 
 
 def chromium() -> str | None:
@@ -46,11 +64,31 @@ def chromium() -> str | None:
 
 @asynccontextmanager
 async def serving(database: str) -> AsyncIterator[Stage]:
-    """Everything in this process, as `tidings serve` does it, with channels that reach nobody."""
+    """Everything in this process, as `tidings serve` does it, with channels that reach nobody outside."""
+    async with pretending() as sandbox, _serving(database, sandbox.url) as stage:
+        yield stage
+
+
+def _inbound() -> InboundSettings:
+    crew = read_source("crew", {"kind": "webhook", "secrets": [SECRET]}, production=True)
+    workflow = read_workflow({"enabled": True, "admins": ["phone:boss"], "runner": "plain"})
+    return InboundSettings(sources={"crew": crew}, workflow=workflow)
+
+
+@asynccontextmanager
+async def _serving(database: str, phone: str) -> AsyncIterator[Stage]:
     listening = listen("127.0.0.1", 0, remedy="")
+    linked = {"base_url": f"{phone}/waha", "api_key": "sandbox"}
+    channels = {
+        **CHANNELS,
+        "crew": ChannelSettings("noop"),
+        "chat": ChannelSettings("sandbox", {"url": phone}),
+        "whatsapp": ChannelSettings("whatsapp_session", linked),
+    }
     settings = Settings(
-        database=database, port=port_of(listening), channels=CHANNELS, sandbox=False, events_private=True
-    )
+        database=database, port=port_of(listening), channels=channels, sandbox=False, events_private=True,
+        inbound=_inbound(),
+    )  # fmt: skip
     app = build(settings)
     for name, on_unknown in (("phone", "resend"), ("mail", "hold")):
         channel = Scripted(NoopSettings(on_unknown=cast(Any, on_unknown)))
@@ -63,7 +101,7 @@ async def serving(database: str) -> AsyncIterator[Stage]:
     await server.begin()
     app.worker.start()
     try:
-        yield Stage(app, f"http://127.0.0.1:{settings.port}")
+        yield Stage(app, f"http://127.0.0.1:{settings.port}", phone)
     finally:
         pages.close()
         await server.end()
@@ -89,6 +127,7 @@ class Sample(NamedTuple):
     broadcast: str
     schedule: str
     subscription: str
+    job: str
 
 
 async def fill(app: App) -> Sample:
@@ -134,8 +173,50 @@ async def fill(app: App) -> Sample:
     for hours in (2, 5, 26, 30, 50, 75):
         await _send(app, to="grace", text="Do not forget the keys", **{"in": f"{hours}h"})
     await desk.rollout.set("mail", mode="live", share=25, reason="first week")
+    await _send(app, to="ada", channel="chat", text="Can you drive on Sunday?")
+    await _hear(app)
+    job = await _move(app)
     ids = [made.answer["id"] for made in (contacts[0], crew, news, daily, told)]
-    return Sample(ids[0], ids[1], sent[0], ids[2], ids[3], ids[4])
+    return Sample(ids[0], ids[1], sent[0], ids[2], ids[3], ids[4], job)
+
+
+async def _hear(app: App) -> None:
+    """A shift that is clear, and one that needs a person."""
+    await app.inbound.roster.put({"sender": "u7", "name": "Ann", "squad": "42"})
+    for number, text in enumerate(SAID):
+        now = app.clock.now()
+        said = {"id": str(number), "conversation": "9", "sender": "u7", "name": "Ann", "text": text}
+        body = json.dumps({**said, "at": iso(now)}).encode()
+        signed = headers([parse_secret(SECRET)], f"m{number}", now // SECOND, body)
+        await app.inbound.listening.call("crew", Call(signed, {}, body))
+
+
+async def _move(app: App) -> str:
+    """A job of twenty people, two of them without a usable address; gives its id."""
+    assert app.settings.database_path is not None
+    folder = app.settings.database_path.absolute().parent
+    for name in ("old", "new"):
+        (folder / name).mkdir()
+    people = [
+        {"id": str(n), "name": f"P {n}", "mail": "nobody" if n in (3, 7) else f"p{n}@example.org"}
+        for n in range(20)
+    ]
+    (folder / "old" / "persons.ndjson").write_text("".join(json.dumps(one) + "\n" for one in people))
+    fields = {"name": "name", "mail": {"path": "mail", "type": "email"}}
+    job = read_job(
+        {
+            "name": "Volunteers of the old system",
+            "source": {"kind": "ndjson", "path": str(folder / "old")},
+            "target": {"kind": "ndjson", "path": str(folder / "new")},
+            "types": {"people": {"from": "persons", "fields": fields}},
+        }
+    )
+    return (await app.migrations.create(job, by="ada")).id
+
+
+async def watch(app: App) -> None:
+    """Look at the engine as its guard does, now and not in 15 seconds."""
+    await Guard(app.store, app.clock, app.messages, app.desk.alerts.figures)._look(0.0)
 
 
 async def _send(app: App, *, channel: str = "phone", **fields: str) -> str:
@@ -173,7 +254,10 @@ def places(sample: Sample) -> list[str]:
         "/contacts/new",
         f"/lists/{sample.list}",
         f"/subscriptions/{sample.subscription}",
+        f"/migrations/{sample.job}",
+        "/conversations/crew/9",
         "/channels/phone",
+        "/channels/whatsapp",
         "/rollout/mail",
         "/sign-in",
     ]

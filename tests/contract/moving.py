@@ -42,7 +42,7 @@ class Books:
         self.rows: dict[str, dict[str, dict[str, Any]]] = {}  # by type and id
         self.keys: dict[tuple[str, str], str] = {}
         self.known: Sequence[Attribute] | None = None
-        self.writes = self.finds = 0
+        self.writes = self.finds = self.erased = 0
         self.fault: Fault = lambda *_: None
         self.lose: Lost = lambda *_: None
         self.blind: Trouble | None = None  # what a look is answered with
@@ -70,7 +70,7 @@ class Books:
             raise trouble
         rows = self.rows.setdefault(type_, {})
         is_keyed = self.strategy(type_) is Strategy.UPSERT
-        id_ = known or (self.keys.get((type_, key)) if is_keyed else None) or f"t{len(rows) + 1}"
+        id_ = known or (self.keys.get((type_, key)) if is_keyed else None) or f"t{self.writes}"
         rows[id_] = {**rows.get(id_, {}), **fields}
         self.keys.setdefault((type_, key), id_)
         trouble = self.lose(type_, key, fields)
@@ -88,6 +88,14 @@ class Books:
             except Trouble as trouble:
                 results.append(trouble)
         return results
+
+    async def erase(self, type_: str, id_: str) -> None:
+        self.erased += 1
+        trouble = self.fault(type_, id_, {})
+        if trouble is not None:
+            raise trouble
+        self.rows[type_].pop(id_, None)
+        self.keys = {name: of for name, of in self.keys.items() if (name[0], of) != (type_, id_)}
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
         keys = {id_: key for (of, key), id_ in self.keys.items() if of == type_}

@@ -45,6 +45,13 @@ class Known:
     async def standings(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[Standing, str]]:
         return {id_: self._standings[id_] for id_ in ids if id_ in self._standings}
 
+    async def mended(self, type_: str) -> AsyncIterator[tuple[str, str]]:
+        return
+        yield
+
+    async def as_mended(self, type_: str, ids: Sequence[str]) -> Mapping[str, Any]:
+        return {}
+
 
 class World:
     """A source and a target in files, and a job between them."""

@@ -1,28 +1,22 @@
-"""The engine's own books, read from outside while its processes live and die."""
+"""Databases of the crash drills, asked from outside while the engine's processes live and die."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import apsw
 import asyncpg
 
+from tidings.drill.books import Row
+from tidings.store.statements import statements
 from tidings.testing import Cluster
-
-from .ledger import Book
 
 ROLE = "drill"  # the role that workers connect as, so that their connections can be told from ours
 
-_BOOKS = """select m.recipient, t.state, t.unknown, t.crashes
-from {0}tasks t join {0}messages m on m.task = t.id"""
-_HELD = """select m.recipient, t.started_at is not null, n.name
-from {0}tasks t join {0}messages m on m.task = t.id join {0}nodes n on n.id = t.node
-where t.state = 'processing'"""
-_OPEN = "select count(*) from {0}tasks where state in ('pending', 'processing')"
-_SETTLED_AT = """select m.recipient, h.at from {0}history h join {0}messages m on m.task = h.task
-where h.origin = 'processing' order by h.at"""
 _LATE = "select count(*) from {0}history where detail like '%late result%'"
 
 
@@ -31,6 +25,8 @@ class Database(Protocol):
 
     url: str
     worker_url: str
+
+    async def read(self, name: str, **params: Any) -> list[Row]: ...
 
     async def rows(self, question: str) -> list[Any]: ...
 
@@ -44,11 +40,26 @@ class SqliteFile:
         self.url = self.worker_url = f"sqlite:///{path}"
         self.path = path
 
+    async def read(self, name: str, **params: Any) -> list[Row]:
+        """Run one of the store's statements."""
+        statement = statements("sqlite")[name]
+        with self._connected() as connection:
+            connection.row_trace = lambda cursor, row: dict(
+                zip([column[0] for column in cursor.get_description()], row, strict=True)
+            )
+            return list(connection.execute(statement.sql, statement.bind(params)))
+
     async def rows(self, question: str) -> list[Any]:
+        """Run a question of a test's own."""
+        with self._connected() as connection:
+            return list(connection.execute(question.format("")))
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[apsw.Connection]:
         connection = apsw.Connection(str(self.path))
         try:
             connection.setbusytimeout(10_000)
-            return list(connection.execute(question.format("")))
+            yield connection
         finally:
             connection.close()
 
@@ -66,10 +77,22 @@ class PostgresDatabase:
             f"select count(*) from pg_stat_activity where usename = '{ROLE}' and datname = '{name}'"
         )
 
+    async def read(self, name: str, **params: Any) -> list[Row]:
+        """Run one of the store's statements."""
+        statement = statements("postgres")[name]
+        async with self._connected() as connection:
+            return list(map(dict, await connection.fetch(statement.sql, *statement.bind(params))))
+
     async def rows(self, question: str) -> list[Any]:
-        connection = await asyncpg.connect(self.url, timeout=10)
-        try:
+        """Run a question of a test's own."""
+        async with self._connected() as connection:
             return list(await connection.fetch(question.format("tidings.")))
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[asyncpg.Connection]:
+        connection = await asyncpg.connect(self.url, timeout=10, server_settings={"search_path": "tidings"})
+        try:
+            yield connection
         finally:
             await connection.close()
 
@@ -89,26 +112,6 @@ async def make_role(cluster: Cluster) -> None:
             await connection.execute(f"create role {ROLE} superuser login")
     finally:
         await connection.close()
-
-
-async def books(database: Database) -> dict[str, Book]:
-    """What the engine says about every message."""
-    return {row[0]: Book(row[1], bool(row[2]), row[3]) for row in await database.rows(_BOOKS)}
-
-
-async def held(database: Database, pid: int) -> dict[str, bool]:
-    """What a process has at work, and whether its start is written down."""
-    return {row[0]: bool(row[1]) for row in await database.rows(_HELD) if row[2].endswith(f":{pid}")}
-
-
-async def unfinished(database: Database) -> int:
-    """How many messages wait or are at work."""
-    return int((await database.rows(_OPEN))[0][0])
-
-
-async def settled_at(database: Database) -> dict[str, float]:
-    """When each message was last moved on from being at work, in seconds since 1970."""
-    return {row[0]: row[1] / 1e6 for row in await database.rows(_SETTLED_AT)}
 
 
 async def late_results(database: Database) -> int:

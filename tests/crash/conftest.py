@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 
+from tidings.drill.ledger import Verdict
 from tidings.testing import Cluster
 
 from .books import Database, PostgresDatabase, SqliteFile, make_role
-from .ledger import Verdict
-from .rig import Rig
+from .rig import IS_FULL, Rig
+from .summing import OUTCOMES, summary
 
 _numbers = itertools.count(1)
 _KEY = "crash"
+_SUMMARY = pytest.StashKey[dict[str, Any]]()
 
 Note = Callable[..., None]
 Report = Callable[..., None]
@@ -94,3 +96,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         for drill, row in rows:
             counts = ", ".join(f"{name} {value}" for name, value in row.items() if value != 0)
             terminalreporter.write_line(f"{drill}: {counts}")
+    ended = {outcome: len(terminalreporter.stats.get(outcome, ())) for outcome in OUTCOMES}
+    terminalreporter.config.stash[_SUMMARY] = summary(ended, [row for _, row in rows])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last line of `make crash` and `make soak` is one JSON object."""
+    if IS_FULL and _SUMMARY in config.stash:
+        print(json.dumps(config.stash[_SUMMARY]))

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tidings.drill.rig import names, until
+
 from .books import Database
 from .conftest import Report
-from .rig import IS_FULL, Options, drill, names, portions, scaled, until
+from .rig import IS_FULL, Options, drill, portions, scaled
 
 pytestmark = pytest.mark.crash
 

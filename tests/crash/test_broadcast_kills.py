@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 
 from tidings.app import App
+from tidings.drill.receiver import digest
+from tidings.drill.rig import names
 from tidings.outbound.broadcasting.broadcasts import Broadcasts
 
 from .books import Database
 from .conftest import Report
-from .receiver import digest
-from .rig import Options, Rig, drill, names, scaled
+from .rig import Options, Rig, drill, scaled
 from .worker import CHANNEL
 
 pytestmark = pytest.mark.crash

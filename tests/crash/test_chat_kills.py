@@ -17,13 +17,14 @@ from typing import Any
 
 import pytest
 
+from tidings.drill.journal import lines
+from tidings.drill.rig import receiving
 from tidings.model.time import SECOND
 
 from .books import Database, SqliteFile
 from .chat import ROUNDS, TALK, Life, live
 from .conftest import Note
-from .journal import lines
-from .rig import _receiver, scaled
+from .rig import scaled
 
 pytestmark = pytest.mark.crash
 
@@ -62,7 +63,7 @@ def calm(nursery: ForkServerContext, start: int, tmp_path_factory: pytest.TempPa
     """What the chat comes to when nothing dies."""
     folder = tmp_path_factory.mktemp("calm")
     database = SqliteFile(folder / "tidings.db")
-    with _receiver(folder / "receiver.jsonl", {"delay": (0.0, 0.0)}) as port:
+    with receiving(folder / "receiver.jsonl", {"delay": (0.0, 0.0)}) as port:
         assert _lived(nursery, Life(database.url, port, start)) == 0
     seen = asyncio.run(_seen(database, folder / "receiver.jsonl"))
     assert seen["open"] == [(0,)]
@@ -83,7 +84,7 @@ async def test_a_chat_killed_after_commits_ends_as_one_that_was_not(
     chance = random.Random(f"chat {type(database).__name__}")
     kills, deaths = scaled(6, 120), 0
     log = tmp_path / "receiver.jsonl"
-    with _receiver(log, {"delay": (0.0, 0.0)}) as port:
+    with receiving(log, {"delay": (0.0, 0.0)}) as port:
         for kind in itertools.islice(itertools.cycle(KINDS), kills):
             after = chance.randint(1, max(2, 100 // kills))
             life = Life(database.worker_url, port, start, after, kind)

@@ -9,10 +9,13 @@ from typing import NamedTuple
 
 import pytest
 
-from .books import PostgresDatabase, SqliteFile, settled_at
+from tidings.drill.books import settled_at
+from tidings.drill.ledger import Verdict
+from tidings.drill.rig import Sender, names
+
+from .books import PostgresDatabase, SqliteFile
 from .conftest import Report
-from .ledger import Verdict
-from .rig import IS_FULL, Options, Rig, Sender, drill, names, portions, scaled
+from .rig import IS_FULL, Options, Rig, drill, portions, scaled
 
 pytestmark = pytest.mark.crash
 

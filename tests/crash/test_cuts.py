@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tidings.drill.ledger import Fault, Kind
+from tidings.drill.rig import names
 from tidings.testing import Cluster
 
 from .books import PostgresDatabase
 from .conftest import Report
-from .ledger import Fault, Kind
-from .rig import ROOT, Options, drill, names
+from .rig import ROOT, Options, drill
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tidings.drill.ledger import sometimes
+from tidings.drill.rig import names
+
 from .books import Database
 from .conftest import Report
-from .ledger import sometimes
-from .rig import IS_FULL, Options, drill, names, portions, scaled, strike
+from .rig import IS_FULL, Options, drill, portions, scaled, strike
 
 pytestmark = pytest.mark.crash
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .ledger import Book, Copy, Did, Fault, Kind, Sometimes, Tried, Verdict, judge, sometimes
+from tidings.drill.ledger import Book, Copy, Did, Fault, Kind, Sometimes, Tried, Verdict, judge, sometimes
 
 pytestmark = pytest.mark.crash
 

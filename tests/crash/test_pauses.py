@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from .books import PostgresDatabase, held, late_results
+from tidings.drill.books import held
+from tidings.drill.rig import names, until
+
+from .books import PostgresDatabase, late_results
 from .conftest import Report
-from .rig import Options, Rig, drill, names, portions, scaled, until
+from .rig import Options, Rig, drill, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tidings.drill.ledger import Verdict
+from tidings.drill.rig import names, until
+
 from .books import PostgresDatabase, SqliteFile
-from .ledger import Verdict
-from .rig import Options, Rig, drill, names, portions, until
+from .rig import Options, Rig, drill, portions
 
 pytestmark = pytest.mark.crash
 

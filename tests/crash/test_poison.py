@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from .books import Database, books
+from tidings.drill.books import books
+from tidings.drill.rig import names
+
+from .books import Database
 from .conftest import Report
-from .rig import Options, drill, names, scaled
+from .rig import Options, drill, scaled
 
 pytestmark = pytest.mark.crash
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tidings.drill.ledger import Fault, Kind
+from tidings.drill.rig import names
 from tidings.testing import Cluster
 
 from .books import PostgresDatabase, make_role
 from .conftest import Report
-from .ledger import Fault, Kind
-from .rig import IS_FULL, Options, drill, names, portions, scaled
+from .rig import IS_FULL, Options, drill, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 

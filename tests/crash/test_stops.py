@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from .books import Database, books, held
+from tidings.drill.books import books, held
+from tidings.drill.rig import names
+
+from .books import Database
 from .conftest import Report
-from .rig import Options, drill, names, portions, scaled
+from .rig import Options, drill, portions, scaled
 
 pytestmark = pytest.mark.crash
 

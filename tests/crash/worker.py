@@ -19,6 +19,7 @@ import uvloop
 from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
 from tidings.dispatch.roles import Role, Share
+from tidings.drill.producer import Producer
 from tidings.kernel import retry, runner
 from tidings.model.message import Message
 from tidings.model.outcome import Outcome
@@ -29,7 +30,6 @@ from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
 from .plants import PLANTS
-from .producer import Producer
 
 CHANNEL = "drill"
 

@@ -95,6 +95,16 @@ def test_a_late_answer_of_a_living_transport_ends_the_doubt() -> None:
     assert len(heard.ended) == 1 and not errands.doubtful(1000)
 
 
+def test_an_answer_after_the_doubt_was_settled_is_news_once() -> None:
+    """Its transport lived, without a connection: what it tells at last is evidence of sending (rule 4)."""
+    errands = held(doubted := errand(started=True))
+    errands.drop(doubted)
+
+    heard = [errands.hear(report(outcomes=[done((1, 1))]), 5) for _ in range(2)]
+
+    assert [[told.key for told in each.late] for each in heard] == [[(1, 1)], []]
+
+
 @pytest.mark.parametrize("why", [Why.EXPIRED, Why.LATE, Why.STOPPING, Why.STRANGE])
 @pytest.mark.parametrize("on_unknown", OnUnknown)
 def test_what_was_certainly_not_begun_is_given_back(why: Why, on_unknown: OnUnknown) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import aio_pika
@@ -15,7 +16,7 @@ from tidings.model.errors import Misconfigured
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
-from tidings.observability.events import BrokerLost, TasksInherited
+from tidings.observability.events import BrokerLost, NoTransport, TasksInherited, TransportLost
 from tidings.outbound.health import Status
 
 from .conftest import CHANNEL, Fleet, accept, states
@@ -81,6 +82,22 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
     assert (await app.messages.show(ids[0]))["tries"] == 1
 
 
+async def test_what_expired_while_the_broker_was_away_says_nothing_about_transports(fleet: Fleet) -> None:
+    """It comes back and is given away again at once: there is no reason to rest, nor to raise an alarm."""
+    app = await fleet.dispatcher(broker_wait=timedelta(milliseconds=300))
+    app.office._link.up_since = float("inf")  # type: ignore[union-attr]  # as if it were back only now
+    ids = await accept(app, "a")
+
+    async def came_back() -> bool:
+        lines = (await app.messages.show(ids[0]))["history"]
+        return any("no transport took it in time" in (line["detail"] or "") for line in lines)
+
+    await fleet.until(came_back)
+
+    assert app.office.standing() == {"broker": "connected"}  # type: ignore[union-attr]
+    assert not [event for event in fleet.events if isinstance(event, NoTransport)]
+
+
 async def test_what_a_dead_transport_had_started_is_held_and_the_rest_is_sent(fleet: Fleet) -> None:
     """Started is told before it is sent: two were, so two are in doubt, and none is sent twice (F44)."""
     app = await fleet.dispatcher(channel={"on_unknown": "hold", "deadline": "500ms"})
@@ -102,6 +119,30 @@ async def test_what_a_dead_transport_had_started_is_held_and_the_rest_is_sent(fl
     assert sorted("abcdefgh") == sorted(doomed.sent + heir.sent)
 
 
+async def test_a_transport_that_was_cut_off_settles_the_doubt_when_it_is_back(fleet: Fleet) -> None:
+    """It had begun, its connection broke, the message was held: what it tells then is evidence (rule 4)."""
+    app = await fleet.dispatcher(channel={"on_unknown": "hold", "deadline": "300ms"})
+    sender, may_connect = fleet.sender(), asyncio.Event()
+    transport = await fleet.transport(sender)
+    sender.gate.clear()
+    ids = await accept(app, "a")
+    await fleet.until(lambda: sender.sent == ["a"])
+    connect = transport._link._connect
+
+    async def connect_later() -> None:
+        await may_connect.wait()
+        await connect()
+
+    transport._link._connect = connect_later  # type: ignore[method-assign]
+    await transport._link._connection.close()  # type: ignore[union-attr]
+    await fleet.all_are(app, ids, "failed")
+    sender.gate.set()
+    may_connect.set()
+    await fleet.all_are(app, ids, "sent")
+
+    assert sender.sent == ["a"]
+
+
 async def test_on_a_channel_that_resends_a_dead_transports_messages_are_sent_again(fleet: Fleet) -> None:
     """Nobody told of starts, so all of its parcel is in doubt, flagged, and sent again after the deadline."""
     app = await fleet.dispatcher(channel={"deadline": "300ms"})
@@ -117,6 +158,24 @@ async def test_on_a_channel_that_resends_a_dead_transports_messages_are_sent_aga
 
     assert set(doomed.sent) < set(heir.sent)
     assert all([(await app.messages.show(id_))["history"] for id_ in ids])
+
+
+async def test_a_parcel_that_was_out_is_never_taken_for_one_that_nobody_took(fleet: Fleet) -> None:
+    """Its transport is gone, no other comes in time, and it may have been sent: that is said (rule 7)."""
+    app = await fleet.dispatcher(channel={"deadline": "300ms"}, broker_wait=timedelta(milliseconds=300))
+    doomed, heir = fleet.sender(), fleet.sender()
+    doomed.gate.clear()
+    only = await fleet.transport(doomed)
+    ids = await accept(app, "a")
+    await fleet.until(lambda: len(doomed.sent) == 1)
+
+    await fleet.die(only)
+    await fleet.until(lambda: any(isinstance(event, TransportLost) for event in fleet.events))
+    await fleet.transport(heir)
+    await fleet.all_are(app, ids)
+
+    assert heir.sent == ["a"]
+    assert (await app.store.read("message_find", id=ids[0], tenant="default"))[0]["unknown"]
 
 
 async def test_a_transport_that_stops_gives_back_what_it_had_not_begun(fleet: Fleet) -> None:

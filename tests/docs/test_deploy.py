@@ -20,7 +20,9 @@ from tidings.api import create_api
 from tidings.app import build
 from tidings.cli.program import program
 from tidings.observability.metrics import Metrics
-from tidings.outbound.alerts.rules import LEAST_ROOM, RULES, WINDOW, Rule
+from tidings.outbound.alerts import prometheus
+from tidings.outbound.alerts.rules import RULES
+from tidings.outbound.alerts.settings import Thresholds
 
 from .pages import ROOT, named, page
 
@@ -76,21 +78,44 @@ def test_prometheus_has_the_rules_of_the_engine() -> None:
         assert alert["annotations"]["runbook"] == f"docs/{rule.runbook}"
 
 
-@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.name)
-def test_a_rule_of_prometheus_has_the_engines_threshold(rule: Rule) -> None:
-    """The number after the sign; the room under the database is a minimum. Shares are of the same window."""
-    expression = alerts()[rule.name]["expr"]
-    limit = str(LEAST_ROOM) if rule.name == "database_full" else f"{rule.over:g}"
-    assert re.search(rf"[<>] {limit}(\s|$)", expression)
-    for window in re.findall(r"\[(\w+)\]", expression):
-        assert window == f"{WINDOW.total_seconds() / 60:g}m"
+def test_the_file_of_rules_is_what_the_program_writes() -> None:
+    """With the defaults; so its thresholds are the engine's own, and others' are written as easily."""
+    assert RULES_FILE.read_text() == prometheus.written(Thresholds())
+    assert alerts() == {one["labels"]["rule"]: one for one in prometheus.alerts(Thresholds())}
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+LIMITS = {
+    "scheduler_silent": ("7m", "> 420 "),
+    "overdue": (123_456_789, "> 123456789\n"),
+    "late": ("12.5%", "> 0.125\n"),
+    "errors": (0.07, "> 0.07\n"),
+    "failures": (0.5, "> 0.5\n"),
+    "queue_deep": (20_000, "> 20000\n"),
+    "memory": (1, "> 1\n"),
+    "job_stalled": ("2h", "> 0\n"),  # the engine itself counts how long
+    "database_full": ("1GiB", "< 1073741824\n"),
+    "database_slow": ("1500ms", "> 1.5\n"),
+}
+
+
+def test_every_threshold_of_the_settings_reaches_the_rules(tmp_path: Path) -> None:
+    """Those of the file, in the units in which they are written there."""
+    (tmp_path / "tidings.toml").write_text(
+        "[alerts]\n" + "".join(f"{name} = {json.dumps(raw)}\n" for name, (raw, _) in LIMITS.items())
+    )
+    limits = config.load(environ={}, folder=tmp_path).alerts
+    written = {one["labels"]["rule"]: one["expr"] + "\n" for one in prometheus.alerts(limits)}
+    for name, (_, expected) in LIMITS.items():
+        assert expected in written[name]
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed: make promtool")
 def test_promtool_finds_nothing_wrong() -> None:
-    """Where it is installed."""
-    done = subprocess.run(["promtool", "check", "rules", RULES_FILE], capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout
+    """Neither in the rules nor in the configuration that names them."""
+    settings = DEPLOY / "prometheus" / "prometheus.yml"
+    for words in (["rules", RULES_FILE], ["config", "--syntax-only", settings]):
+        done = subprocess.run(["promtool", "check", *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 async def test_every_metric_that_is_named_exists(metrics: set[str]) -> None:

@@ -74,6 +74,17 @@ def test_the_defaults_are_those_of_the_program() -> None:
     assert {item.name: item.default for item in simple} == told
 
 
+def test_the_thresholds_of_alerts_are_told_with_their_defaults(tmp_path: Path) -> None:
+    """Name by name, as they would be written."""
+    rows = named(sections(page("reference/settings.md"))["Alerts"], "threshold")
+    lines = [f'{name} = "{code(row["default"])}"' for name, row in rows.items()]
+    (tmp_path / "tidings.toml").write_text("\n".join(["[alerts]", *lines]))
+    loaded = config.load(environ={}, folder=tmp_path)
+
+    assert loaded.alerts == config.Settings().alerts
+    assert list(rows) == list(loaded.describe()["alerts"])
+
+
 def _value(text: str) -> Any:
     return [] if text == "[]" else text
 

@@ -16,7 +16,7 @@ TESTS = ROOT / "tests"
 SQL = SOURCE / "store" / "sql"
 
 LAYERS = (
-    ("cli", "api", "dashboard", "embedding", "testing", "client"),
+    ("cli", "api", "dashboard", "embedding", "testing", "client", "drill"),
     ("app", "config", "diagnosis"),
     ("outbound", "inbound", "migration", "access"),
     ("dispatch",),
@@ -36,6 +36,7 @@ ALLOWED_SIBLINGS = {
     ("diagnosis", "config"): "and at its settings",
     ("cli", "api"): "serve starts the HTTP face",
     ("cli", "dashboard"): "serve mounts the pages",
+    ("cli", "drill"): "the drill is a command",
 }
 
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -57,7 +58,7 @@ CLOCK_AND_CHANCE = re.compile(
     r"datetime\.datetime\.(now|utcnow|today)|datetime\.date\.today|time\.time(_ns)?"
     r"|random\.(?!Random\b)\w+|(uuid|uuid_utils)\.uuid4"
 )
-MAY_ASK_THE_CLOCK = ("kernel/clock.py", "testing/", "sandbox/")
+MAY_ASK_THE_CLOCK = ("kernel/clock.py", "testing/", "sandbox/", "drill/")
 
 SLEEP = re.compile(r"(time|asyncio|anyio|trio)\.sleep")
 

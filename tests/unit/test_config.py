@@ -101,6 +101,7 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "keep_history": "7d",
         "keep_done": "14d",
         "keep_audit": "90d",
+        "keep_migrations": "60d",
         "max_body": "1MiB",
         "max_bulk": "10",
         "log_format": "json",
@@ -387,17 +388,52 @@ def test_a_malformed_value_of_a_secret_setting_is_not_repeated(loaded: Loader) -
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "tidings.example"])
 def test_an_open_door_needs_a_key(loaded: Loader, host: str) -> None:
-    """A11: others can reach it, so callers must show a key."""
-    with pytest.raises(Misconfigured, match="no api_keys"):
-        loaded(host=host).check()
+    """A11: others can reach it, so callers must show a key: one of the settings or of the database."""
+    with pytest.raises(Misconfigured, match="there is no key of an admin"):
+        loaded(host=host).refuse_open_door(has_admin=False)
 
-    loaded(host=host, api_keys=["k" * 32]).check()
+    loaded(host=host, api_keys=["k" * 32]).refuse_open_door(has_admin=False)
+    loaded(host=host).refuse_open_door(has_admin=True)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "::1", "localhost"])
 def test_loopback_needs_no_key(loaded: Loader, host: str) -> None:
     """A11: the first run on a laptop."""
-    loaded(host=host).check()
+    loaded(host=host).refuse_open_door(has_admin=False)
+
+
+def test_thresholds_of_alerts_are_read_from_file_and_environment(loaded: Loader) -> None:
+    """B11: each in its unit; what is not named keeps its default, and the environment wins."""
+    settings = loaded(
+        "[alerts]\noverdue = 5000\nlate = '25 %'\ndatabase_full = '1GiB'",
+        environ={"TIDINGS_ALERTS__OVERDUE": "7000"},
+    )
+
+    assert (settings.alerts.overdue, settings.alerts.late, settings.alerts.database_full) == (
+        7000,
+        0.25,
+        1 << 30,
+    )
+    assert settings.alerts.errors == 0.01
+    assert settings.origins["alerts.overdue"] == "TIDINGS_ALERTS__OVERDUE"
+    assert settings.describe()["alerts"]["database_full"] == "1024MiB"
+    assert settings.describe()["alerts"]["job_stalled"] == "30 min"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("late = 1.5", "alerts.late .*Use a share such as 0.05 or 5%"),
+        ("late = true", "alerts.late .*Use a share"),
+        ("overdue = 0", "alerts.overdue .*Use a whole number from 1"),
+        ("database_slow = 'soon'", "alerts.database_slow .*Use a duration"),
+        ("over_due = 3", "unknown setting 'alerts.over_due'.*Did you mean 'overdue'"),
+    ],
+)
+def test_a_threshold_that_is_not_understood_is_refused(loaded: Loader, line: str, said: str) -> None:
+    """A mistake stops the start, with the setting and the remedy."""
+    with pytest.raises(Misconfigured, match=said):
+        loaded(f"[alerts]\n{line}")
 
 
 def test_settings_that_contradict_each_other_are_refused(loaded: Loader) -> None:

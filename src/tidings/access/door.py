@@ -61,7 +61,11 @@ class Door:
         """Whether no key is needed, because there is none that could be asked for."""
         if self._configured or not self._is_local:
             return False
-        return await self._fresh("open", "", self._ask_open)
+        return not await self.has_admin()
+
+    async def has_admin(self) -> bool:
+        """Whether the database has a key that runs the engine."""
+        return await self._fresh("admin", "", self._ask_admin)
 
     async def by_key(self, key: str) -> Caller | None:
         """The owner of a key, if it opens."""
@@ -134,8 +138,8 @@ class Door:
         self._known[key] = (now, found)
         return found
 
-    async def _ask_open(self) -> bool:
-        return not await self._store.read("access_key_admin")
+    async def _ask_admin(self) -> bool:
+        return bool(await self._store.read("access_key_admin"))
 
     async def _ask_key(self, prefix: str) -> Row | None:
         rows = await self._store.read("access_key_known", prefix=prefix)

@@ -57,6 +57,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     413: told_of("too large"),
     422: told_of("a field has a value that cannot be used"),
     429: told_of("the key has used up its calls; Retry-After says when to call again"),
+    503: told_of("the database does not answer; Retry-After says when to call again"),
+    507: told_of("the disk under the database is full"),
+}
+UNSIGNED: dict[int | str, dict[str, Any]] = {
+    **{status: PROBLEMS[status] for status in (400, 413, 422, 503, 507)},
+    401: told_of("the signature is missing or wrong"),
+    403: told_of("the address is asked for with a wrong token"),
 }
 KEY = {
     "name": "Idempotency-Key",
@@ -65,5 +72,14 @@ KEY = {
     "schema": {"type": "string"},
     "description": "makes it safe to repeat the call: the same key and body get the first answer again",
 }
+
+
+def gives(*kinds: str, as_json: bool = False) -> dict[int | str, dict[str, Any]]:
+    """What the reference says of an answer that is not always JSON; goes with `response_class=Response`."""
+    content: dict[str, Any] = {kind: {"schema": {"type": "string"}} for kind in kinds}
+    return {200: {"content": {**content, **({"application/json": {}} if as_json else {})}}}
+
+
+MADE: dict[int | str, dict[str, Any]] = {201: {"description": "it was not there and was made"}}
 MISSING: dict[int | str, dict[str, Any]] = {404: told_of("there is no such thing")}
 CONFLICT: dict[int | str, dict[str, Any]] = {409: told_of("not in its present state")}

@@ -8,7 +8,7 @@ from .. import __version__
 from ..access.behalf import on_behalf
 from ..app import App
 from ..observability.metrics import Metrics
-from . import errors
+from . import description, errors
 from .gate import Gate
 from .routes import (
     alerts,
@@ -86,6 +86,7 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
     ):
         api.include_router(router)
     errors.install(api)
+    description.install(api)
     api.add_middleware(
         Gate, access=access, host=settings.host, new_id=app.clock.new_id, largest=largest,
         unlimited=frozenset(

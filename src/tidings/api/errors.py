@@ -82,6 +82,12 @@ def described(error: TidingsError, request_id: str) -> dict[str, Any]:
     }
 
 
+def parts() -> dict[str, Any]:
+    """The envelope and what is in it, for the reference."""
+    envelope = Envelope.model_json_schema(ref_template=_PLACE)
+    return {**envelope.pop("$defs"), Envelope.__name__: envelope}
+
+
 def told_of(description: str) -> dict[str, Any]:
     """How the reference says that an answer is the envelope.
 
@@ -92,17 +98,7 @@ def told_of(description: str) -> dict[str, Any]:
 
 
 def install(api: FastAPI) -> None:
-    """Answer every error of the framework and of ours with the envelope, and describe it."""
-    described_by_framework = api.openapi
-
-    def openapi() -> dict[str, Any]:
-        document = described_by_framework()
-        envelope = Envelope.model_json_schema(ref_template=_PLACE)
-        parts = {**envelope.pop("$defs"), Envelope.__name__: envelope}
-        document.setdefault("components", {}).setdefault("schemas", {}).update(parts)
-        return document
-
-    api.openapi = openapi  # type: ignore[method-assign]
+    """Answer every error of the framework and of ours with the envelope."""
     api.add_exception_handler(TidingsError, _ours)
     api.add_exception_handler(HTTPException, _of_routing)
     api.add_exception_handler(RequestValidationError, _of_parameters)
@@ -159,11 +155,12 @@ def _seconds(error: TidingsError) -> int | None:
 
 def _allowed(request: Request) -> str:
     """The methods that this path does have; the framework names those of one route only."""
-    methods = set()
-    for template, operations in request.app.openapi()["paths"].items():
-        if compile_path(template)[0].match(request.url.path):
-            methods |= {method.upper() for method in operations}
-    return ", ".join(sorted(methods))
+    paths: dict[str, dict[str, Any]] = request.app.openapi()["paths"]
+    asked = request.url.path
+    if asked in paths:
+        return ", ".join(sorted(method.upper() for method in paths[asked]))
+    fits = [known for template, known in paths.items() if compile_path(template)[0].match(asked)]
+    return ", ".join(sorted({method.upper() for known in fits for method in known}))
 
 
 class _With(TidingsError):

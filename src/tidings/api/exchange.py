@@ -24,12 +24,11 @@ from .errors import Malformed, Unexpected, described
 from .spool import Spool
 
 NDJSON = "application/x-ndjson"
+CSV = "text/csv"
 UPLOAD: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "content": {
-            kind: {"schema": {"type": "string", "format": "binary"}} for kind in ("text/csv", NDJSON)
-        },
+        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in (CSV, NDJSON)},
     }
 }
 _log = logging.getLogger("tidings.api")

@@ -41,11 +41,14 @@ class Found(NamedTuple):
 
     place: Place | None
     names: Mapping[str, str]  # the parts of its path
+    is_open: bool = False  # without a place: whether its path is one that needs no key
 
     @property
     def rule(self) -> Rule:
         """What it asks of its caller."""
-        return Rule(READ) if self.place is None else self.place.rule
+        if self.place is None:
+            return Rule(OPEN if self.is_open else READ)
+        return self.place.rule
 
     @property
     def what(self) -> str:
@@ -87,13 +90,14 @@ class Rulebook:
     def _look(self, method: str, path: str) -> Found | None:
         if path.startswith(STATIC):
             return _FILES
-        is_known = False
+        others = []
         for place in self._places:
             match = place.pattern.match(path)
             if match is not None and place.method == method:
                 return Found(place, match.groupdict())
-            is_known = is_known or match is not None
-        return Found(None, {}) if is_known else None
+            if match is not None:
+                others.append(place)
+        return Found(None, {}, any(place.rule.action is OPEN for place in others)) if others else None
 
 
 def places(api: FastAPI) -> list[Place]:

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from . import output
+from . import engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, AsJson, ConfigFile, Limit
 from .output import Column
 
 group = typer.Typer(help="Alerts: what is wrong with the engine, and who takes care.", no_args_is_help=True)
@@ -51,3 +51,15 @@ async def ack(
     ask.answer(
         row, lambda: output.say((row["title"], "bold"), f": {row['acknowledged_by']} takes care of it")
     )
+
+
+@group.command(epilog=examples("tidings alerts rules > tidings.rules.yml", "promtool check rules FILE"))
+def rules(as_json: AsJson = False, config: ConfigFile = None) -> None:
+    """The rules with your thresholds, as a file for Prometheus."""
+    from ..outbound.alerts import prometheus
+
+    limits = engine.settings(config, None).alerts
+    if as_json:
+        output.say_json(prometheus.alerts(limits))
+    else:
+        typer.echo(prometheus.written(limits), nl=False)

@@ -43,13 +43,16 @@ def show(app: App, phone: Phone | None, *, works: bool, config: Path | None, is_
     sys.stdout.flush()
 
 
-def show_roles(settings: Settings, share: Share) -> None:
-    """A process without pages: what it does, and on what."""
-    output.say(("Tidings ", "bold"), (__version__, "bold"), " is ready: ", ", ".join(sorted(share.roles)))
+def show_roles(settings: Settings, share: Share, problem: str | None = None) -> None:
+    """A process without pages: what it does, and on what; or what it waits for."""
+    stands = " is ready: " if problem is None else " waits for its broker: "
+    output.say(("Tidings ", "bold"), (__version__, "bold"), stands, ", ".join(sorted(share.roles)))
     if share.needs_database:
         output.say(("  database  ", "dim"), mask_url(settings.database))
     if settings.broker is not None:
         output.say(("  broker    ", "dim"), mask_url(settings.broker))
+    if problem is not None:
+        output.say(("  waiting   ", "dim"), problem)
     if share.queues is not None:
         output.say(("  channels  ", "dim"), ", ".join(sorted(share.queues)))
     sys.stdout.flush()

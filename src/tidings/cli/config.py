@@ -17,14 +17,20 @@ def config(as_json: AsJson = False, database: Database = None, config: ConfigFil
         output.say_json(values)
         return
     about = {field.name: field.metadata.get("about", "") for field in fields(chosen)}
+    about |= {f"alerts.{field.name}": field.metadata["about"] for field in fields(chosen.alerts)}
     rows = [
         {"name": name, "value": value, "origin": chosen.origins.get(name, "default"), "about": about[name]}
         for name, value in values.items()
-        if name not in ("channels", "policies")
+        if name not in ("channels", "policies", "alerts")
     ]
-    for table in ("channels", "policies"):
+    for table in ("channels", "policies", "alerts"):
         rows += [
-            {"name": f"{table}.{name}", "value": value, "origin": "", "about": ""}
+            {
+                "name": f"{table}.{name}",
+                "value": value,
+                "origin": chosen.origins.get(f"{table}.{name}", "default" if table == "alerts" else ""),
+                "about": about.get(f"{table}.{name}", ""),
+            }
             for name, value in values[table].items()
         ]
     columns = [

@@ -16,6 +16,7 @@ from .engine import learn_time
 
 async def work(settings: Settings, share: Share, stop: asyncio.Event, *, emit: Emit) -> None:
     """Take this share of the work until asked to stop."""
+    problem = None
     async with AsyncExitStack() as stack:
         if share.works:
             app = build(settings, emit=emit, share=share)
@@ -24,9 +25,10 @@ async def work(settings: Settings, share: Share, stop: asyncio.Event, *, emit: E
             await app.open()
             await learn_time(app)
             await begin(app)
+            problem = None if app.office is None else app.office.problem
         if Role.TRANSPORT in share.roles:
-            await carry(settings, share, stack, emit=emit)
-        banner.show_roles(settings, share)
+            problem = (await carry(settings, share, stack, emit=emit)).transport.problem
+        banner.show_roles(settings, share, problem)
         await stop.wait()
 
 

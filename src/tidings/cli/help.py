@@ -12,7 +12,7 @@ SECTIONS = {
     "Look": ("messages", "log", "dead", "channels", "nodes", "alerts", "top"),
     "Hear": ("inbox", "roster", "cases", "calendar", "models"),
     "Connect": ("subscriptions", "rollout", "import", "migrate"),
-    "Look after": ("keys", "audit", "doctor", "db", "config", "sandbox", "version"),
+    "Look after": ("keys", "audit", "doctor", "drill", "db", "config", "sandbox", "version"),
 }
 
 

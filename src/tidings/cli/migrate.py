@@ -278,6 +278,7 @@ def _print_status(ask: Ask, row: Row) -> None:
             ),
             ("started", row["started_at"], output.full(row["started_at"], zone, now)),
             ("ended", row["ended_at"], output.full(row["ended_at"], zone, now)),
+            ("records forgotten", row["forgotten_at"], output.full(row["forgotten_at"], zone, now)),
             ("batches", row["batches"], ", ".join(f"{n:,} {word}" for word, n in row["batches"].items())),
             ("you can", ", ".join(row["actions"]), None),
         ]

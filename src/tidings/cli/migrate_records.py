@@ -219,6 +219,47 @@ async def _replay_file(ask: Ask, job: str, name: str, form: str | None, which: d
             return await ask.app.migrations.replay(job, repaired=records, **which)
 
 
+@command(
+    GROUP, epilog=examples("tidings migrate undo ID --dry-run", "tidings migrate undo ID --yes"), fast=True
+)
+async def undo(
+    ask: Ask,
+    job: Id,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be taken out.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Take what a job has created out of the target again, unless somebody has changed it since."""
+    from ..model.errors import Invalid
+
+    if not dry_run and not yes:
+        if not output.on_terminal() or ask.as_json:
+            raise Invalid("this would delete records in the target", remedy="add --yes, or --dry-run first")
+        typer.confirm("Delete what it has created in the target?", abort=True)
+    told: list[dict[str, Any]] = []
+
+    def tell(one: Any) -> None:
+        if len(told) < 1000:
+            told.append({**one._asdict(), "fate": str(one.fate)})
+
+    counts = await ask.app.migrations.undo(job, by=migrating.who(), dry_run=dry_run, tell=tell)
+    row = {
+        "id": job,
+        "dry_run": dry_run,
+        "counts": {str(fate): n for fate, n in counts.items()},
+        "items": told,
+    }
+    words = ", ".join(f"{n:,} {fate}" for fate, n in counts.items()) or "nothing to undo"
+
+    def say() -> None:
+        output.say((job, "bold"), f" {'would be ' if dry_run else ''}{words}")
+        for one in told:
+            if dry_run or one["fate"] in ("changed", "unsure"):
+                print(f"{one['fate']}\t{one['type']}\t{one['source_id']}\t{one['target_id']}")
+
+    ask.answer(row, say)
+
+
 @command(GROUP, epilog=examples("tidings migrate crosswalk ID people --source 4711"))
 async def crosswalk(
     ask: Ask,

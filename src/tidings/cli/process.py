@@ -55,6 +55,9 @@ async def _serve(
     settings: Settings, share: Share, stop: asyncio.Event, emit: Emit, *, config: Path | None
 ) -> None:
     works = share.works
+    path = settings.database_path
+    if path is not None and not path.exists():
+        settings.refuse_open_door(has_admin=False)  # before anything is made
     async with AsyncExitStack() as stack:  # undone in the opposite order
         listening = listen(settings.host, settings.port, remedy=_REMEDY)
         stack.callback(listening.close)
@@ -76,6 +79,7 @@ async def _serve(
         if works:
             app.workflows.ready()
         await app.open()
+        settings.refuse_open_door(has_admin=await app.access.door.has_admin())
         await learn_time(app)
         if phone is not None:
             await phone.start()

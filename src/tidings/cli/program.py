@@ -20,6 +20,7 @@ from . import (
     db,
     dead,
     doctor,
+    drill,
     import_,
     keys,
     lists,
@@ -96,6 +97,7 @@ program.add_typer(models.group, name="models")
 program.add_typer(keys.group, name="keys")
 program.add_typer(audit.group, name="audit")
 program.command("doctor")(doctor.doctor)
+program.command("drill", epilog=drill.EXAMPLES)(drill.drill)
 program.add_typer(db.group, name="db")
 program.command("config")(config.config)
 program.command("sandbox")(sandbox.sandbox)

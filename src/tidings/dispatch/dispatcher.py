@@ -33,7 +33,8 @@ from ..observability.events import Emit, NoTransport, ReportUnreadable, StoreTro
 from ..store.port import Store
 from .aftermath import judged, late_news, settle_doubtful
 from .errands import REASONS, Errand, Errands, bound, parcels
-from .link import OUTCOMES, PARCELS, Doubtful, Down, Incoming, Link, Refused, ack_all, outcomes_of
+from .incoming import Incoming, ack_all
+from .link import OUTCOMES, PARCELS, Doubtful, Down, Link, Refused, outcomes_of
 from .window import LEAST, next_window
 from .wire import (
     LARGEST,
@@ -324,6 +325,8 @@ class RemoteHands:
 
     def _nobody_took(self, channel: str, now: float) -> None:
         """Rest before the next try: claiming what nobody takes only fills the history."""
+        if now - self._link.up_since < self._terms.ttl:
+            return  # its time ran out while the broker was away: that says nothing about transports
         if channel not in self._nobody:
             self._emit(NoTransport(channel))
         self._nobody[channel] = now + _REST * self._terms.ttl

@@ -59,18 +59,15 @@ class Errands:
     """Everything that one node has given away."""
 
     held: dict[TaskId, Errand] = field(default_factory=dict)
-    _over: dict[Key, None] = field(default_factory=dict)  # ended here, lately: the same told again is no news
+    _told: dict[Key, None] = field(default_factory=dict)  # lately: the same told again is no news
 
     def add(self, errand: Errand) -> None:
         """It is about to be given away."""
         self.held[errand.task.id] = errand
 
     def drop(self, errand: Errand) -> None:
-        """It has ended."""
-        if self.held.pop(errand.task.id, None) is not None:
-            self._over[errand.task.id, errand.task.claim_no] = None
-            if len(self._over) > _REMEMBERED:
-                del self._over[next(iter(self._over))]
+        """It has ended; what is told of it from now on is news, unless its outcome was told before."""
+        self.held.pop(errand.task.id, None)
 
     def hear(self, report: Report, now: float) -> Heard:
         """Take a report in; what has ended is no longer held."""
@@ -82,8 +79,10 @@ class Errands:
         for told in report.outcomes:
             if (errand := self._of(told.key, report.channel)) is not None:
                 self.drop(errand)
+                self._remember(told.key)
                 heard.ended.append((errand, told.outcome, told.ms / 1000))
-            elif told.key not in self._over:
+            elif told.key not in self._told:
+                self._remember(told.key)
                 heard.late.append(told)
         for key, why in report.returned:
             if (errand := self._of(key, report.channel)) is None:
@@ -95,6 +94,11 @@ class Errands:
                 self.drop(errand)
                 heard.back.append((errand, why))
         return heard
+
+    def _remember(self, key: Key) -> None:
+        self._told[key] = None
+        if len(self._told) > _REMEMBERED:
+            del self._told[next(iter(self._told))]
 
     def doubtful(self, now: float) -> list[Errand]:
         """Redelivered, and whoever had it first has had his time."""

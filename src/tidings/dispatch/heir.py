@@ -26,7 +26,8 @@ from ..store.port import Row, Step, Store
 from .aftermath import judged, late_news, settle_doubtful
 from .dispatcher import Terms
 from .errands import REASONS, Errand, Errands, bound
-from .link import OUTCOMES, Doubtful, Down, Incoming, Link, Refused, outcomes_of
+from .incoming import Incoming
+from .link import OUTCOMES, Doubtful, Down, Link, Refused, outcomes_of
 from .wire import MARKER, Unreadable, mark, read_mark, read_report
 
 PREFETCH = 200

@@ -6,7 +6,7 @@ one is refused, because its broker would drop what it cannot deliver (F45). One 
 
     exchange           key       queue                     read by
     tidings.parcels    channel   tidings.parcels.CHANNEL   transports of that channel
-    tidings.dead       (any)     tidings.dead              dispatchers: parcels that nobody took in time
+    tidings.dead       (any)     tidings.dead              dispatchers: parcels that came back
     tidings.outcomes   node id   tidings.outcomes.NODE     that dispatcher or its heir, one at a time
     tidings.late       (any)     tidings.late              dispatchers: reports to a queue that is gone
 """
@@ -16,14 +16,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..kernel.clock import Clock
 from ..model.errors import Misconfigured
 from ..observability.events import BrokerLost, BrokerReached, Emit
+from .incoming import Incoming
+from .trouble import trouble
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractExchange, AbstractIncomingMessage
@@ -38,7 +39,9 @@ _HEARTBEAT = 10  # seconds; a peer that has been silent for two of them is gone
 _PATIENCE = 10.0  # seconds for an answer to anything but a publish
 _FORGOTTEN = 24 * 3600 * 1000  # milliseconds after which an outcome queue that nobody reads is dropped
 
-Take = Callable[[list["Incoming"]], Awaitable[None]]
+_NEVER = "not connected yet"
+
+Take = Callable[[list[Incoming]], Awaitable[None]]
 
 
 class Down(Exception):
@@ -51,42 +54,6 @@ class Refused(Exception):
 
 class Doubtful(Exception):
     """The connection went away before the broker had confirmed: it counts as published."""
-
-
-class Incoming:
-    """One message that was read; `ack` when what it says is durable."""
-
-    __slots__ = ("_message", "body", "headers", "kind", "redelivered", "reply_to")
-
-    def __init__(self, message: AbstractIncomingMessage) -> None:
-        self._message = message
-        self.body = message.body
-        self.kind = message.type or ""
-        self.reply_to = message.reply_to or ""
-        self.redelivered = bool(message.redelivered)
-        self.headers: Mapping[str, Any] = message.headers
-
-    @property
-    def channel(self) -> object:
-        """Where it was read."""
-        return self._message.channel
-
-    async def ack(self, *, and_before: bool = False) -> None:
-        """It need not come again. On a connection that is gone this changes nothing: it comes again."""
-        with contextlib.suppress(Exception):  # the library raises many things for a channel that is closed
-            await self._message.ack(multiple=and_before)
-
-    async def refuse(self) -> None:
-        """It cannot be read: to the dead letters."""
-        with contextlib.suppress(Exception):
-            await self._message.reject(requeue=False)
-
-
-async def ack_all(messages: Sequence[Incoming]) -> None:
-    """None of these need come again, nor anything that was read before them."""
-    for message, after in pairwise([*messages, None]):
-        if message is not None and (after is None or after.channel is not message.channel):
-            await message.ack(and_before=True)
 
 
 @dataclass(slots=True)
@@ -130,7 +97,8 @@ class Link:
         self._exchanges: dict[str, AbstractExchange] = {}
         self._closed = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
-        self.problem: str | None = "not connected yet"
+        self.problem: str | None = _NEVER
+        self.up_since = clock.monotonic()
 
     # -- life
 
@@ -141,6 +109,9 @@ class Link:
         except Misconfigured:
             raise
         except Exception as error:  # the library raises many things; the next try comes by itself
+            found = trouble(error, self._url)
+            if found.remedy is not None:
+                raise Misconfigured(found.problem, remedy=found.remedy, field="broker") from None
             self._lost(error)
         self._life = asyncio.create_task(self._live())
 
@@ -178,9 +149,11 @@ class Link:
 
     def _lost(self, error: BaseException) -> None:
         self._publishing = None
-        if self.problem is None or self.problem == "not connected yet":
-            self.problem = f"RabbitMQ does not answer ({type(error).__name__}: {error})"
-            self._emit(BrokerLost(self.problem))
+        was, found = self.problem, trouble(error, self._url)
+        self.problem = found.problem
+        if was is None or was == _NEVER or (found.remedy is not None and was != found.problem):
+            self._emit(BrokerLost(found.problem))
+        if was is None:
             self._went()
 
     async def _connect(self) -> None:
@@ -201,6 +174,7 @@ class Link:
             for reading in list(self._readings.values()):
                 await self._begin(reading)
         self.problem = None
+        self.up_since = self._clock.monotonic()
         self._emit(BrokerReached())
         self._came()
 
@@ -299,7 +273,7 @@ class Link:
             before.put_nowait(None)  # what is left in it comes again
 
         async def arrived(message: AbstractIncomingMessage) -> None:
-            line.put_nowait(Incoming(message))
+            line.put_nowait(Incoming(message, channel))
 
         tag = await queue.consume(arrived)
         worker = asyncio.create_task(_take_in_turn(reading, line))
@@ -367,7 +341,10 @@ async def _take_in_turn(reading: _Reading, line: asyncio.Queue[Incoming | None])
             logging.getLogger("tidings").exception("a message of %s could not be taken in", reading.queue)
 
 
+# Delivered at most once, so that its cause of death tells whether a parcel was ever with a transport: one
+# that was has met the limit, one that nobody took has expired. No header would tell the two apart.
 _PARCEL_QUEUE = {
+    "x-delivery-limit": 0,
     "x-dead-letter-exchange": DEAD,
     "x-dead-letter-strategy": "at-least-once",
     "x-overflow": "reject-publish",

@@ -1,7 +1,7 @@
 """The office: everything a dispatcher needs beside its runner, wired together.
 
 It keeps the link, gives each incarnation of the node its hands, reads the two queues that no node owns
-(parcels that nobody took, reports that came too late), and says how things stand.
+(parcels that came back, reports that came too late), and says how things stand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ..store.port import Store
 from .aftermath import late_news
 from .dispatcher import PREFETCH, RemoteHands, Terms, by_dispatch
 from .heir import Heir, Inheritance
-from .link import DEAD, LATE, OUTCOMES, Doubtful, Down, Incoming, Link, Refused
+from .incoming import Incoming
+from .link import DEAD, LATE, OUTCOMES, Doubtful, Down, Link, Refused
 from .wire import REPORT, Report, Unreadable, Why, read_report, unpack, write_report
 
 
@@ -61,7 +62,7 @@ class Office:
 
     async def start(self) -> None:
         """Connect; what can never work is refused here."""
-        await self._link.read(DEAD, self._nobody_took, prefetch=PREFETCH)
+        await self._link.read(DEAD, self._came_back, prefetch=PREFETCH)
         await self._link.read(LATE, self._came_late, prefetch=PREFETCH)
         await self._link.start()
 
@@ -93,6 +94,11 @@ class Office:
         """A sink for events: what was settled can be acknowledged."""
         if isinstance(event, BatchSettled) and self._hands is not None:
             self._hands.settled()
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be given away, if the broker is the reason."""
+        return self._link.problem
 
     def standing(self) -> Mapping[str, Any]:
         """For the node's row: what the others should know."""
@@ -131,7 +137,7 @@ class Office:
             self._hands.open_or_shut()
             self._runner.wake()
 
-    async def _nobody_took(self, batch: list[Incoming]) -> None:
+    async def _came_back(self, batch: list[Incoming]) -> None:
         for incoming in batch:
             await self._take_back(incoming)
 
@@ -143,8 +149,7 @@ class Office:
             self._emit(ParcelUnreadable(str(error)))
             await incoming.ack()  # the bounds of its tasks decide
             return
-        was_out = int(incoming.headers.get("x-delivery-count") or 0) > 0 or _was_refused(incoming.headers)
-        why = Why.REDELIVERED if was_out else Why.EXPIRED
+        why = Why.REDELIVERED if _was_out(incoming.headers) else Why.EXPIRED
         returned = [(item.key, why) for item in parcel.items]
         body = write_report(Report(parcel.channel, self._name, returned=returned))
         try:
@@ -168,6 +173,7 @@ class Office:
         await incoming.ack()
 
 
-def _was_refused(headers: Mapping[str, Any]) -> bool:
+def _was_out(headers: Mapping[str, Any]) -> bool:
+    """Whether a transport had it: it was refused, or came back from one that is gone."""
     deaths = headers.get("x-death") or [{}]
     return bool(deaths[0].get("reason") != "expired")

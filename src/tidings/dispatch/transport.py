@@ -27,7 +27,8 @@ from ..model.message import Message
 from ..model.outcome import Done, Outcome, Retry, Unknown
 from ..model.task import Category, Task, TaskId
 from ..observability.events import Emit, ParcelsSent, ParcelUnreadable
-from .link import OUTCOMES, Doubtful, Down, Incoming, Link, Refused, parcels_of
+from .incoming import Incoming
+from .link import OUTCOMES, Doubtful, Down, Link, Refused, parcels_of
 from .wire import REPORT, Item, Key, Parcel, Report, Told, Unreadable, Why, unpack, write_report
 
 _LARGEST = 500  # outcomes in one report

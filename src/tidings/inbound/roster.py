@@ -28,9 +28,9 @@ LONGEST = 200
 LONGEST_SQUAD = 64
 
 FIELDS: Mapping[str, Field] = {
-    "sender": Field("string", "the platform's id of the person", "1001", required=True),
+    "sender": Field("string", "the platform's id of the person", "1001", required=True, also="integer"),
     "name": Field("string", "what people call them", "Ada", required=True),
-    "squad": Field("string", "the squad they speak for", "42", required=True),
+    "squad": Field("string", "the squad they speak for", "42", required=True, also="integer"),
     "role": Field("string", f"{', '.join(ROLES)}; left out, member", "member"),
     "source": Field("string", "only on this source; left out, on every one", "crew"),
 }
@@ -190,12 +190,8 @@ class Roster:
 
 def read_person(body: object, sources: Collection[str] = ()) -> Person:
     """An entry out of what a caller wrote."""
-    said = (
-        {k: str(v) if isinstance(v, int) and not isinstance(v, bool) else v for k, v in body.items()}
-        if (isinstance(body, dict))
-        else body
-    )
-    given = {name: (value or "").strip() for name, value in check(said, FIELDS).items()}
+    said = check(body, FIELDS)
+    given = {name: "" if value is None else str(value).strip() for name, value in said.items()}
     for name, longest in (("sender", LONGEST), ("name", LONGEST), ("squad", LONGEST_SQUAD)):
         if not given[name] or len(given[name]) > longest or not given[name].isprintable():
             remedy = f"use 1 to {longest} printable characters"

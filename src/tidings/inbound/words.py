@@ -139,6 +139,7 @@ class Extraction(NamedTuple):
     missing: Sequence[str]  # of squad, date, start, end; the most important first
     reasoning: str
     source: str
+    is_loose: bool = False  # said in such words that it has to be read back before it is booked
 
 
 class Scene(NamedTuple):

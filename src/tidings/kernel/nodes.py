@@ -69,9 +69,10 @@ class Node:
         return self._store.sole_worker or self._clock.monotonic() - self._beaten_at < self.lease * TRUST
 
     async def join(self) -> None:
-        """A new incarnation; claims of an earlier one are no longer ours."""
+        """A new incarnation, which knows the database's time; claims of an earlier one are no longer ours."""
         asked = self._clock.monotonic()
         rows = await self._store.write([Step("node_join", {"name": self.name, "info": "{}"})])
+        self._clock.learn(rows[0][0]["seen_at"], asked, self._clock.monotonic())
         self.id = NodeId(rows[0][0]["id"])
         self._beaten_at = asked
 

@@ -74,10 +74,12 @@ class Reaper:
         self._seen, quiet = silent(self._seen, live, now=self._clock.monotonic(), lease=self._lease)
         if self._store.sole_worker:
             quiet = live  # we hold the work lock, so no other process can be working
+        dead = [row for row in others if row["state"] == "dead"]
         for row in quiet:
+            # No row back: it has beaten since it was read, while we slept. It is alive, and not buried.
             if (await self._store.write([Step("node_dead", {"id": row["id"], "beat": row["beat"]})]))[0]:
                 self._emit(NodeLost(row["id"], row["name"]))
-        dead = [row for row in others if row["state"] == "dead"] + quiet
+                dead.append(row)
         heirs = any(row["state"] == "live" and is_dispatcher(row) for row in rows)
         now = self._clock.now()
         dead = [

@@ -425,6 +425,7 @@ class Runner:
         """One attempt, whose outcome is handed in whatever happens."""
         began = self._clock.monotonic()
         outcome: Outcome | None = None
+        has_begun = False
         try:
             if job.task.start_at:
                 outcome = await self._turns.wait(job.task, job.lane, self._node.id)
@@ -433,12 +434,13 @@ class Runner:
             if outcome is None and not self._node.is_trusted:
                 outcome = Defer(job.claimed_at, "this node could not be sure of its claim any more")
             if outcome is None:
+                has_begun = True
                 outcome = await job.run(job.task, job.content)
         except asyncio.CancelledError:
             if (me := asyncio.current_task()) is not None:
                 me.uncancel()  # the attempt ends, its slot goes on
             why = "the node stopped meanwhile" if self._stopping else "it was cut off after its deadline"
-            outcome = Unknown(why)
+            outcome = Unknown(why) if has_begun else Defer(job.claimed_at, f"{why}, before it had begun")
         except Exception as error:  # a handler may do anything; its task must not vanish with it
             outcome = Retry(Category.SYSTEM, told(error))
         point("sent")

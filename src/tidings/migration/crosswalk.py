@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import orjson
 
 from ..store.port import Row, Step, Store
-from .words import Standing
+from .words import Fields, Standing
 
 Link = tuple[str, str]  # type, source id
+_PAGE = 500
 
 
 class Known(NamedTuple):
@@ -77,6 +78,20 @@ class JobLedger:
             "job_record_standings", job=self._job, type=type_, round=self._round, ids=packed(list(ids))
         )
         return {row["source_id"]: (Standing(row["state"]), row["reason"] or "") for row in rows}
+
+    async def mended(self, type_: str) -> AsyncIterator[tuple[str, str]]:
+        """The records of a type that were mended: their ids, and what the source had said of them."""
+        after, where = 0, {"job": self._job, "type": type_, "round": self._round}
+        while rows := await self._store.read("job_mended_page", **where, after=after, limit=_PAGE):
+            for row in rows:
+                yield row["source_id"], row["given"]
+            after = rows[-1]["seq"]
+
+    async def as_mended(self, type_: str, ids: Sequence[str]) -> Mapping[str, Fields]:
+        """Their fields by id."""
+        where = {"job": self._job, "type": type_, "ids": packed(list(ids))}
+        rows = await self._store.read("job_record_mended", **where)
+        return {row["source_id"]: orjson.loads(row["raw"]) for row in rows}
 
 
 def packed(rows: object) -> str:

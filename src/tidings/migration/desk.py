@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from ..kernel.clock import Clock
 from ..model.errors import Invalid, NotFound, Refused
-from ..store.port import Outrun, Row, Step, Store
+from ..model.time import DAY
+from ..store.port import Once, Outrun, Row, Step, Store
+from . import shown
 from .connections import Connections, Opened
 from .crosswalk import JobLedger
 from .foreman import audited, moving
 from .jobfile import Job
-from .jobs import OVER, WORKING, Action, Cause, JobState, JobView, PlanReport, Status, identity, view_of
+from .jobs import (
+    OVER,
+    WORKING,
+    Action,
+    Cause,
+    JobState,
+    JobView,
+    PlanReport,
+    Status,
+    identity,
+    new_view,
+    view_of,
+)
 from .mapping.lint import Finding, lint, observed
 from .progress import causes_of, plan_report_of, status_of
 from .replaying import Repaired, Replay, dead_pages
 from .report import Difference, Report
 from .telling import telling
+from .undoing import Fate, Undo, Undone, refuse_while_undone
 from .verify import verify
 from .words import Attribute, Standing, Trouble
 
+KEEP_KEYS = DAY
 _LOG = 200  # lines of a record or of the audit trail that are shown
 _NEWEST = 1 << 62
+
+
+class Made(NamedTuple):
+    """A new job; or, when its key had been used before, what was answered then: digest, answer."""
+
+    job: JobView
+    earlier: Row | None = None
 
 
 class Migrations:
@@ -39,18 +63,26 @@ class Migrations:
 
     async def create(self, job: Job, *, by: str) -> JobView:
         """Keep a job that `jobfile.read_file` or `read_job` has read; nothing runs yet."""
-        id_ = self._clock.new_id()
+        return (await self.create_once(job, None, by=by)).job
+
+    async def create_once(self, job: Job, once: Once | None, *, by: str) -> Made:
+        """The same under a key (B4): job, types, audit trail, key and its answer are one transaction."""
+        id_, now = self._clock.new_id(), self._clock.now()
         pair = {"tenant": job.tenant, "source": identity(job.source), "target": identity(job.target)}
         text = orjson.dumps(job.definition).decode()
-        made = {"id": id_, "name": job.name, "mapping_hash": job.mapping_hash, "definition": text}
+        made = {"id": id_, "name": job.name, "mapping_hash": job.mapping_hash, "definition": text, "at": now}
         waves = {name: wave for wave, names in enumerate(job.waves) for name in names}
         steps = [Step("job_pair_add", pair), Step("job_add", {**pair, **made}, needed=True)]
         steps += [
             Step("job_type_add", {"id": id_, "type": one.name, "wave": waves[one.name]}) for one in job.types
         ]
-        done = await self._store.write(steps)
-        await self._store.write([audited(done[1][0]["n"], by, "created", job.name)])
-        return await self.find(id_)
+        steps.append(Step("job_audit_first", {"id": id_, "who": by[:200]}))
+        view = new_view(id_, job, now)
+        if once is not None:
+            answer = orjson.dumps(shown.job(view)).decode()
+            once = once._replace(answer=answer, expires_at=now + KEEP_KEYS)
+        done = await self._store.enqueue([], once=once, also=steps)
+        return Made(view, done.earlier)
 
     async def find(self, id: str, *, tenant: str | None = None) -> JobView:
         """One job; NotFound."""
@@ -185,9 +217,12 @@ class Migrations:
     async def _begin(
         self, row: Row, by: str, state: JobState, *, looks: bool, planned: bool, anew: bool
     ) -> JobView:
+        if row["state"] in OVER:
+            refuse_while_undone(row, self._clock.now())
         begin = {
             "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
             "rounds": int(anew), "looks": looks, "planned": planned,
+            "done": 0 if anew else (await status_of(self._store, view_of(row), self._clock.now())).done,
         }  # fmt: skip
         steps = [
             Step("job_begin", begin, needed=True),
@@ -296,6 +331,19 @@ class Migrations:
                 raise Refused(
                     f"it cannot be verified: {trouble.reason}", remedy="mend that, then try again"
                 ) from None
+
+    async def undo(
+        self, id: str, *, by: str, dry_run: bool, tell: Callable[[Undone], None], tenant: str | None = None
+    ) -> Counter[Fate]:
+        """Take what the job has created, and nobody has changed since, out of the target again."""
+        row = await self._row(id, tenant)
+        self._expect(row, "undone", set(OVER))
+        if row["forgets"]:
+            raise Refused("the migration's records are forgotten by now", remedy="nothing can be undone")
+        refuse_while_undone(row, self._clock.now())
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            undo = Undo(self._store, self._clock, row, opened, tell=tell)
+            return await undo.work(by=by, dry_run=dry_run)
 
     async def crosswalk(
         self,

@@ -18,17 +18,22 @@ from ..model.time import SECOND, micros
 from ..store.port import Outrun, Row, Step, Store
 from .connections import Connections, Opened
 from .crosswalk import packed
+from .jobs import JobState
 from .limits import Sleep
+from .mapping.lint import missing_columns
+from .mapping.rules import TypeMap
 from .policies import DEFAULT_WAIT, MONTH, fingerprint
 from .telling import halting, telling, told
-from .words import Failure, Page, Record, Standing, Trouble
+from .words import Failure, Page, Record, Source, Standing, Trouble
 
 LEASE = 40 * SECOND  # longer than a page takes
 TYPES = 8  # types that one node reads at once
 PAGES = 20  # pages of one step
+LONGEST = 2.0  # seconds after which no other page is begun: others wait to be read
 IDLE = 1.0
 LARGEST = 16_000_000  # characters of one record
 
+_AGAIN = " (again, "
 _HALTS = frozenset({Failure.CREDENTIALS, Failure.PERMISSION, Failure.PERMANENT, Failure.VALIDATION})
 
 
@@ -45,7 +50,8 @@ def rows_of(page: Page, type_: str, known: dict[str, str | None], place: int) ->
     rows: list[dict[str, Any]] = []
     seen, again, clashes = dict(known), 0, 0
     for number, record in enumerate(page.records):
-        id_, raw, flaw = _raw(record)
+        id_ = record.id
+        raw, flaw = kept(record)
         if id_ in seen and seen[id_] == raw:
             again += 1
             continue
@@ -53,7 +59,7 @@ def rows_of(page: Page, type_: str, known: dict[str, str | None], place: int) ->
             clashes += 1
             reason = f"{type_} {id_}: the source has this id again, with other values (rule: id)"
             rows.append(
-                _set_aside(type_, f"{id_} (again, {place + number})", raw, reason, "id", "duplicate_id")
+                _set_aside(type_, f"{id_}{_AGAIN}{place + number})", raw, reason, "id", "duplicate_id")
             )
             continue
         seen[id_] = raw
@@ -71,17 +77,22 @@ def rows_of(page: Page, type_: str, known: dict[str, str | None], place: int) ->
     return Taken(rows, again, clashes)
 
 
-def _raw(record: Record) -> tuple[str, str | None, str | None]:
+def kept(record: Record) -> tuple[str | None, str | None]:
     """A record as it is kept, or what is wrong with it."""
     try:
         raw = orjson.dumps(record.fields, default=str).decode()
     except (TypeError, ValueError, RecursionError) as error:
-        return record.id, None, f"it cannot be kept as JSON ({error})"[:300]
+        return None, f"it cannot be kept as JSON ({error})"[:300]
     if "\\u0000" in raw:
-        return record.id, None, "it has a null byte"
+        return None, "it has a null byte"
     if len(raw) > LARGEST:
-        return record.id, None, f"it has {len(raw):,} characters, at most {LARGEST:,} can be kept"
-    return record.id, raw, None
+        return None, f"it has {len(raw):,} characters, at most {LARGEST:,} can be kept"
+    return raw, None
+
+
+def source_id_of(id_: str) -> str:
+    """What the source calls a record; one whose id came again is kept under a name of its own."""
+    return id_.partition(_AGAIN)[0]
 
 
 def _set_aside(
@@ -124,17 +135,18 @@ class Extractor:
     async def _read(self, due: Row) -> None:
         """Some pages of one type."""
         row = (await self._store.read("job_row", n=due["job"]))[0]
+        give_up = self._clock.monotonic() + LONGEST
         try:
             async with self._connections.use(due["job"], row["version"]) as opened:
                 for _ in range(PAGES):
-                    if not await self._page(opened, due):
+                    if not await self._page(opened, due, row["state"]) or self._clock.monotonic() >= give_up:
                         return
         except Outrun:
             return  # somebody else reads it, or the job was stopped
         except (Misconfigured, CallerError) as error:
             await self._halt(due, row["tenant"], row["name"], error)
 
-    async def _page(self, opened: Opened, due: Row) -> bool:
+    async def _page(self, opened: Opened, due: Row, state: str) -> bool:
         """One page; True: there is another."""
         lease = {"job": due["job"], "type": due["type"], "reader": self._me, "lease": LEASE}
         taken = (await self._store.write([Step("job_type_take", lease)]))[0]
@@ -147,6 +159,8 @@ class Extractor:
                 expected = await opened.source.count(type_.source)
             await self._wait_for_turn(opened)
             page = await opened.source.page(type_.source, row["cursor"])
+            if row["cursor"] is None and state == JobState.RUNNING:
+                await _refuse_missing(opened.source, type_, page)
         except Trouble as trouble:
             await self._failed(opened, due, row, trouble)
             return False
@@ -207,6 +221,20 @@ class Extractor:
         await self._store.write(
             halting(due["job"], str(error), None, telling(tenant, name, "migration.paused", error.problem), 0)
         )
+
+
+async def _refuse_missing(source: Source, type_: TypeMap, page: Page) -> None:
+    """A run without a plan stops before its first record where the map names fields that are not there."""
+    named = await source.attributes(type_.source)
+    if named is None:
+        return  # only the records show them, and not each of them all
+    there = {one.name for one in named}.union(*(record.fields for record in page.records))
+    missing = list(missing_columns(type_, sorted(there)))
+    if missing:
+        first = f"{missing[0].field}: {missing[0].text} ({missing[0].remedy})"
+        more = f" (and {len(missing) - 1} more)" if missing[1:] else ""
+        remedy = "Mend the map, or plan it and approve the plan"
+        raise Trouble(Failure.VALIDATION, f"{first}{more}. {remedy}", field=missing[0].field)
 
 
 def _note(type_: str, row: Row, taken: Taken, page: Page, expected: int | None) -> str | None:

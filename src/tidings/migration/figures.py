@@ -32,13 +32,14 @@ async def read(store: Store) -> Figures:
     """As they are now."""
     found = Figures()
     for row in await store.read("job_figures", limit=JOBS):
-        tenant, state, moved = row["tenant"], row["state"], row["written"] + row["unchanged"]
+        tenant, state = row["tenant"], row["state"]
         found.jobs[tenant, state] += 1
         found.records[tenant, "written"] += row["written"]
         found.records[tenant, "unchanged"] += row["unchanged"]
         if state in WORKING and row["started_at"] is not None:
             minutes = max(row["now"] - row["started_at"], SECOND) / MINUTE
-            found.per_minute[(tenant,)] = found.per_minute.get((tenant,), 0.0) + moved / minutes
+            ended = row["written"] + row["unchanged"] + row["aside"] - row["done_before"]
+            found.per_minute[(tenant,)] = found.per_minute.get((tenant,), 0.0) + max(0, ended) / minutes
         if row["started_at"] is not None and row["ended_at"] is not None:
             found.seconds.setdefault((tenant,), (row["ended_at"] - row["started_at"]) / SECOND)
     for row in await store.read("job_figures_aside", limit=JOBS):

@@ -1,7 +1,8 @@
-"""The foreman looks after jobs under way: cuts batches wave by wave, revives what was left, ends jobs.
+"""The foreman looks after jobs under way: cuts batches wave by wave, gives them tasks, ends jobs.
 
 It runs on every working node. A look is taken by changing the job's row, every move names what it expects:
-two foremen at once, or one that dies anywhere, neither lose nor repeat anything.
+two foremen at once, or one that dies anywhere, neither lose nor repeat anything. Few batches of a job have a
+task at a time, and the first of each job goes before the second of any: a large job holds up no small one.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from .batches import KIND, QUEUE
 from .jobfile import Job
 from .jobs import BatchState, JobState, identity, job_of, view_of
 from .mapping.parsing import LARGEST_BATCH, SMALLEST_BATCH
+from .opening import new_batch, reopening
 from .telling import halting, telling
 
 PAGE = 50  # jobs of one step
 LEASE = SECOND  # whoever looks is left alone for so long
 BUSY, IDLE = 0.25, 1.0  # seconds between two looks
 A_BATCH = 60 * SECOND  # how long a batch should take, where its size can make it so
+LAST = 9  # of priorities
 _LOT = 1000
 
 
@@ -37,6 +40,16 @@ def is_cut(row: Row) -> bool:
     """Whether all records of a type are read and in batches that have their end."""
     has_all = row["is_read"] and (row["last_seq"] is None or row["cut"] >= row["last_seq"])
     return bool(has_all and not row["open_batches"])
+
+
+def priority_of(base: int, job: int, busy: Sequence[Row], window: int) -> int:
+    """The job's own for its first batch, as long as few of its tenant's have that; one behind it for others.
+
+    `busy` are the tenant's batches that have a task: job, priority. Pure.
+    """
+    ahead = [row for row in busy if row["priority"] <= base]
+    is_first = len(ahead) < window and all(row["job"] != job for row in ahead)
+    return base if is_first else min(LAST, base + 1)
 
 
 class Foreman:
@@ -110,33 +123,26 @@ class _Look:
         self._row = row
         self._n: int = row["n"]
         self._job: Job = job_of(view_of(row))
-        self._room = window
+        self._window = window
         self._phase = "plan" if row["state"] == JobState.PLANNING else "run"
         self._system = f"{row['tenant']}/{identity(self._job.target)}/write"
-        self._made = 0
 
     async def work(self) -> None:
-        """Revive, cut, go on to the next wave, or end."""
+        """Cut, go on to the next wave, or end; then see to it that somebody works."""
         types = await self._store.read("job_type_list", job=self._n)
-        self._room -= sum(row["open_batches"] for row in types)
-        await self._revive()
         if not await self._waves(types):
             await self._end()
-        if self._made:
-            await self._store.hint()
+        await self._give_tasks()
 
     async def _waves(self, types: Sequence[Row]) -> bool:
         """Cut batches of the first wave that is not over; True: there is one."""
+        room = self._window - sum(row["open_batches"] for row in types)
         for wave in sorted({row["wave"] for row in types}):
             open_ = [row for row in types if row["wave"] == wave and not is_cut(row)]
             for row in open_:
-                await self._cut(row)
-            if open_:
-                return True
-            if self._phase == "run":
-                for row in types:
-                    if row["wave"] == wave and await self._pass_on(row):
-                        open_.append(row)
+                room = await self._cut(row, room)
+            if self._phase == "run" and not open_:
+                open_ = [row for row in types if row["wave"] == wave and await self._pass_on(row, types)]
             if open_:
                 return True
         if self._phase == "plan":
@@ -146,49 +152,47 @@ class _Look:
 
     # -- batches
 
-    async def _cut(self, row: Row) -> None:
-        """Batches of a type, as far as there is room and the source has been read."""
+    async def _cut(self, row: Row, room: int) -> int:
+        """Batches of a type, as far as there is room and the source has been read; gives the room left."""
         size = batch_size(self._job.type(row["type"]).batch_size, row["pace"])
         cut, may_be_short = row["cut"], row["is_read"]
-        while self._room > 0 and (may_be_short or self._row["round"] == 1):
+        while room > 0 and (may_be_short or self._row["round"] == 1):
             where = {"job": self._n, "type": row["type"]}
             found = (await self._store.read("job_cut", **where, cut=cut, limit=size))[0]
             if not found["n"] or (found["n"] < size and not may_be_short):
-                return
+                break
             move = {**where, "last": found["last"], "seen": cut, "version": self._row["version"]}
             batch = self._batch(
                 row["type"], self._phase, found["n"], first=found["first"], last=found["last"]
             )
-            await self._add(batch, ahead=[Step("job_type_cut", move, needed=True)])
-            cut = found["last"]
+            await self._store.write([Step("job_type_cut", move, needed=True), Step("job_batch_add", batch)])
+            cut, room = found["last"], room - 1
+        return room
 
     def _batch(self, type_: str, phase: str, size: int, *, first: int = 0, last: int = 0) -> dict[str, Any]:
-        """A new batch: all between two places, or those records that will name it."""
-        return {
-            "id": self._clock.new_id(), "job": self._n, "type": type_, "round": self._row["round"],
-            "phase": phase, "system": self._system, "first": first, "last": last, "size": size,
-        }  # fmt: skip
+        return new_batch(
+            self._clock.new_id(), self._n, type_, self._row["round"], self._system, size,
+            phase=phase, first=first, last=last,
+        )  # fmt: skip
 
-    async def _add(self, batch: dict[str, Any], *opens: Step, ahead: Sequence[Step] = ()) -> None:
-        """A batch with its task and its records: all or nothing."""
-        await self._enqueue([batch["id"]], [*ahead, Step("job_batch_add", batch), *opens])
-
-    async def _enqueue(self, batches: Sequence[str], also: Sequence[Step]) -> None:
-        task = NewTask(QUEUE, KIND, self._clock.now(), self._row["tenant"])
-        turns = Rows("job_turns", ("batch",), [(batch,) for batch in batches])
-        await self._store.enqueue([task] * len(batches), turns, also=also)
-        self._made += len(batches)
-        self._room -= len(batches)
-
-    async def _revive(self) -> None:
-        """Batches whose task is over, but which are not: a pause, or a task that the kernel gave up."""
-        round_ = self._row["round"]
-        for row in await self._store.read("job_batch_stray", job=self._n, round=round_, limit=PAGE):
+    async def _give_tasks(self) -> None:
+        """Tasks for batches at which nobody works: new ones, and those left by a pause or a death."""
+        stray = await self._store.read("job_batch_stray", job=self._n, round=self._row["round"], limit=PAGE)
+        if not stray:
+            return
+        busy = await self._store.read("job_busy", tenant=self._row["tenant"])
+        room = self._window - sum(row["job"] == self._n for row in busy)
+        for row in stray:
             if row["task_state"] == "failed":
                 await self._halve(row)
-                continue
-            step = Step("job_batch_revive", {"id": row["id"], "expected": row["state"]}, needed=True)
-            await self._enqueue([row["id"]], [step])
+            elif room > 0:
+                priority = priority_of(self._job.priority, self._n, busy, self._window)
+                task = NewTask(QUEUE, KIND, self._clock.now(), self._row["tenant"], priority)
+                move = Step("job_batch_revive", {"id": row["id"], "expected": row["state"]}, needed=True)
+                await self._store.enqueue([task], Rows("job_turns", ("batch",), [(row["id"],)]), also=[move])
+                busy.append({"job": self._n, "priority": priority})
+                room -= 1
+        await self._store.hint()
 
     async def _halve(self, row: Row) -> None:
         """A batch that took its node down again and again: halved, until the one record is found."""
@@ -210,44 +214,39 @@ class _Look:
             await self._store.write(steps)
             return
         middle = (found["first"] + found["last"]) // 2
-        also = [Step("job_batch_close", {**close, "state": BatchState.FAILED.value}, needed=True)]
-        halves = [self._batch(row["type"], row["phase"], -(-found["n"] // 2)) for _ in range(2)]
-        for half, after, upto in zip(
-            halves, (found["first"] - 1, middle), (middle, found["last"]), strict=True
-        ):
+        steps = [Step("job_batch_close", {**close, "state": BatchState.FAILED.value}, needed=True)]
+        for after, upto in ((found["first"] - 1, middle), (middle, found["last"])):
+            half = self._batch(row["type"], row["phase"], -(-found["n"] // 2))
             opens = Step("job_reopen_rest", {**where, "batch": half["id"], "after": after, "last": upto})
-            also += [Step("job_batch_add", half), opens]
-        await self._enqueue([half["id"] for half in halves], also)
+            steps += [Step("job_batch_add", half), opens]
+        await self._store.write(steps)
 
     # -- what waited
 
-    async def _pass_on(self, row: Row) -> bool:
-        """Records that wait: again if one of their own type may have come; otherwise it never will."""
+    async def _pass_on(self, row: Row, types: Sequence[Row]) -> bool:
+        """Records that wait: again if one that they may wait for has come; otherwise it never will."""
         where = {"job": self._n, "type": row["type"], "round": self._row["round"]}
-        waiting = (await self._store.read("job_waiting", **where))[0]["n"]
-        if not waiting:
+        if not (await self._store.read("job_waiting", **where))[0]["n"]:
             return False
-        type_ = self._job.type(row["type"])
-        is_own = any(rule.reference == type_.name for rule in type_.fields)
-        if is_own and row["written"] + row["unchanged"] > row["passed"]:
-            await self._reopen_waiting(row, waiting)
+        parents = {row["type"], *self._job.type(row["type"]).waits_for}
+        came = sum(one["written"] + one["unchanged"] for one in types if one["type"] in parents)
+        if came != row["passed"]:
+            await self._reopen_waiting(row, came)
             return True
         while True:
             gone = (await self._store.write([Step("job_unlinked", {**where, "limit": _LOT})]))[0]
             if len(gone) < _LOT:
                 return False
 
-    async def _reopen_waiting(self, row: Row, waiting: int) -> None:
-        done = row["written"] + row["unchanged"]
-        passed = {"job": self._n, "type": row["type"], "written": done, "seen": row["passed"]}
-        batch = self._batch(row["type"], "run", min(waiting, LARGEST_BATCH))
-        opens = {
-            "job": self._n, "type": row["type"], "round": self._row["round"], "batch": batch["id"],
-            "state": "waiting", "fingerprint": None, "tag": None, "after": 0, "last": 1 << 62,
-            "limit": LARGEST_BATCH,
-        }  # fmt: skip
-        ahead = [Step("job_type_passed", passed, needed=True)]
-        await self._add(batch, Step("job_reopen", opens), ahead=ahead)
+    async def _reopen_waiting(self, row: Row, came: int) -> None:
+        """All of them, in portions; a death before the last step costs one more pass."""
+        where = {"job": self._n, "type": row["type"], "round": self._row["round"]}
+        async for portion in reopening(
+            self._store, self._clock, **where, system=self._system, state="waiting"
+        ):
+            await self._store.write(portion.steps)
+        passed = {"job": self._n, "type": row["type"], "came": came, "seen": row["passed"]}
+        await self._store.write([Step("job_type_passed", passed, needed=True)])
 
     async def _link(self, row: Row) -> bool:
         """Write again what was written without a link: once, when everything else is over."""
@@ -256,7 +255,8 @@ class _Look:
         made = left > 0
         while left > 0:
             batch = self._batch(row["type"], "links", min(left, _LOT))
-            await self._add(batch, Step("job_reopen_links", {**where, "batch": batch["id"], "limit": _LOT}))
+            opens = Step("job_reopen_links", {**where, "batch": batch["id"], "limit": _LOT})
+            await self._store.write([Step("job_batch_add", batch), opens])
             left -= _LOT
         await self._store.write([Step("job_type_linked", where)])
         return made
@@ -273,7 +273,7 @@ class _Look:
             where = {"job": self._n, "type": row["type"], "round": self._row["round"], "batch": batch["id"]}
             opens = Step("job_orphans", {**where, "limit": LARGEST_BATCH}, needed=True)
             try:
-                await self._add(batch, opens)
+                await self._store.write([Step("job_batch_add", batch), opens])
                 found = True
             except Outrun:
                 continue  # none of them is open

@@ -30,7 +30,8 @@ from .yaml_file import parse_yaml
 
 LARGEST_FILE = 4_000_000  # bytes
 SOFT, HARD = timedelta(minutes=50), timedelta(hours=1)  # C12
-KEYS = ("name", "tenant", "source", "target", "types", "retry", "limits", "not_migrated")
+KEYS = ("name", "tenant", "priority", "source", "target", "types", "retry", "limits", "not_migrated")
+PRIORITY = 5
 LIMIT_KEYS = (
     *("reads_per_second", "writes_per_second", "per_month", "concurrency", "bulk"),
     *("soft_limit", "hard_limit"),
@@ -77,6 +78,7 @@ class Job:
 
     name: str
     tenant: str
+    priority: int  # 0 to 9: which job's batches go first
     source: System
     target: System
     types: tuple[TypeMap, ...]
@@ -141,6 +143,7 @@ def read_job(raw: object, *, allow_hooks: bool = False) -> Job:
     return Job(
         name=section.needed("name", "affinity to attio")[:200],
         tenant=_tenant(section),
+        priority=section.whole("priority", PRIORITY, least=0, most=9),
         source=_system(section, "source"),
         target=_system(section, "target"),
         types=types,

@@ -78,6 +78,8 @@ class JobView:
     changed_at: int
     started_at: int | None
     ended_at: int | None
+    done_before: int  # records that had their end before it began last
+    forgotten_at: int | None  # since then its records and logs are gone; its counts and its audit trail stay
     definition: Mapping[str, Any]
 
 
@@ -154,6 +156,14 @@ class PlanReport:
     fits_this_month: bool | None  # None: nobody counts
 
 
+def new_view(id_: str, job: Job, now: int) -> JobView:
+    """A job that was made just now; its number is not known yet."""
+    return JobView(
+        id_, 0, job.tenant, job.name, JobState.NEW, None, None, 0, job.mapping_hash, now, now, None, None, 0,
+        None, job.definition,
+    )  # fmt: skip
+
+
 def view_of(row: Row) -> JobView:
     """A row of `jobs`."""
     return JobView(
@@ -170,6 +180,8 @@ def view_of(row: Row) -> JobView:
         row["changed_at"],
         row["started_at"],
         row["ended_at"],
+        row["done_before"],
+        row["forgotten_at"],
         orjson.loads(row["definition"]),
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import orjson
+
 from ..model.time import SECOND, iso
 from ..store.port import Row, Store
 from .connections import Opened
@@ -61,19 +63,25 @@ async def status_of(store: Store, view: JobView, now: int) -> Status:
 
 
 def _type(row: Row, aside: Sequence[Row], links: int) -> TypeStatus:
-    counts = {Standing(one["state"]): int(one["n"]) for one in aside if one["type"] == row["type"]}
-    counts |= {Standing.WRITTEN: int(row["written"]), Standing.UNCHANGED: int(row["unchanged"])}
-    counts[Standing.EXTRACTED] = max(0, row["extracted"] - sum(counts.values()))
     return TypeStatus(
         row["type"],
         row["wave"],
         bool(row["is_read"]),
         row["expected"],
         row["extracted"],
-        {standing: count for standing, count in counts.items() if count},
+        _counts(row, aside),
         links,
         row["problem"] or row["note"],
     )
+
+
+def _counts(row: Row, aside: Sequence[Row]) -> dict[Standing, int]:
+    if row["counts"] is not None:  # its records are forgotten, or about to be
+        return {Standing(state): int(n) for state, n in orjson.loads(row["counts"]).items()}
+    counts = {Standing(one["state"]): int(one["n"]) for one in aside if one["type"] == row["type"]}
+    counts |= {Standing.WRITTEN: int(row["written"]), Standing.UNCHANGED: int(row["unchanged"])}
+    counts[Standing.EXTRACTED] = max(0, row["extracted"] - sum(counts.values()))
+    return {standing: count for standing, count in counts.items() if count}
 
 
 async def _systems(store: Store, view: JobView, now: int) -> list[SystemStatus]:
@@ -97,7 +105,7 @@ def _speed(view: JobView, done: int, now: int) -> float:
     if view.started_at is None:
         return 0.0
     seconds = ((view.ended_at or now) - view.started_at) / SECOND
-    return done / seconds if seconds > 0 else 0.0
+    return max(0, done - view.done_before) / seconds if seconds > 0 else 0.0
 
 
 def _left(view: JobView, types: Sequence[TypeStatus], done: int, speed: float) -> float | None:

@@ -9,14 +9,14 @@ import orjson
 
 from ..kernel.clock import Clock
 from ..model.errors import Invalid, Refused
-from ..model.task import NewTask
-from ..store.port import Row, Rows, Step, Store
-from .batches import KIND, QUEUE
+from ..store.port import Row, Step, Store
 from .foreman import audited
 from .jobfile import Job
 from .jobs import OVER, JobState, JobView, identity, job_of
 from .mapping.hashing import plain
-from .mapping.parsing import LARGEST_BATCH
+from .opening import reopening
+from .progress import status_of
+from .undoing import refuse_while_undone
 
 PAGE = 500
 _REPAIRS = 100  # records of one transaction
@@ -66,6 +66,10 @@ class Replay:
         """Open them again; gives how many."""
         if self._view.state not in (*OVER, JobState.RUNNING, JobState.PAUSED) or not self._view.round:
             raise Refused(f"the migration is {self._view.state}", remedy="run it first: tidings migrate run")
+        if self._row["forgets"]:
+            raise Refused(
+                "the migration's records are forgotten by now", remedy="run it again: tidings migrate run"
+            )
         own = job_of(self._view)
         if job is not None:
             _same_job(own, job)
@@ -89,7 +93,9 @@ class Replay:
                 raise Invalid(problem, field="fields", remedy="give plain JSON") from None
             where = {"job": self._view.n, "type": type_, "source_id": id_, "raw": raw, "tag": tag}
             steps.append(Step("job_repair", where))
-            if len(steps) == _REPAIRS:
+            noted = {"job": self._view.n, "type": type_, "source_id": id_, "who": f"by {self._by}"[:200]}
+            steps.append(Step("job_repair_log", noted, only_if=len(steps) - 1))
+            if len(steps) >= 2 * _REPAIRS:
                 await self._store.write(steps)
                 steps = []
         if steps:
@@ -97,61 +103,47 @@ class Replay:
 
     async def _open(self, names: list[str], fingerprint: str | None, tag: str | None, job: Job | None) -> int:
         """All in one transaction: the job goes on, with batches of exactly these records."""
-        opened, also, ids = 0, self._moves(job), list[str]()
-        system = f"{self._view.tenant}/{identity(job_of(self._view).target)}/write"
+        view, opened, opens = self._view, 0, list[Step]()
+        system = f"{view.tenant}/{identity(job_of(view).target)}/write"
         for name in names:
-            after = 0
-            where = {
-                "job": self._view.n, "type": name, "round": self._view.round, "state": None,
-                "fingerprint": fingerprint, "tag": tag, "limit": LARGEST_BATCH,
-            }  # fmt: skip
-            while True:
-                found = (await self._store.read("job_reopen_seqs", **where, after=after))[0]
-                if not found["n"]:
-                    break
-                id_ = self._clock.new_id()
-                batch = {
-                    "id": id_, "job": self._view.n, "type": name, "round": self._view.round, "phase": "run",
-                    "system": system, "first": 0, "last": 0, "size": found["n"],
-                }  # fmt: skip
-                opens = {**where, "batch": id_, "after": after, "last": found["last"]}
-                also += [Step("job_batch_add", batch), Step("job_reopen", opens)]
-                ids.append(id_)
-                opened, after = opened + int(found["n"]), int(found["last"])
-        if not ids:
-            if job is not None:
-                await self._store.write(self._moves(job)[-2:])
-            return 0
-        also.append(audited(self._view.n, self._by, "replayed", f"{opened} records"))
-        task = NewTask(QUEUE, KIND, self._clock.now(), self._view.tenant)
-        turns = Rows("job_turns", ("batch",), [(id_,) for id_ in ids])
-        await self._store.enqueue([task] * len(ids), turns, also=also)
-        await self._store.hint()
+            where: dict[str, Any] = {"job": view.n, "type": name, "round": view.round, "system": system}
+            async for portion in reopening(
+                self._store, self._clock, **where, fingerprint=fingerprint, tag=tag
+            ):
+                opened += portion.size
+                opens += portion.steps
+        begins = await self._begins(opened) if opened else []
+        steps = [*begins, *self._remaps(job, len(begins))]
+        if opened:
+            steps += [*opens, audited(view.n, self._by, "replayed", f"{opened} records")]
+        if steps:
+            await self._store.write(steps)
+            await self._store.hint()
         return opened
 
-    def _moves(self, job: Job | None) -> list[Step]:
-        steps: list[Step] = []
-        version = self._row["version"]
-        if self._view.state in OVER:
-            begin = {
-                "n": self._view.n, "version": version, "expected": self._view.state.value, "state": "running",
-                "rounds": 0, "looks": bool(self._row["looks"]), "planned": False,
-            }  # fmt: skip
-            steps.append(Step("job_begin", begin, needed=True))
-            version += 1
-        if job is not None:
-            text = orjson.dumps(job.definition).decode()
-            remap = {
-                "n": self._view.n,
-                "version": version,
-                "definition": text,
-                "mapping_hash": job.mapping_hash,
-            }
-            steps += [
-                Step("job_remap", remap, needed=True),
-                audited(self._view.n, self._by, "map repaired", job.mapping_hash),
-            ]
-        return steps
+    async def _begins(self, opened: int) -> list[Step]:
+        """The job runs again, if it was over."""
+        if self._view.state not in OVER:
+            return []
+        refuse_while_undone(self._row, self._clock.now())
+        done = (await status_of(self._store, self._view, self._clock.now())).done
+        begin = {
+            "n": self._view.n, "version": self._row["version"], "expected": self._view.state.value,
+            "state": JobState.RUNNING.value, "rounds": 0, "looks": bool(self._row["looks"]), "planned": False,
+            "done": done - opened,
+        }  # fmt: skip
+        return [Step("job_begin", begin, needed=True)]
+
+    def _remaps(self, job: Job | None, moved: int) -> list[Step]:
+        """A repaired map; the job's row has been `moved` so often since it was read."""
+        if job is None:
+            return []
+        remap = {
+            "n": self._view.n, "version": self._row["version"] + moved, "mapping_hash": job.mapping_hash,
+            "definition": orjson.dumps(job.definition).decode(),
+        }  # fmt: skip
+        audit = audited(self._view.n, self._by, "map repaired", job.mapping_hash)
+        return [Step("job_remap", remap, needed=True), audit]
 
 
 def _same_job(own: Job, other: Job) -> None:

@@ -34,7 +34,7 @@ def job(view: JobView) -> Shown:
         "tenant": view.tenant,
         "state": str(view.state),
         "reason": view.reason,
-        "parked_until": iso(view.parked_until),
+        "parked_until": iso(view.parked_until) if view.state is JobState.PAUSED else None,
         "round": view.round,
         "source": view.definition["source"]["kind"],
         "target": view.definition["target"]["kind"],
@@ -43,7 +43,8 @@ def job(view: JobView) -> Shown:
         "changed_at": iso(view.changed_at),
         "started_at": iso(view.started_at),
         "ended_at": iso(view.ended_at),
-        "actions": actions(view.state),
+        "forgotten_at": iso(view.forgotten_at),
+        "actions": actions(view.state, has_records=view.forgotten_at is None),
     }
 
 
@@ -93,12 +94,12 @@ def set_aside(counts: Mapping[Standing, int]) -> int:
     return sum(counts.get(standing, 0) for standing in SET_ASIDE)
 
 
-def actions(state: JobState) -> list[str]:
+def actions(state: JobState, *, has_records: bool = True) -> list[str]:
     """What may be asked of a job in this state."""
     if state in WORKING:
         return ["pause", "cancel"]
     if state in OVER:
-        return ["plan", "run", "replay", "verify"]
+        return ["plan", "run", *(["replay"] if has_records else []), "verify"]
     return {
         JobState.PAUSED: ["resume", "cancel"],
         JobState.PLANNED: ["approve", "plan", "cancel"],

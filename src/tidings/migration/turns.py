@@ -25,6 +25,7 @@ from .telling import told
 from .words import Failure, Trouble
 
 TURN = 10.0  # seconds after which a batch lets others in
+OUTRANKED = 1.0  # the same while one waits that comes before it
 _FULL = 900  # rows of one statement
 _SHORTLY = timedelta(seconds=2)
 
@@ -118,7 +119,7 @@ class Turn:
         passed = self._clock.monotonic() - self._began
         if passed >= self.opened.job.caps.soft.total_seconds():
             return Stop(BatchState.PENDING, self.now, "its soft time limit is over, the rest is given back")
-        if passed >= TURN:
+        if passed >= (OUTRANKED if row["outranked"] else TURN):
             return Stop(BatchState.PENDING, self.now, "others may have a turn")
         return None
 

@@ -7,21 +7,24 @@ same + rejected + skipped + not migrated by decision, and nothing in the target 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from .comparing import changes
+from .extract import kept, source_id_of
 from .jobfile import Job
+from .mapping.hashing import digest
 from .mapping.mapper import Mapper
 from .mapping.paths import walk
 from .mapping.result import Mapped, shown
 from .mapping.rules import TypeMap
 from .report import EXPLAINED, Code, Difference, Report, TypeReport
 from .runs import LARGEST_RUN, Runs
-from .words import Record, Source, Standing, Strategy, Target
+from .words import Fields, Page, Record, Source, Spoiled, Standing, Strategy, Target
 
 MOST_GROUPS = 200
 _SIDE_BY_SIDE = 10  # records of one key that are compared with each other
+_MARK = 24  # characters that name what the source said of a mended record
 _BREATH = 500  # keys after which others may run
 
 Tell = Callable[[Difference], None]
@@ -35,6 +38,12 @@ class Ledger(Protocol):
 
     async def standings(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[Standing, str]]:
         """Where records stand, and why, by source id."""
+
+    def mended(self, type_: str) -> AsyncIterator[tuple[str, str]]:
+        """The records of a type that were mended: their ids, and what the source had said of them."""
+
+    async def as_mended(self, type_: str, ids: Sequence[str]) -> Mapping[str, Fields]:
+        """Their fields by id."""
 
 
 class _Ours(NamedTuple):
@@ -100,19 +109,29 @@ class _Check:
     async def read_source(
         self, type_: TypeMap, source: Source, ledger: Ledger, runs: Runs, *, by_id: bool
     ) -> None:
-        """Map every record of a type into the runs, page by page."""
+        """Map every record of a type into the runs, page by page; those mended as they were mended."""
         report, cursor = self._reports[type_.name], None
+        mended = {_mark(source_id_of(id_), given): id_ async for id_, given in ledger.mended(type_.name)}
+        used = 0
         while True:
             page = await source.page(type_.source, cursor)
-            records = [Record(type_.name, one.id, one.fields) for one in page.records]
-            await self._take(type_, records, ledger, runs, by_id=by_id)
-            for spoiled in page.spoiled:
-                ours = _Ours(type_.name, spoiled.id, None, Code.REJECTED, spoiled.reason, None)
-                runs.add(f" {type_.name} {spoiled.id}", "ours", *ours)
-            report.source += len(records) + len(page.spoiled)
+            report.source += len(page.records) + len(page.spoiled)
+            records, spoiled, ids = _unmended(page, mended) if mended else (page.records, page.spoiled, [])
+            used += len(ids)
+            repaired = await ledger.as_mended(type_.name, ids) if ids else {}
+            ours = [Record(type_.name, one.id, one.fields) for one in records]
+            ours += [Record(type_.name, id_, fields) for id_, fields in repaired.items()]
+            await self._take(type_, ours, ledger, runs, by_id=by_id)
+            for one in spoiled:
+                bad = _Ours(type_.name, one.id, None, Code.REJECTED, one.reason, None)
+                runs.add(f" {type_.name} {one.id}", "ours", *bad)
             cursor = page.cursor
             if cursor is None:
                 break
+        if used:
+            report.notes.append(
+                f"{used:,} records were mended on their way, and are compared as they were mended"
+            )
         said = await source.count(type_.source)
         if said is not None and said != report.source:
             report.notes.append(f"the source said {said:,} and gave {report.source:,}: it changed underneath")
@@ -272,6 +291,31 @@ class _Check:
         self._reports[difference.type].tell(difference)
         if self._told is not None:
             self._told(difference)
+
+
+def _mark(id_: str, given: str) -> str:
+    """Names what the source says of a record, in few bytes."""
+    return digest([id_, given])[:_MARK]
+
+
+def _unmended(
+    page: Page, mended: Mapping[str, str]
+) -> tuple[Sequence[Record], Sequence[Spoiled], Sequence[str]]:
+    """Records and spoiled ones of a page that nobody has mended; and the ids of the others. Pure."""
+    records, spoiled, ids = list[Record](), list[Spoiled](), list[str]()
+    for record in page.records:
+        id_ = mended.get(_mark(record.id, kept(record)[0] or ""))
+        if id_ is None:
+            records.append(record)
+        else:
+            ids.append(id_)
+    for one in page.spoiled:
+        id_ = mended.get(_mark(one.id, ""))
+        if id_ is None:
+            spoiled.append(one)
+        else:
+            ids.append(id_)
+    return records, spoiled, ids
 
 
 _CODES = {

@@ -163,6 +163,14 @@ class Budgeted(Protocol):
         """What is left of this month; asking costs nothing of it."""
 
 
+@runtime_checkable
+class Erasing(Protocol):
+    """What a target may fill besides, where what was created can be taken out again."""
+
+    async def erase(self, type_: str, id_: str) -> None:
+        """Delete one by the target's own id; one that is gone already is as good as deleted."""
+
+
 class Target(Protocol):
     """Takes records. A write that may have happened raises Trouble with `sent`."""
 

@@ -36,6 +36,12 @@ class Field(NamedTuple):
     about: str
     example: Any = None
     required: bool = False
+    also: str | None = None  # another type that is taken, too
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Every type that a value may have."""
+        return (self.type,) if self.also is None else (self.type, self.also)
 
 
 def check(body: object, known: Mapping[str, Field]) -> dict[str, Any]:
@@ -46,7 +52,7 @@ def check(body: object, known: Mapping[str, Field]) -> dict[str, Any]:
         field = known.get(name)
         if field is None:
             raise Invalid(f"unknown field {name[:60]!r}", field=name[:60], remedy=hint(name, known))
-        if value is not None and type(value) is not _TYPES[field.type]:
+        if value is not None and type(value) not in [_TYPES[name] for name in field.types]:
             if field.type == "number" and type(value) is int:
                 continue
             example = f"for example {field.example!r}" if field.example is not None else "see the reference"
@@ -69,7 +75,7 @@ def schema(known: Mapping[str, Field]) -> dict[str, Any]:
     """The same table as JSON Schema, for the reference."""
     properties = {
         name: {
-            "type": field.type,
+            "type": field.type if field.required and field.also is None else _all_types(field),
             "description": field.about,
             **({"example": field.example} if field.example is not None else {}),
         }
@@ -77,3 +83,8 @@ def schema(known: Mapping[str, Field]) -> dict[str, Any]:
     }
     required = [name for name, field in known.items() if field.required]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _all_types(field: Field) -> list[str]:
+    """Null stands for a field that was left out, where it may be."""
+    return [*field.types, *(() if field.required else ("null",))]

@@ -217,6 +217,13 @@ class Workspace:
         shelf.by_parent.setdefault(parent, []).append(held.id)
         return held
 
+    def delete_note(self, id_: str) -> None:
+        """Take a note away."""
+        if id_ not in self.notes:
+            raise Wrong(404, "not_found", "There is no such note.")
+        note = self.notes.pop(id_)
+        self.notes_by_parent[note["parent_object"], note["parent_record_id"]].remove(id_)
+
     def add_note(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Write a note: a second time, and there are two."""
         parent = self._parent(given)

@@ -18,9 +18,9 @@ from ...outbound.desk import Desk
 from ...outbound.people.uploads import form_of, rows
 from ...reading.fields import Field
 from ...store.port import Row
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, gives, read_fields, read_json, takes
 from ..errors import Malformed
-from ..exchange import UPLOAD
+from ..exchange import CSV, UPLOAD
 from ..queries import CHECKED
 from ..sheet import FORMS, head, sheet
 from .bulk import refuse_announced
@@ -102,7 +102,7 @@ def _looking(router: APIRouter, desk: Desk) -> None:
         wanted = [id_ for id_ in ids.split(",") if id_]
         return answer({"items": await desk.broadcasts.counts(wanted)})
 
-    @router.get("/v1/broadcasts/reports", dependencies=CHECKED)
+    @router.get("/v1/broadcasts/reports", dependencies=CHECKED, responses=MISSING)
     @allowed(READ)
     async def reports(
         *, xref: Annotated[str | None, Query(description="only this group")] = None, limit: int = 20,
@@ -126,7 +126,12 @@ def _looking(router: APIRouter, desk: Desk) -> None:
         found = await desk.broadcasts.recipients(id, state=state, limit=limit, after=after)
         return answer(found._asdict())
 
-    @router.get("/v1/broadcasts/{id}/export", responses=MISSING, dependencies=CHECKED)
+    @router.get(
+        "/v1/broadcasts/{id}/export",
+        response_class=Response,
+        responses=MISSING | gives(CSV),
+        dependencies=CHECKED,
+    )
     @allowed(READ)
     async def export(
         id: str,

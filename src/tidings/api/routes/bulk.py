@@ -21,7 +21,7 @@ from ...outbound.desk import Desk
 from ...outbound.drafts import FIELDS, Reading
 from ...outbound.messages import Line
 from ...outbound.people import uploads
-from ..bodies import CONFLICT, PROBLEMS, parse, takes
+from ..bodies import CONFLICT, PROBLEMS, gives, parse, takes
 from ..errors import described, id_of
 from ..exchange import NDJSON, Exchange, Said
 from ..gate import too_large
@@ -35,7 +35,12 @@ def routes(desk: Desk, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     """The one route; `largest` is for a line in bytes, `most` for their number."""
     router = APIRouter(tags=["messages"], responses=PROBLEMS | CONFLICT)
 
-    @router.post(PATH, openapi_extra=takes(FIELDS, keyed=True, kind=NDJSON))
+    @router.post(
+        PATH,
+        openapi_extra=takes(FIELDS, required=False, keyed=True, kind=NDJSON),
+        response_class=Response,
+        responses=gives(NDJSON),
+    )
     @allowed(SEND)
     async def accept_many(request: Request) -> Response:
         """Accept many: one JSON object a line, one line of answer for each, and a summary at the end."""

@@ -12,7 +12,7 @@ from ...access.door import Door
 from ...access.rules import OPEN, OPERATE, READ, allowed
 from ...inbound.calendar.desk import CHANGE, ShiftDesk
 from ...reading.fields import Field
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, gives, read_fields, takes
 from ..credentials import shown
 from ..errors import Unauthorised
 from ..gate import FEED
@@ -71,7 +71,9 @@ def routes(shifts: ShiftDesk, door: Door, *, feed_token: str | None) -> APIRoute
         given = await read_fields(request, UNDO)
         return answer({"items": await shifts.undo(change, who=given.get("who") or "by hand")}, 202)
 
-    @router.get(FEED, dependencies=CHECKED)
+    @router.get(
+        FEED, dependencies=CHECKED, response_class=Response, responses=MISSING | gives("text/calendar")
+    )
     @allowed(OPEN)
     async def feed(
         request: Request,

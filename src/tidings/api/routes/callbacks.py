@@ -14,7 +14,7 @@ from ...access.rules import OPEN, allowed
 from ...outbound.desk import Desk
 from ...outbound.receipts.receipt import Callback
 from ...wire.signature import BadSignature
-from ..bodies import MISSING
+from ..bodies import MISSING, UNSIGNED, gives
 from ..errors import Forbidden, Malformed, Unauthorised
 from ..gate import too_large
 
@@ -24,9 +24,9 @@ LARGEST = 3 << 20  # Meta sends up to 3 MB at once
 
 def routes(desk: Desk) -> APIRouter:
     """The address of each channel that is called back."""
-    router = APIRouter(tags=["call-backs"], responses=MISSING)
+    router = APIRouter(tags=["call-backs"], responses=MISSING | UNSIGNED)
 
-    @router.get(PATH)
+    @router.get(PATH, response_class=Response, responses=gives("text/plain"))
     @allowed(OPEN)
     async def challenge(channel: str, request: Request) -> Response:
         """A provider asks whether this address is ours (WhatsApp Cloud)."""
@@ -35,7 +35,7 @@ def routes(desk: Desk) -> APIRouter:
         except BadSignature as error:
             raise Forbidden(str(error), remedy="give the provider the verify_token of this channel") from None
 
-    @router.post(PATH)
+    @router.post(PATH, response_class=Response)
     @allowed(OPEN)
     async def take(channel: str, request: Request) -> Response:
         """A provider tells what became of messages, or what came in."""

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from ...access.rules import OPERATE, READ, allowed
 from ...outbound.desk import Desk
 from ...reading.fields import Field
-from ..bodies import MISSING, PROBLEMS, answer, read_fields, takes
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
 from ..queries import CHECKED
 
 REASON = {"reason": Field("string", "shown to whoever asks why", "new number on Monday")}
@@ -30,7 +30,9 @@ def routes(desk: Desk) -> APIRouter:
         """One channel."""
         return answer(await desk.channels.one(name))
 
-    @router.get("/channels/{name}/code", tags=["channels"], responses=MISSING, dependencies=CHECKED)
+    @router.get(
+        "/channels/{name}/code", tags=["channels"], responses=MISSING | CONFLICT, dependencies=CHECKED
+    )
     @allowed(OPERATE, whole=True)
     async def code(name: str) -> Response:
         """A session as it stands now, asked of whoever holds it, and the code to scan if it is logged out."""

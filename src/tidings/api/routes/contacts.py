@@ -16,9 +16,9 @@ from ...outbound.people.cards import FIELDS
 from ...outbound.people.filters import Filter, read_filter
 from ...outbound.people.intake import Columns, read_map, take_contacts
 from ...outbound.people.uploads import Numbered, Replay, form_of, rows
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
+from ..bodies import CONFLICT, MADE, MISSING, PROBLEMS, answer, gives, read_fields, read_json, takes
 from ..errors import id_of
-from ..exchange import UPLOAD, Exchange, rows_told
+from ..exchange import NDJSON, UPLOAD, Exchange, rows_told
 from ..queries import CHECKED
 from .bulk import refuse_announced
 
@@ -41,7 +41,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
             headers["idempotency-replayed"] = "true"
         return answer(made.answer, 201, headers)
 
-    @router.put("/v1/contacts", openapi_extra=takes(FIELDS), responses=CONFLICT)
+    @router.put("/v1/contacts", openapi_extra=takes(FIELDS), responses=CONFLICT | MADE)
     @allowed(OPERATE)
     async def put(request: Request) -> Response:
         """Create the contact (201), or change the one that has one of its addresses (200)."""
@@ -69,7 +69,13 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
             wanted = read_filter(said, desk.contacts.channels)
         return answer((await desk.contacts.page(wanted, limit=limit, after=after))._asdict())
 
-    @router.post(IMPORT, dependencies=CHECKED, openapi_extra=UPLOAD, responses=MISSING)
+    @router.post(
+        IMPORT,
+        dependencies=CHECKED,
+        openapi_extra=UPLOAD,
+        response_class=Response,
+        responses=MISSING | gives(NDJSON),
+    )
     @allowed(OPERATE)
     async def take(
         request: Request,

@@ -11,7 +11,7 @@ from ...inbound.desk import InboundDesk
 from ...inbound.intake import NotTaken
 from ...inbound.sources.port import Call, NotGenuine
 from ...model.errors import StoreUnavailable
-from ..bodies import MISSING, answer
+from ..bodies import MISSING, UNSIGNED, answer
 from ..errors import Malformed, Unauthorised
 
 PATH = "/inbound/{source}"
@@ -19,7 +19,7 @@ PATH = "/inbound/{source}"
 
 def routes(desk: InboundDesk) -> APIRouter:
     """The address of each source that is called."""
-    router = APIRouter(tags=["call-backs"], responses=MISSING)
+    router = APIRouter(tags=["call-backs"], responses=MISSING | UNSIGNED)
 
     @router.post(PATH)
     @allowed(OPEN)

@@ -12,7 +12,8 @@ from ...access.rules import READ, allowed
 from ...model.errors import Invalid
 from ...outbound.desk import Desk
 from ...outbound.sent import COLUMNS
-from ..bodies import PROBLEMS, answer
+from ..bodies import PROBLEMS, answer, gives
+from ..exchange import CSV
 from ..queries import CHECKED
 from ..sheet import FORMS, head, sheet
 
@@ -21,7 +22,7 @@ def routes(desk: Desk) -> APIRouter:
     """The one route."""
     router = APIRouter(prefix="/v1/log", tags=["log"], responses=PROBLEMS)
 
-    @router.get("", dependencies=CHECKED)
+    @router.get("", dependencies=CHECKED, response_class=Response, responses=gives(CSV, as_json=True))
     @allowed(READ)
     async def log(
         channel: str | None = None,

@@ -11,15 +11,16 @@ from ...model.time import SECOND
 from ...observability.metrics import CONTENT_TYPE, Metrics
 from ...outbound.alerts.rules import Severity
 from ...outbound.desk import Desk
+from ..bodies import PROBLEMS, gives
 
 MOST = 10_000  # counted up to here, for each priority of a channel
 
 
 def routes(desk: Desk, metrics: Metrics) -> APIRouter:
     """The one route."""
-    router = APIRouter(tags=["health"])
+    router = APIRouter(tags=["health"], responses=PROBLEMS)
 
-    @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    @router.get("/metrics", response_class=Response, responses=gives("text/plain"))
     @allowed(READ, whole=True)
     async def scrape() -> Response:
         """Everything that is counted; a scrape reads a bounded number of rows."""
@@ -87,7 +88,7 @@ async def _look_at_troubles(desk: Desk, metrics: Metrics) -> None:
     whole("scheduler_silent_seconds", "Since somebody last looked for due messages.", "silent_seconds")
     whole("messages_overdue", "Messages that should have started a minute ago.", "overdue")
     whole("missed_runs", "Schedules whose expected run did not happen.", "missed_runs")
-    whole("stalled_jobs", "Migration jobs without progress for 30 minutes.", "stalled_jobs")
+    whole("stalled_jobs", "Migration jobs without progress for too long.", "stalled_jobs")
     each("worker_memory_share", "What a process uses of the memory it may have.", "memory_share", "node")
     each("channel_trouble", "1 while it sends nothing, and no person said so.", "stopped_channels", "channel")
     free = desk.alerts.figures.free()

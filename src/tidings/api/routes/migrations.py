@@ -15,11 +15,12 @@ from ...migration.jobfile import KEYS, Job, read_job
 from ...migration.jobs import Action, JobState
 from ...migration.words import Standing
 from ...model.errors import Invalid
+from ...outbound import repeats
 from ...outbound.people.uploads import form_of
 from ...reading.cursor import NEWEST, page_size, place
 from ...reading.fields import Field, hint
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
-from ..exchange import NDJSON, UPLOAD
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, gives, read_fields, read_json, takes
+from ..exchange import CSV, NDJSON, UPLOAD
 from ..queries import CHECKED
 from ..repairs import FORMS, exported, repaired
 from ..verifying import differences
@@ -31,6 +32,7 @@ REPAIRED = ONE + "/repaired"
 JOB = {
     "name": Field("string", "what it is called", "affinity to attio", required=True),
     "tenant": Field("string", "whose it is; the caller's, and no other", "default"),
+    "priority": Field("integer", "whose batches go first: 0 (first) to 9 (last)", 5),
     "source": Field("object", "kind and options of the source; credentials by reference only", required=True),
     "target": Field("object", "the same of the target", required=True),
     "types": Field("object", "record types with their maps, as in a job file", required=True),
@@ -62,12 +64,20 @@ def routes(migrations: Migrations, *, most: int) -> APIRouter:
 
 
 def _making(router: APIRouter, migrations: Migrations) -> None:
-    @router.post(ROOT, status_code=201, openapi_extra=takes(JOB))
+    @router.post(ROOT, status_code=201, openapi_extra=takes(JOB, keyed=True), responses=CONFLICT)
     @allowed(ADMIN, whole=True)
     async def create(request: Request) -> Response:
         """Keep a job, as a job file says it; nothing runs yet. It may name files of the engine."""
-        made = await migrations.create(_own(await read_json(request)), by=current().who)
-        return answer(shown.job(made), 201, {"location": f"{ROOT}/{made.id}"})
+        body, key = await read_json(request), request.headers.get("idempotency-key")
+        job, once = _own(body), None
+        if key is not None:
+            once = repeats.once("migrations", key, body, None, tenant=job.tenant, until=0)
+        made = await migrations.create_once(job, once, by=current().who)
+        if made.earlier is None or once is None:
+            return answer(shown.job(made.job), 201, {"location": f"{ROOT}/{made.job.id}"})
+        first = repeats.same(made.earlier, once)
+        headers = {"location": f"{ROOT}/{first['id']}", "idempotency-replayed": "true"}
+        return answer(first, 201, headers)
 
     @router.put(ONE + "/job", openapi_extra=takes(JOB), responses=MISSING | CONFLICT)
     @allowed(ADMIN, whole=True)
@@ -179,7 +189,7 @@ def _moving(router: APIRouter, migrations: Migrations) -> None:
         reason = (await read_fields(request, REASON)).get("reason") or "by hand"
         return answer(shown.job(await migrations.cancel(id, by=current().who, reason=reason)))
 
-    @router.post(ONE + "/verify", **wish)
+    @router.post(ONE + "/verify", response_class=Response, responses=MISSING | CONFLICT | gives(NDJSON))
     @allowed(OPERATE)
     async def verify(request: Request, id: str) -> Response:
         """Every record of the source against the target: a line for each difference, the report last."""
@@ -234,7 +244,12 @@ def _mending(router: APIRouter, migrations: Migrations, most: int) -> None:
         """What was set aside, by cause, the most frequent first."""
         return answer({"items": [shown.cause(one) for one in await migrations.dead(id)]})
 
-    @router.get(ONE + "/dead/export", responses=MISSING, dependencies=CHECKED)
+    @router.get(
+        ONE + "/dead/export",
+        response_class=Response,
+        responses=MISSING | gives(NDJSON, CSV),
+        dependencies=CHECKED,
+    )
     @allowed(OPERATE)
     async def export(
         id: str,

@@ -13,9 +13,9 @@ from ...inbound.desk import InboundDesk
 from ...inbound.roster import FIELDS
 from ...outbound.people.intake import Progress
 from ...outbound.people.uploads import Numbered, form_of, rows
-from ..bodies import MISSING, PROBLEMS, answer, read_json, takes
+from ..bodies import MADE, MISSING, PROBLEMS, answer, gives, read_json, takes
 from ..errors import id_of
-from ..exchange import UPLOAD, Exchange, rows_told
+from ..exchange import NDJSON, UPLOAD, Exchange, rows_told
 from ..queries import CHECKED
 from .bulk import refuse_announced
 
@@ -38,7 +38,7 @@ def routes(desk: InboundDesk, *, largest: int, most: int) -> APIRouter:
         """Who may speak, by name; `source` is null where it is all of them."""
         return answer((await desk.roster.page(squad=squad, limit=limit, after=after))._asdict())
 
-    @router.put("/v1/roster", openapi_extra=takes(FIELDS))
+    @router.put("/v1/roster", openapi_extra=takes(FIELDS), responses=MADE)
     @allowed(OPERATE)
     async def put(request: Request) -> Response:
         """Put somebody on the roster (201), or change the entry (200)."""
@@ -65,7 +65,9 @@ def routes(desk: InboundDesk, *, largest: int, most: int) -> APIRouter:
         """Who was put on it and taken off, and who spoke for somebody else, newest first."""
         return answer((await desk.roster.log(sender=sender, limit=limit, after=after))._asdict())
 
-    @router.post(IMPORT, dependencies=CHECKED, openapi_extra=UPLOAD)
+    @router.post(
+        IMPORT, dependencies=CHECKED, openapi_extra=UPLOAD, response_class=Response, responses=gives(NDJSON)
+    )
     @allowed(OPERATE)
     async def take(request: Request, *, dry_run: bool = False) -> Response:
         """Many at once: CSV or NDJSON with the fields of an entry; bad rows and a summary out."""

@@ -13,9 +13,9 @@ from ...outbound.desk import Desk
 from ...outbound.people.intake import take_opt_outs
 from ...outbound.people.suppressions import FIELDS
 from ...outbound.people.uploads import form_of, rows
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_json, takes
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, gives, read_json, takes
 from ..errors import id_of
-from ..exchange import UPLOAD, Exchange, rows_told
+from ..exchange import NDJSON, UPLOAD, Exchange, rows_told
 from ..queries import CHECKED
 from .bulk import refuse_announced
 
@@ -58,7 +58,9 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         await desk.suppressions.remove(address, channel)
         return answer({"address": address, "channel": channel, "removed": True})
 
-    @router.post(IMPORT, dependencies=CHECKED, openapi_extra=UPLOAD)
+    @router.post(
+        IMPORT, dependencies=CHECKED, openapi_extra=UPLOAD, response_class=Response, responses=gives(NDJSON)
+    )
     @allowed(OPERATE)
     async def take(
         request: Request,

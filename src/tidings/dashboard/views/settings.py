@@ -14,7 +14,7 @@ from ...access.rules import ADMIN
 from ...config import Settings
 from ..frame import Frame, Way
 
-TABLES = ("channels", "policies", "inbound")
+TABLES = ("channels", "policies", "inbound", "alerts")
 
 
 def ways(settings: Settings, frame: Frame) -> list[Way]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from ..words import Request
-from .grammar import Heard
+from .grammar import Accord, Heard
 
 
 class Ground(StrEnum):
@@ -20,6 +20,7 @@ class Ground(StrEnum):
     COMPLETE = "names the matter, the day and the hours"
     PARTIAL = "names the matter and a day or hours"
     LOOSE = "says it in loose words, with a squad and a time"
+    APART = "is a request by one of two readings, or hardly by both"
     OPEN = "names the matter, but asks, doubts or looks back"
     UNPLACED = "says what is wanted, but neither day nor hours"
     TIMED = "names the matter and a time, but not what is wanted"
@@ -31,6 +32,7 @@ MEASURED: Mapping[Ground, int] = {
     Ground.COMPLETE: 99,
     Ground.PARTIAL: 93,
     Ground.LOOSE: 97,
+    Ground.APART: 90,
     Ground.OPEN: 40,
     Ground.UNPLACED: 35,
     Ground.TIMED: 35,
@@ -41,6 +43,7 @@ VERDICTS: Mapping[Ground, bool | None] = {
     Ground.COMPLETE: True,
     Ground.PARTIAL: True,
     Ground.LOOSE: True,
+    Ground.APART: True,
     Ground.OPEN: None,
     Ground.UNPLACED: None,
     Ground.TIMED: None,
@@ -52,6 +55,10 @@ VERDICTS: Mapping[Ground, bool | None] = {
 def ground(heard: Heard) -> Ground:
     """On what the answer to this message rests."""
     seen = heard.evidence
+    if heard.accord is Accord.NONE:
+        return Ground.OPEN
+    if heard.requests and heard.accord is Accord.LOOSE:
+        return Ground.APART
     if heard.requests:
         if not seen.is_plain:
             return Ground.LOOSE

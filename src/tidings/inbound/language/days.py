@@ -93,6 +93,13 @@ def next_week(day: Day, now: Moment) -> Day:
     return day._replace(date=monday + timedelta(days=7 + day.date.weekday()), rolls=False)
 
 
+def in_order(day: Day, before: Day | None) -> Day:
+    """ "Friday night and saturday night", said on a Saturday: the one that comes after friday."""
+    if before is None or not (day.weekday and day.rolls and before.weekday) or before.date <= day.date:
+        return day
+    return day._replace(date=day.date + timedelta(days=7), rolls=False)
+
+
 def between(first: Day, last: Day) -> list[Day]:
     """All days from one to another; a weekday range runs forward."""
     length = (last.date - first.date).days

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -16,7 +17,7 @@ from ...model.time import moment
 from ..words import Action, Command, Request
 from .merging import PURE, is_owned, meant
 from .pieces import Act, Clock, Form, Moment, Span
-from .scanner import Vocabulary, scan
+from .scanner import Scan, Vocabulary, scan
 from .shift_words import Shift
 from .spelling import spell
 from .statements import Sentence, Statement, sentences
@@ -28,6 +29,14 @@ _OTHERS = re.compile(
     r"\b(?:anybody|nobody|people|crew|folks|members|drivers|enough|bodies|takers|volunteers)\b"
 )
 _PERSONAL = (" ride", " come", " be there", " make it", " work")
+
+
+class Accord(StrEnum):
+    """How well the two readings agree: this one by phrases, and the one by weight."""
+
+    SURE = "sure"  # both find the same, clearly
+    LOOSE = "loose"  # only one finds it, they differ, or hardly: to be read back
+    NONE = "none"  # the one denies what the other finds
 
 
 class Setting(NamedTuple):
@@ -63,6 +72,7 @@ class Heard:
     evidence: Evidence
     noise: int
     days: tuple[str, ...]
+    accord: Accord = Accord.SURE
 
 
 def moment_of(at: int, zone: str) -> Moment:
@@ -74,9 +84,13 @@ def moment_of(at: int, zone: str) -> Moment:
 
 
 def read(text: str, setting: Setting) -> Heard:
-    """Everything a message says, by the rules of this package."""
+    """Everything a message says, by phrases alone."""
     plain = spell(text)
-    scanned = scan(plain, setting.now, Vocabulary(setting.squads, setting.shifts))
+    return heard(plain, scan(plain, setting.now, Vocabulary(setting.squads, setting.shifts)), setting)
+
+
+def heard(plain: str, scanned: Scan, setting: Setting) -> Heard:
+    """What a text says that `spelling` has gone over and `scanner` has cut."""
     parts = sentences(plain, scanned, setting.now)
     statements = meant(parts)
     is_short = len(plain.split()) <= _SHORT

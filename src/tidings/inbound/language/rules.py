@@ -7,11 +7,16 @@ from functools import lru_cache
 
 from ..words import Extraction, Intent, Relation, Scene, Utterance
 from . import relation
+from .agreeing import agree
 from .confidence import MEASURED, VERDICTS, ground
-from .grammar import Heard, Setting, moment_of, read
+from .grammar import Accord, Heard, Setting, heard, moment_of
+from .row import row
+from .scanner import Vocabulary, scan
 from .shift_words import shift_words
-from .spelling import LONGEST
+from .spelling import LONGEST, spell
 from .threads import Thread, follow
+from .weighing import weigh
+from .weights import Weights, shipped
 
 NAME = relation.NAME
 _REMEMBERED = 256  # lines: the same one is read for intent, relation and extraction
@@ -22,16 +27,19 @@ class RulesMind:
 
     name = NAME
 
-    def __init__(self, shifts: Mapping[str, tuple[str, str]] | None = None) -> None:
+    def __init__(
+        self, shifts: Mapping[str, tuple[str, str]] | None = None, weights: Weights | None = None
+    ) -> None:
         """`shifts`: words with their hours, such as {"night": ("1900", "0700")}; the rest is as in D10."""
         self._shifts = shift_words(shifts)
+        self._weights = weights or shipped()
         self._heard = lru_cache(maxsize=_REMEMBERED)(self._understood)
 
     async def intent(self, scene: Scene) -> Intent:
         """Is this a request? None: perhaps."""
-        heard = self._read(scene)
-        why = ground(heard)
-        return Intent(VERDICTS[why], heard.days, MEASURED[why], f"it {why}", self.name)
+        said = self._read(scene)
+        why = ground(said)
+        return Intent(VERDICTS[why], said.days, MEASURED[why], f"it {why}", self.name)
 
     async def relate(self, scene: Scene) -> Relation:
         """Does this go on with the open workflow? None: only a model or a person can tell."""
@@ -44,13 +52,19 @@ class RulesMind:
         current = Utterance(
             scene.speaker.name, scene.speaker.squad, scene.now, scene.text, role=scene.speaker.role
         )
-        follow(thread, current, self._read(scene), scene.squads, scene.asked)
+        said = self._read(scene)
+        follow(thread, current, said, scene.squads, scene.asked)
         unknown = any(r.squad is not None and r.squad not in scene.squads for r in thread.requests)
         missing = [*(["squad"] if unknown and "squad" not in thread.missing else []), *thread.missing]
         if len(scene.text) > LONGEST:
             thread.warnings.append(f"only the first {LONGEST} characters were read")
         return Extraction(
-            tuple(thread.requests), tuple(thread.warnings), tuple(missing), _reasoning(thread), self.name
+            tuple(thread.requests),
+            tuple(thread.warnings),
+            tuple(missing),
+            _reasoning(thread),
+            self.name,
+            is_loose=bool(said.requests) and said.accord is Accord.LOOSE,
         )
 
     def _thread(self, scene: Scene) -> Thread:
@@ -59,8 +73,8 @@ class RulesMind:
         owner = lines[0].squad if lines else scene.speaker.squad
         thread = Thread(owner, list(scene.open_requests))
         for line in lines if not scene.open_requests else ():
-            heard = self._heard(line.text, line.at, line.squad, scene.zone, tuple(scene.squads))
-            follow(thread, line, heard, scene.squads, None)
+            said = self._heard(line.text, line.at, line.squad, scene.zone, tuple(scene.squads))
+            follow(thread, line, said, scene.squads, None)
         return thread
 
     def _read(self, scene: Scene) -> Heard:
@@ -68,7 +82,11 @@ class RulesMind:
 
     def _understood(self, text: str, at: int, squad: str | None, zone: str, squads: tuple[str, ...]) -> Heard:
         own = squad if squad in squads else None
-        return read(text, Setting(moment_of(at, zone), own, squads, self._shifts))
+        setting = Setting(moment_of(at, zone), own, squads, self._shifts)
+        plain = spell(text)
+        scanned = scan(plain, setting.now, Vocabulary(squads, self._shifts))
+        second = weigh(row(plain, scanned, setting.now, own, squads), self._weights)
+        return agree(heard(plain, scanned, setting), second)
 
 
 def _reasoning(thread: Thread) -> str:

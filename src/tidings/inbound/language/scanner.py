@@ -72,6 +72,14 @@ _COUNTED = re.compile(
 _DOES = re.compile(
     r" (?:has|have|is|are|will|can|does|do|needs?|(?:has |have )?no (?:crew|coverage)|out of service|down)\b"
 )
+_COUNTING = frozenset({
+    "two", "three", "four", "five", "six", "seven", "ten", "few", "couple", "many", "some", "these", "those",
+    "several", "all", "other", "old", "more", "most", "work", "sick", "good", "bad", "my", "your", "next",
+    "past", "last", "snow", "rainy", "long", "early", "of", "both", "his", "her",
+})  # fmt: skip
+_NO_SHIFT = re.compile(
+    r" (?:off|notice|ago|later|left|before|in a row|like|until|from now|away|straight|old)\b"
+)
 _FOREIGN = (
     "engine|medic|ladder|truck|tower|tanker|battalion|company|brush|als|unit|radio|ambulance|rig|car|bus"
     "|bay|room|route|exit"
@@ -116,10 +124,13 @@ class _Scanner:
         self._text = text
         self._now = now
         self._words = vocabulary
+        self._last_day: Day | None = None
 
     def take(self, match: re.Match[str]) -> None:
         kind = match.lastgroup or ""
         for piece in self._pieces(kind, match):
+            if isinstance(piece, Day):
+                piece = self._last_day = days.in_order(piece, self._last_day)  # noqa: PLW2901
             self.pieces.append((piece, match.start()))
 
     def _pieces(self, kind: str, match: re.Match[str]) -> Sequence[Piece]:
@@ -170,6 +181,10 @@ class _Scanner:
     def _is_day_shift(self, written: str, match: re.Match[str]) -> bool:
         """ "Day" is a shift after a day or an article, or with its name; not in "long day"."""
         last = self.pieces[-1][0] if self.pieces else None
+        if written == "days":
+            return self._before(match.start()) not in _COUNTING and not _NO_SHIFT.match(
+                self._text, match.end()
+            )
         at_start = last is None or isinstance(last, Marked)
         return written not in {"day", "days"} or at_start or isinstance(last, Day | Shift | Act)
 

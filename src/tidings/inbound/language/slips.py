@@ -57,7 +57,16 @@ SHORT: tuple[tuple[str, str], ...] = (
     (r"\b(?:habe|hvae)\b", "have"),
     (r"\b(?:ni|bo|mo) crew\b", "no crew"),
     (r"\bfir\b(?= (?:\d|us|our|the|mon|tue|wed|thu|fri|sat|sun|to))", "for"),
-    (r"\bti\b(?= (?:\d|mid|noon))|(?<=[ap]m )too(?= \d)", "to"),
+    (r"\bti\b(?= (?:\d|mid|noon))|(?:(?<=[ap]m )|(?<=\d ))too(?= (?:\d|noon|midnight))", "to"),
+    (r"\bto night\b|\bto-night\b", "tonight"),
+    (r"\bto morrow\b|\bto-morrow\b", "tomorrow"),
+    (r"\b(?:know|now|no) ?body\b", "nobody"),
+    (r"(?<=day )knights?\b|(?<=row )knight\b", "night"),
+    (r"\bcrewe\b", "crew"),
+    (r"\bb4\b", "before"),
+    (r"^ad (?=(?:us|\d\d|squad)\b)", "add "),
+    (r"\btake (us|squad \d+|\d\d) of(?= (?:the )?(?:mon|tue|wed|thu|fri|sat|sun|to|\d))", r"take \1 off"),
+    (r"(?<![\d.])([0-3]?\d)\.(0?[1-9]|1[0-2])\.(?=[ \n]|$)", r"\2/\1"),
     (r"\b0 crew\b", "no crew"),
     (
         r"\b([01]?\d|2[0-4])\.([0-5][05])\b(?= ?(?:-|to|till?|until|h\b|hrs|,|$|we\b|no\b))|(?<=to "
@@ -297,12 +306,29 @@ _OTHERS = frozenset({
 })  # fmt: skip
 
 
+_SHORT = frozenset({"crew", "take", "have", "need", "from"})
+_NAMES = frozenset({"ned", "tak", "crews", "need", "needs", "taken", "takes", "haven", "creed", "farm"})
+
+
 @lru_cache(maxsize=4_096)
 def mended(word: str) -> str:
     """The word that was meant, if one slip makes it one that matters here; else the word itself."""
+    if len(word) <= _SURE and word not in _NAMES and word not in _SHORT:
+        short = next((known for known in sorted(_SHORT) if _is_short_slip(word, known)), None)
+        if short is not None:
+            return short
     if len(word) < _SURE or word in _LONG or word in _OTHERS or word.removesuffix("s") in _LONG:
         return word
     return next((known for known in sorted(_LONG) if word[0] == known[0] and _is_slip(word, known)), word)
+
+
+def _is_short_slip(word: str, known: str) -> bool:
+    """Two letters swapped, one typed twice, or a vowel left out: what makes no other word."""
+    if sorted(word) == sorted(known):
+        return _is_slip(word, known) and word[0] == known[0]
+    if len(word) == len(known) + 1:
+        return any(word == known[:i] + known[i] + known[i:] for i in range(len(known)))
+    return any(word == known[:i] + known[i + 1 :] for i in range(1, len(known)) if known[i] in "aeiou")
 
 
 def _is_slip(word: str, known: str) -> bool:

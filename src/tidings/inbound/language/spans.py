@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import days
-from .pieces import Clock, Day, Mark, Marked, Moment, Piece, Span, Word
+from .pieces import Clock, Day, Form, Mark, Marked, Moment, Piece, Span, Word
 from .shift_words import Shift
 
 Item = Piece | Span
 
 _RANGES = frozenset({Mark.TO, Mark.DASH, Mark.UNTIL})
+_VERBS = frozenset({"can", "could", "will", "would", "do", "does", "did", "should"})
 _PAUSE = Marked(Mark.PAUSE, "-")
 _SPENT = frozenset({Mark.TO, Mark.UNTIL, Mark.FROM, Mark.AT, Mark.BETWEEN, Mark.NEXT_WEEK})
 
@@ -84,13 +85,20 @@ def _span_at(pieces: Sequence[Piece], i: int) -> tuple[int, list[Item]]:
                 k += 1
             return k + 1 - i, [*([middle] if middle else []), Span(start, end, until)]
     after = _at(pieces, i + 1)
-    if start.digits and isinstance(after, Clock) and after.digits:
+    if isinstance(after, Clock) and (
+        (start.digits and after.digits) or (_is_halved(start) and _is_halved(after))
+    ):
         return 2, [Span(start, after)]
     if _follows(pieces, i, Mark.FROM):
         return 1, [Span(start, None)]
     if _follows(pieces, i, Mark.UNTIL):
         return 1, [Span(None, start)]
     return 1, []
+
+
+def _is_halved(clock: Clock) -> bool:
+    """ "6a 12p": as good as with a dash."""
+    return clock.form is Form.EXACT and clock.written.rstrip("m").endswith(("a", "p"))
 
 
 def _names_end(pieces: Sequence[Piece], k: int) -> bool:
@@ -159,9 +167,10 @@ def _days_at(pieces: Sequence[Item], i: int, warnings: list[str]) -> tuple[int, 
         )
         return 2 + is_mark(_at(pieces, j), Mark.COMMA), []
     one = days.merged(first, second)
-    if one is None or is_mark(_at(pieces, j), Mark.COMMA):
+    has_comma = is_mark(_at(pieces, j), Mark.COMMA)
+    if one is None or (has_comma and not first.weekday):
         return 1, [first]
-    return 2, [one]
+    return 2 + has_comma, [one]
 
 
 def _denied(items: Sequence[Item]) -> list[Item]:
@@ -169,7 +178,7 @@ def _denied(items: Sequence[Item]) -> list[Item]:
     kept: list[Item] = []
     i = 0
     while i < len(items):
-        if is_mark(items[i], Mark.NOT):
+        if is_mark(items[i], Mark.NOT) and not _is_verb(_at(items, i - 1)):
             j = i + 1
             while isinstance(_at(items, j), Word) and getattr(items[j], "is_filler", False):
                 j += 1
@@ -182,6 +191,11 @@ def _denied(items: Sequence[Item]) -> list[Item]:
         kept.append(items[i])
         i += 1
     return kept
+
+
+def _is_verb(item: Item | None) -> bool:
+    """ "We can not go saturday" speaks of saturday."""
+    return isinstance(item, Word) and item.text in _VERBS
 
 
 def _replaced(items: Sequence[Item]) -> list[Item]:

@@ -56,7 +56,7 @@ def _compiled(*tables: tuple[tuple[str, str], ...]) -> _Rules:
 
 _LETTERS = _compiled(_FULL, SHORT)
 _MEANT = _compiled(WORDED, SAID)
-_WORD = re.compile(r"[a-z]{5,}")
+_WORD = re.compile(r"[a-z]{3,}")
 _PICTURE = re.compile(r"[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]+")
 
 _PICTURE_ENDS = re.compile(r"(?<=[a-z!]) ?[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]+ ?(?=[A-Z])")

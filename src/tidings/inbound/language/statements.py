@@ -192,7 +192,7 @@ def with_more(statement: Statement, other: Statement) -> Statement:
         statement,
         squads=statement.squads or other.squads,
         is_ours=statement.is_ours or other.is_ours,
-        pairs=_paired([*first, *second]),
+        pairs=paired([*first, *second]),
         noise=statement.noise + other.noise,
     )
 
@@ -211,7 +211,7 @@ def _statement(cut: Cut) -> Statement:
         is_theirs=any(is_mark(item, Mark.THEY) for item in items),
         is_foreign=any(is_mark(item, Mark.FOREIGN) for item in items),
         is_mine=_is_mine(items, cut.act),
-        pairs=_paired([item for item in items if isinstance(item, Day | Span | Shift)]),
+        pairs=paired([item for item in items if isinstance(item, Day | Span | Shift)]),
         noise=_noise(items, cut.act),
         is_tangled=_is_tangled(items),
     )
@@ -324,7 +324,7 @@ def _is_for(items: Sequence[Item]) -> bool:
     )
 
 
-def _paired(items: Sequence[Day | Slot]) -> tuple[Pair, ...]:
+def paired(items: Sequence[Day | Slot]) -> tuple[Pair, ...]:
     """Days with their hours: "fri 18-00 and sat 06-12", "18-06 on fri and sat", "fri 06-09 and 15-18"."""
     runs: list[tuple[bool, list[Day | Slot]]] = []
     for item in items:

@@ -18,6 +18,7 @@ _DAY = 24 * 60
 _BOUNDARY = 6 * 60
 _EVENING = 18 * 60
 _LONGEST_DAYS = 31
+_UNDER_WAY = 180  # "today 6-6", said at eight, is the day shift that has begun
 
 
 class Window(NamedTuple):
@@ -202,6 +203,8 @@ def _bare_start(
             return min(inside, key=lambda at: (at - (shift.hours.start or 0)) % _DAY)
     if end is None:
         return None
+    if day and day.written == "today" and start.at == end.at:
+        return early if now.minute < early + _UNDER_WAY else None
     if day and day.date == now.today and early <= now.minute < late:
         return late
     hour = start.at // 60

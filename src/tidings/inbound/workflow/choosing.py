@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from ..words import Intent, Relation, Speaker
+from .confirming import is_no, is_yes
 from .flow import Flow
 from .stages import ANSWERABLE, BUSY
 
@@ -63,6 +64,8 @@ def fits(text: str, days: Sequence[str], asked: str | None) -> bool:
             return bool(days)
         case "start" | "end":
             return bool(_TIME.search(text.lower()))
+        case "confirm":
+            return is_yes(text) or is_no(text)
         case "squad":
             return bool(re.search(r"\b\d{2}\b", text))
         case _:

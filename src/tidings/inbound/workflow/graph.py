@@ -1,6 +1,6 @@
 """The graph of a workflow as data (D10): its nodes, what follows what, and a plain runner for it.
 
-extract → nothing | clarify | withdraw | read → validate → nothing | refuse | clarify | execute
+extract → nothing | clarify | withdraw | read → validate → nothing | refuse | clarify | confirm | execute
 
 Nodes reach the world through two ports only: a mind (which answers) and the days of the calendar (which are
 read). There is no port that writes: effects are in the plan, and belong to whoever stores it.
@@ -29,7 +29,7 @@ NEXT: Mapping[str, Callable[[Sheet], str] | str] = {
 
 BRANCHES: Mapping[str, tuple[str, ...]] = {
     "extract": ("withdraw", "nothing", "clarify", "read"),
-    "validate": ("clarify", "execute", "nothing", "refuse"),
+    "validate": ("clarify", "confirm", "execute", "nothing", "refuse"),
 }
 """Where a function of NEXT may lead."""
 
@@ -37,6 +37,7 @@ _ENDS: Mapping[str, Callable[[Sheet], Plan]] = {
     "withdraw": planning.withdraw,
     "nothing": planning.nothing,
     "clarify": planning.clarify,
+    "confirm": planning.confirm,
     "execute": planning.execute,
     "refuse": planning.refuse,
 }

@@ -14,6 +14,7 @@ from ..calendar.days import line
 from ..people.telling import Call
 from ..words import Command, Day, Extraction, Request, Scene, Utterance
 from . import wording
+from .confirming import CONFIRM, is_changed, is_no, needs_yes
 from .flow import SLOTS, Flow, Want, request, wants
 from .rules import Finding, House, commands
 from .stages import Cause, Stage, moved
@@ -76,22 +77,26 @@ def _only(squad: str, house: House) -> str | None:
 
 def after_extract(sheet: Sheet) -> str:
     """Where the graph goes on (D10)."""
+    is_asked = sheet["flow"].asked == CONFIRM
     if sheet["flow"].wants and is_withdrawal(sheet["scene"].text):
+        return "withdraw"
+    if is_asked and is_no(sheet["scene"].text) and not is_changed(sheet["flow"], sheet["wants"]):
         return "withdraw"
     if not sheet["wants"]:
         return "clarify" if sheet["extraction"].missing else "nothing"
-    if sheet["is_unclear"] or gap(sheet["wants"]) is not None:
+    if (sheet["is_unclear"] and not is_asked) or gap(sheet["wants"]) is not None:
         return "clarify"
     return "read"
 
 
 def after_validate(sheet: Sheet) -> str:
-    """What can be mended is asked for; what is left is done."""
+    """What can be mended is asked for; what is left is done, or read back if it was said loosely."""
     findings = sheet["findings"]
     if any(finding.slot for finding in findings):
         return "clarify"
     if len(findings) < len(sheet["wants"]):
-        return "execute"
+        is_loose, said = sheet["extraction"].is_loose, sheet["scene"].text
+        return "confirm" if needs_yes(sheet["flow"], sheet["wants"], said, is_loose=is_loose) else "execute"
     return "nothing" if all(finding.is_needless for finding in findings) else "refuse"
 
 
@@ -152,11 +157,30 @@ def clarify(sheet: Sheet) -> Plan:
     return _end(sheet, [Cause.ASKED], [text])
 
 
-def execute(sheet: Sheet) -> Plan:
+def confirm(sheet: Sheet) -> Plan:
+    """Read it back and wait for a yes; who never says it is asked by a person (D12)."""
+    flow, house = sheet["flow"], sheet["house"]
+    attempts = {**(flow.attempts or {})}
+    is_news = flow.asked != CONFIRM or is_changed(flow, sheet["wants"])
+    attempts[CONFIRM] = 1 if is_news else attempts.get(CONFIRM, 0) + 1
+    asked: Sheet = {**sheet, "flow": replace(flow, asked=CONFIRM, attempts=attempts)}
+    if attempts[CONFIRM] > house.most_questions:
+        call = _call(asked, "unclear", f"read back {house.most_questions} times, and nobody said yes")
+        return _end(asked, [Cause.GAVE_UP], [wording.given_up()], [call])
+    text = wording.reply(wording.remarks(_remarks(sheet)), wording.read_back(_ready(sheet)))
+    return _end(asked, [Cause.ASKED], [text])
+
+
+def _ready(sheet: Sheet) -> list[Command]:
     """All that is complete and allowed, each once."""
     out = {finding.place for finding in sheet["findings"]}
     ready = [each for place, each in enumerate(commands(sheet["wants"])) if each and place not in out]
-    ready = list(dict.fromkeys(ready))
+    return list(dict.fromkeys(ready))
+
+
+def execute(sheet: Sheet) -> Plan:
+    """What is ready goes to the calendar."""
+    ready = _ready(sheet)
     remarks = wording.reply(wording.remarks(_remarks(sheet)))
     flow = replace(sheet["flow"], plan=sheet["plan_id"], commands=tuple(ready), asked=None)
     planned: Sheet = {**sheet, "flow": flow}

@@ -42,6 +42,14 @@ def question(slot: str, asked: Request, house: House) -> str:
             return f"What shall I do{about}: no crew, add a crew, or take one out?"
 
 
+def read_back(asked: Sequence[Command]) -> str:
+    """What was understood, before it is done (D9)."""
+    if len(asked) == 1:
+        return f"I understood: {command(asked[0])}. Is that right? Please answer yes or no."
+    lines = [f"- {command(each)}" for each in asked]
+    return "\n".join(["I understood:", *lines, "Is that right? Please answer yes or no."])
+
+
 def _known(asked: Request) -> str:
     parts = [_VERBS[asked.action]] if asked.action else []
     parts += [f"for {asked.squad}"] if asked.squad else []

@@ -138,6 +138,17 @@ class AttioTarget:
                 results.append(trouble)
         return results
 
+    async def erase(self, type_: str, id_: str) -> None:
+        """Delete a note, an entry or a record."""
+        place = "/notes" if type_ == NOTES else _object(type_)
+        if type_.startswith(LISTS):
+            place = f"{_list(type_)}/entries"
+        try:
+            await self._calls.write("DELETE", f"{place}/{quote(id_, safe='')}", None, any_answer=True)
+        except Trouble as trouble:
+            if trouble.failure is not Failure.NOT_FOUND:
+                raise
+
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
         """Everything, page by page, oldest first; a note's key is made of its content."""
         if type_ == NOTES:

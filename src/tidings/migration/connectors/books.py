@@ -60,6 +60,10 @@ class FileTarget:
         """Write many, with one wait for the disk."""
         return await asyncio.to_thread(self._book(type_).put, [(key, fields) for key, fields, _ in records])
 
+    async def erase(self, type_: str, id_: str) -> None:
+        """Its line becomes empty lines."""
+        await asyncio.to_thread(self._book(type_).drop, id_)
+
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
         """Every record in the order of the file."""
         source, cursor = FileSource(self.kind, self._path, self._form), None
@@ -100,6 +104,14 @@ class _Book:
         """A record by its key."""
         with self._locked() as file:
             return self._at(file, key)
+
+    def drop(self, key: str) -> None:
+        """Take a record out."""
+        with self._locked() as file:
+            place = self._places.pop(key, None)
+            if place is not None:
+                _blank(file, *place)
+                os.fsync(file.fileno())
 
     def put(self, records: Sequence[tuple[str, Fields]]) -> list[Written | Trouble]:
         """Write records that are not there yet, or differ."""

@@ -245,7 +245,7 @@ def _rows(
     last: str | None = None
     for row in connection.execute(wanted).mappings():
         last = str(_plain(row[key]))
-        fields = {column.name: _plain(row[column]) for column in table.columns}
+        fields = {str(column.name): _plain(row[column]) for column in table.columns}
         bad = next(
             (name for name, value in fields.items() if isinstance(value, str) and "\x00" in value), None
         )
@@ -330,6 +330,15 @@ class SqlTarget:
             return [self._kept(connection, type_, key, fields) for key, fields, _ in records]
 
         return await self._database.do(work, writes=True)
+
+    async def erase(self, type_: str, id_: str) -> None:
+        """Delete the row with this key."""
+
+        def work(connection: sa.Connection) -> None:
+            table, column = self._database.table(connection, type_)
+            connection.execute(table.delete().where(column == typed(column, id_)))
+
+        await self._database.do(work, writes=True)
 
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
         """All rows in the order of their keys."""

@@ -98,15 +98,20 @@ def _cycles(types: Sequence[TypeMap]) -> Iterator[Finding]:
         yield Finding(Level.ERROR, "cyclic_relation", names[0], None, text, remedy)
 
 
+def missing_columns(one: TypeMap, there: Iterable[str]) -> Iterator[Finding]:
+    """Fields of the map that the source, which names its fields, does not have."""
+    names = list(there)
+    for rule in one.fields:
+        if rule.path is not None and not begins(rule.path, names):
+            text = f"the source has no field {rule.path!r}"
+            remedy = _capital(nearest(rule.path, names))
+            yield Finding(Level.ERROR, "missing_column", one.name, rule.name, text, remedy)
+
+
 def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[Finding]:
     read = {name for rule in one.fields for name in rule.reads} | {one.key}
     read |= one.skip.reads if one.skip is not None else set()
-    for rule in one.fields:
-        if rule.path is not None and not begins(rule.path, there):
-            text = f"the source has no field {rule.path!r}"
-            yield Finding(
-                Level.ERROR, "missing_column", one.name, rule.name, text, _capital(nearest(rule.path, there))
-            )
+    yield from missing_columns(one, there)
     for name, attribute in there.items():
         if name in one.ignore or any(path == name or path.partition(".")[0] == name for path in read):
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from ..words import Record
@@ -26,6 +26,6 @@ def walk(record: Record, path: str) -> Any:
     return value
 
 
-def begins(path: str, fields: Mapping[str, Any] | frozenset[str]) -> bool:
+def begins(path: str, fields: Container[str]) -> bool:
     """Whether the source has the field that a path starts with."""
     return path == OWN_ID or path in fields or path.partition(".")[0] in fields

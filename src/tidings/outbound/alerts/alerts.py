@@ -12,7 +12,7 @@ from ...reading.cursor import page_size
 from ...store.port import Row, Step, Store
 from .figures import Figures
 from .guard import MOST_OPEN
-from .rules import RULES
+from .rules import Rule
 
 _LAST = "\x7f"  # behind every id
 _LONGEST_NAME = 120
@@ -40,14 +40,14 @@ class Alerts:
         rows = await self._store.read(
             "alert_page", tenant=tenant, past=past, before=after or _LAST, limit=page_size(limit)
         )
-        return Page([described(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
+        return Page([self._described(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
         """One alert."""
         rows = await self._store.read("alert_find", id=id_, tenant=tenant)
         if not rows:
             raise NotFound(f"there is no alert {id_}", field="id", remedy="see: tidings alerts list")
-        return described(rows[0])
+        return self._described(rows[0])
 
     async def acknowledge(self, id_: str, by: str, *, tenant: str = "default") -> Row:
         """Somebody takes it on; everybody else can see who."""
@@ -66,10 +66,12 @@ class Alerts:
         rows = await self._store.read("alert_open", limit=MOST_OPEN)
         return dict(Counter(row["severity"] for row in rows if row["state"] == "raised"))
 
+    def _described(self, row: Row) -> Row:
+        return described(row, self.figures.rules.get(row["rule"]))
 
-def described(row: Row) -> Row:
-    """An alert as people see it."""
-    rule = RULES.get(row["rule"])
+
+def described(row: Row, rule: Rule | None) -> Row:
+    """An alert as people see it; of an unknown rule there is less to say."""
     is_taken = row["state"] == "raised" and row["acknowledged_at"] is not None
     return {
         "id": row["id"],

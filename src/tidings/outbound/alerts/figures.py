@@ -19,7 +19,8 @@ from ...store.port import Row, Store
 from ..events import telling
 from ..health import NOT_ATTEMPTS
 from .judging import Reading
-from .rules import LATE, LEAST, LEAST_ROOM, RULES, STALLED, WINDOW
+from .rules import LATE, LEAST, WINDOW, rules_of
+from .settings import Thresholds
 
 MOST = 50  # subjects of one rule
 Seen = dict[str, list[Reading]]
@@ -37,11 +38,13 @@ class Attempts(NamedTuple):
 
 
 class Figures:
-    """Reads them all."""
+    """Reads them all, as far as the rules need to know them."""
 
-    def __init__(self, store: Store, *, place: Path | None = None) -> None:
+    def __init__(self, store: Store, *, place: Path | None = None, limits: Thresholds = Thresholds()) -> None:
         self._store = store
         self._place = place  # the folder of a database file
+        self._limits = limits
+        self.rules = rules_of(limits)
 
     async def read(self) -> Seen:
         """Every figure as it stands now."""
@@ -49,8 +52,8 @@ class Figures:
         now: int = (await store.read("now"))[0]["now"]
         since = (now - micros(WINDOW)) // MINUTE * MINUTE
         seen_at = (await store.read("node_last_seen"))[0]["seen_at"]
-        overdue = await store.read("counts_overdue", before=now - micros(LATE), most=_past("overdue"))
-        due = await store.read("counts_due", most=_past("queue_deep"))
+        overdue = await store.read("counts_overdue", before=now - micros(LATE), most=self._limits.overdue + 1)
+        due = await store.read("counts_due", most=self._limits.queue_deep + 1)
         return {
             "silent_seconds": _silent(seen_at, now),
             "overdue": _overdue(sum(int(row["overdue"]) for row in overdue)),
@@ -86,14 +89,14 @@ class Figures:
         return list(found.values())
 
     async def _stalled_jobs(self, now: int) -> list[Reading]:
-        since = now - micros(STALLED)
+        since = now - micros(self._limits.job_stalled)
         rows = await self._store.read("job_stalled", before=since, until=now, limit=MOST)
-        said = f"has made no progress for {durations.spell(STALLED)} or more"
+        said = f"has made no progress for {durations.spell(self._limits.job_stalled)} or more"
         return [Reading(1, f"the job {row['name']!r} {said}", row["id"], row["tenant"]) for row in rows]
 
     def _room(self) -> list[Reading]:
         free = self.free()
-        if free is None or free >= LEAST_ROOM:
+        if free is None or free >= self._limits.database_full:
             return []
         return [Reading(1, f"only {free >> 20:,} MiB are free under {self._place}")]
 
@@ -158,11 +161,6 @@ def stopped(queues: Sequence[Row]) -> list[Reading]:
             continue
         readings.append(Reading(1, f"the channel {row['name']!r} {why}"[:500], row["name"]))
     return readings[:MOST]
-
-
-def _past(rule: str) -> int:
-    """How far one must count to know."""
-    return int(RULES[rule].over) + 1
 
 
 def _silent(seen_at: int | None, now: int) -> list[Reading]:

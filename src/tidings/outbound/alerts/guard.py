@@ -23,7 +23,7 @@ from ..messages import COLUMNS, Messages
 from . import wording
 from .figures import Figures
 from .judging import Again, New, Reading, judge
-from .rules import RULES, WINDOW, Rule
+from .rules import WINDOW, Rule
 
 EVERY = timedelta(seconds=15)
 MOST_OPEN = 1000
@@ -54,7 +54,7 @@ class Guard:
         figures: Figures,
         *,
         told: Told = Told(),
-        rules: Iterable[Rule] = tuple(RULES.values()),
+        rules: Iterable[Rule] | None = None,
         looks: Sequence[Look] = (),  # figures of other parts
         keep: timedelta = timedelta(days=30),
         emit: Emit = silence,
@@ -64,7 +64,7 @@ class Guard:
         self._messages = messages
         self._figures = figures
         self._told = told
-        self._rules = tuple(rules)
+        self._rules = {rule.name: rule for rule in rules or figures.rules.values()}
         self._looks = looks
         self._keep = micros(keep)
         self._emit = emit
@@ -97,7 +97,7 @@ class Guard:
         seen["database_full"] += self._refused()
         now: int = (await self._store.read("now"))[0]["now"]
         rows = await self._store.read("alert_open", limit=MOST_OPEN)
-        verdict = judge(self._rules, seen, rows, now)
+        verdict = judge(self._rules.values(), seen, rows, now)
         for new in verdict.new:
             await self._add(new, now)
         for again in verdict.again:
@@ -151,11 +151,12 @@ class Guard:
 
     async def _tell(self, row: Row, change: Step, now: int, *, over: bool = False) -> None:
         """The change, its event and its messages, all or none."""
-        tasks, rows, not_told = await self._prepare(wording.in_words(row, resolved=over), now)
+        rule = self._rules.get(row["rule"])
+        tasks, rows, not_told = await self._prepare(wording.in_words(row, rule, resolved=over), now)
         event = {
             "at": now, "tenant": row["tenant"], "type": wording.RESOLVED if over else wording.RAISED,
             "subject": row["id"], "target": None,
-            "body": orjson.dumps(wording.body(row, now, resolved=over)).decode(),
+            "body": orjson.dumps(wording.body(row, rule, now, resolved=over)).decode(),
         }  # fmt: skip
         change = change._replace(params={"not_told": not_told, **change.params})
         made = [Rows("messages", COLUMNS, rows)] if rows else []

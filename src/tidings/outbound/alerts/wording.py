@@ -7,15 +7,14 @@ from typing import Any
 
 from ...model.time import iso
 from ...store.port import Row
-from .rules import RULES
+from .rules import Rule
 
 RAISED = "alert.raised"
 RESOLVED = "alert.resolved"
 
 
-def in_words(alert: Row, *, resolved: bool = False) -> str:
+def in_words(alert: Row, rule: Rule | None, *, resolved: bool = False) -> str:
     """One message: how bad, what, since when, and where to read what to do."""
-    rule = RULES.get(alert["rule"])
     title = rule.title if rule is not None else str(alert["rule"])
     if resolved:
         return f"Tidings, resolved: {title}. It was: {alert['problem']}."
@@ -26,9 +25,8 @@ def in_words(alert: Row, *, resolved: bool = False) -> str:
     return "\n".join(lines)
 
 
-def body(alert: Row, at: int, *, resolved: bool = False) -> Mapping[str, Any]:
+def body(alert: Row, rule: Rule | None, at: int, *, resolved: bool = False) -> Mapping[str, Any]:
     """The data of an event."""
-    rule = RULES.get(alert["rule"])
     return {
         "id": alert["id"],
         "rule": alert["rule"],

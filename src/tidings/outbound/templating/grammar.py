@@ -162,7 +162,9 @@ class Grammar:
             node,
             place,
             f"the variable {name[:60]!r} is not declared",
-            f"did you mean {close[0]!r}?" if close else f'declare it: "variables": {{"{name[:60]}": "text"}}',
+            f"did you mean {close[0]!r}?"
+            if close
+            else f'declare it: --declare {name[:60]}, or "variables": {{"{name[:60]}": "text"}}',
         )
 
 

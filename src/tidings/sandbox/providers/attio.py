@@ -283,6 +283,11 @@ def _delete(content: Workspace, asked: Asked) -> Any:
     return {}
 
 
+def _delete_note(content: Workspace, asked: Asked) -> Any:
+    content.delete_note(asked.path["id"])
+    return {}
+
+
 def _query(content: Workspace, asked: Asked) -> Any:
     shelf = _shelf(content, asked)
     return [_record(shelf, one) for one in content.query(shelf, asked.fields or {})]
@@ -391,6 +396,7 @@ CALLS: Sequence[Call] = (
     Call(f"{_LIST}/attributes/{{attribute}}/statuses", "GET", False, _options),
     Call("/notes", "GET", False, _notes),
     Call("/notes", "POST", True, _add_note),
+    Call("/notes/{id}", "DELETE", True, _delete_note),
     Call("/objects", "GET", False, _objects),
     Call("/lists", "GET", False, _lists),
 )

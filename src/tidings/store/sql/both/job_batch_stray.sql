@@ -3,4 +3,4 @@ select b.id, b.job, b.type, b.phase, b.system, b.round, b.first, b.last, b.size,
 from job_batches b left join tasks t on t.id = b.task
 where b.job = :job and b.round = :round and b.state in ('pending', 'processing', 'retrying')
   and (t.id is null or t.state not in ('pending', 'processing'))
-limit :limit
+order by b.id limit :limit

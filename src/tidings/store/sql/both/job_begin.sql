@@ -2,6 +2,6 @@
 update jobs set state = :state, held = null, reason = null, parked_until = null, look_at = 0, round = round + :rounds,
   looks = cast(:looks as boolean), planned = cast(:planned as boolean), version = version + 1,
   changed_at = coalesce(cast(:now as bigint), tidings_now()), started_at = coalesce(cast(:now as bigint), tidings_now()),
-    ended_at = null
+    ended_at = null, done_before = :done, forgets = false, forgotten_at = null
 where n = :n and version = :version and state = :expected
 returning n

@@ -1,6 +1,6 @@
 -- The types of a job, how far each is, and what is open in it.
 select t.type, t.wave, t.cursor, t.expected, t.extracted, t.seen_again, t.is_read, t.due_at, t.problem, t.note, t.cut, t.passed,
-  t.linked, t.pace,
+  t.linked, t.pace, t.counts,
   (select max(r.seq) from job_records r where r.job = t.job and r.type = t.type and r.batch is null)
     as last_seq,
   (select count(*) from job_batches b where b.job = t.job and b.round = j.round and b.type = t.type

@@ -1,2 +1,2 @@
--- What waits for its own type is opened again only if more was written since.
-update job_types set passed = :written where job = :job and type = :type and passed = :seen returning type
+-- What waits is opened again only if more of what it may wait for has come since.
+update job_types set passed = :came where job = :job and type = :type and passed = :seen returning type

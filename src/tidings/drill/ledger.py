@@ -1,4 +1,4 @@
-"""The judge of the crash drills: three logs in, a verdict out. Pure.
+"""The judge of a drill: three logs in, a verdict out. Pure.
 
 Three logs have three owners: the producer (what was tried and acknowledged), the receiver (every copy, before
 it was answered) and the injector (every kill, pause and cut). The engine's own books excuse nothing: they are
@@ -76,6 +76,8 @@ class Book(NamedTuple):
     state: str
     unknown: bool
     crashes: int = 0
+    id: str = ""
+    settled_at: float | None = None  # when it was last moved on from being at work
 
 
 @dataclass(slots=True)
@@ -235,7 +237,7 @@ class Sometimes(NamedTuple):
     after_record: int = 0  # killed with its last results written and nobody told
     between: int = 0  # killed while it held nothing
 
-    def __add__(self, other: object) -> Sometimes:  # type: ignore[override]
+    def __add__(self, other: object) -> Sometimes:
         assert isinstance(other, Sometimes)
         return Sometimes(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 

@@ -1,4 +1,4 @@
-"""The producer of the crash drills: accepts messages, and writes down what was tried and what acknowledged.
+"""The producer of a drill: accepts messages, and writes down what was tried and what acknowledged.
 
 Each call has a key, and a call whose answer was lost is repeated with the same one, as a client should.
 """
@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tidings.app import App
 from tidings.model.errors import InProgress, Temporary
@@ -21,12 +22,20 @@ from .receiver import digest
 _BATCH = 50
 
 
-class Producer:
-    """One owner of one log."""
+class Wanted(NamedTuple):
+    """A message to be accepted; `due` is in seconds since 1970 by this machine's clock, None: at once."""
 
-    def __init__(self, app: App, log: Path | str, channel: str) -> None:
+    ref: str
+    due: float | None = None
+
+
+class Producer:
+    """One owner of one log. `skew` is how far the database's clock is ahead of this machine's."""
+
+    def __init__(self, app: App, log: Path | str, channel: str, *, skew: float = 0.0) -> None:
         self._app = app
         self._channel = channel
+        self._skew = skew
         self._journal = Journal(log)
         self.unknown = 0  # calls that ended without a yes or a no
 
@@ -36,31 +45,35 @@ class Producer:
         """Have these accepted, in bulk or one by one; `delays` says in turn how much later each is due."""
         now = time.time()
         late = [delays[i % len(delays)] if delays else 0.0 for i in range(len(refs))]
-        drafts = [
-            self._draft(ref, now + delay if delay else None) for ref, delay in zip(refs, late, strict=True)
-        ]
-        if not single:
-            for start in range(0, len(drafts), _BATCH):
-                await self._accept(drafts[start : start + _BATCH], single=False)
+        wanted = [Wanted(ref, now + delay if delay else None) for ref, delay in zip(refs, late, strict=True)]
+        if single:
+            await self.accept_each(wanted)
             return
-        for start in range(0, len(drafts), _BATCH):
+        for start in range(0, len(wanted), _BATCH):
+            await self._accept(wanted[start : start + _BATCH], single=False)
+
+    async def accept_each(self, wanted: Sequence[Wanted]) -> None:
+        """Have these accepted one by one, some of them at the same time."""
+        for start in range(0, len(wanted), _BATCH):
             async with asyncio.TaskGroup() as group:
-                for draft in drafts[start : start + _BATCH]:
-                    group.create_task(self._accept([draft], single=True))
+                for one in wanted[start : start + _BATCH]:
+                    group.create_task(self._accept([one], single=True))
 
-    def _draft(self, ref: str, at: float | None) -> Draft:
-        return Draft(self._channel, ref, f"{ref} {'x' * 100}", at=None if at is None else int(at * SECOND))
+    def _draft(self, one: Wanted) -> Draft:
+        at = None if one.due is None else round((one.due + self._skew) * SECOND)
+        return Draft(self._channel, one.ref, f"{one.ref} {'x' * 100}", at=at)
 
-    async def _accept(self, drafts: Sequence[Draft], *, single: bool) -> None:
+    async def _accept(self, wanted: Sequence[Wanted], *, single: bool) -> None:
         tried = time.time()
+        drafts = [self._draft(one) for one in wanted]
         lines = [
             {
-                "ref": draft.to,
+                "ref": one.ref,
                 "digest": digest(draft.text),
-                "due": tried if draft.at is None else draft.at / SECOND,
+                "due": tried if one.due is None else one.due,
                 "tried": tried,
             }
-            for draft in drafts
+            for one, draft in zip(wanted, drafts, strict=True)
         ]
         self._journal.write(*lines)
         while True:

@@ -1,4 +1,4 @@
-"""Logs of the crash drills: JSON lines, appended with a single write each, so that no death tears one."""
+"""Logs of a drill: JSON lines, appended with a single write each, so that no death tears one."""
 
 from __future__ import annotations
 
@@ -29,3 +29,24 @@ def lines(path: Path) -> Iterable[dict[str, Any]]:
     """What has been written so far; a line that is just being written is left for later."""
     whole, _, _ = path.read_bytes().rpartition(b"\n")
     return map(orjson.loads, whole.splitlines())
+
+
+class Tail:
+    """Counts the lines of a growing log that hold a mark, each looked at once."""
+
+    def __init__(self, path: Path, mark: bytes = b"\n") -> None:
+        self._path = path
+        self._mark = mark
+        self._read_up_to = 0
+        self._count = 0
+
+    def count(self) -> int:
+        """How many there are by now."""
+        with self._path.open("rb") as log:
+            log.seek(self._read_up_to)
+            whole, _, _ = log.read().rpartition(b"\n")
+        if whole:
+            whole += b"\n"
+            self._count += whole.count(self._mark)
+            self._read_up_to += len(whole)
+        return self._count

@@ -1,4 +1,4 @@
-"""The receiver of the crash drills: a small HTTP server in a process of its own.
+"""The receiver of the crash drill: a small HTTP server in a process of its own.
 
 It writes one line per request with a single O_APPEND write before it answers, so its log is the truth about
 what arrived, whoever dies. Senders say who they are in the path: /from/<pid>/…
@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from .journal import Journal
+from .orphan import end_with_parent
 
 _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b"
 _REFUSAL = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"
@@ -109,4 +110,5 @@ async def serve(options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     asyncio.run(serve(json.loads(sys.argv[1])))

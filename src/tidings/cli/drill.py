@@ -1,0 +1,193 @@
+"""`tidings drill`: kills real workers on a scratch database, and counts what was lost or doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import engine, output
+from .help import examples
+from .options import AsJson, ConfigFile, Database
+from .output import Column
+
+if TYPE_CHECKING:
+    from ..config import Settings
+    from ..drill.plan import Course
+    from ..drill.report import Report
+    from ..drill.run import Progress
+
+EXAMPLES = examples(
+    "tidings drill",
+    "tidings drill --database postgresql://tidings@localhost/tidings --workers 5 --kills 20 --seconds 60",
+    "tidings drill --on-unknown hold --messages 500 --json",
+    "tidings drill --clean",
+)
+
+TERMINATED = 128 + signal.SIGTERM
+_STYLE = {True: "bold red", False: ""}
+
+
+class Rule(StrEnum):
+    """What happens to a message of which nobody knows whether it went out."""
+
+    RESEND = "resend"
+    HOLD = "hold"
+
+
+def drill(
+    *,
+    messages: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Messages to send.")
+    ] = 3000,
+    kills: Annotated[int, typer.Option(min=0, max=10_000, metavar="N", help="Processes to kill.")] = 8,
+    workers: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Workers at any time.")] = 3,
+    seconds: Annotated[
+        float, typer.Option(min=1, max=86_400, metavar="S", help="How long messages come in.")
+    ] = 15,
+    on_unknown: Annotated[
+        Rule, typer.Option(help="What is in doubt is sent again, or held for a person.")
+    ] = Rule.RESEND,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Where chance begins; without it a new one.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch database and the logs.")] = False,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Only remove what a killed drill left behind.")
+    ] = False,
+    as_json: AsJson = False,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """Kill real workers under load, on your machine and your database, and count.
+
+    Works in a scratch schema or file of its own: real messages and real channels are never touched.
+
+    The exit code is 0 only if nothing was lost and nothing was doubled in silence.
+    """
+    chosen = engine.settings(config, database)
+    chosen.check()
+    if clean:
+        return _clean(chosen, as_json=as_json)
+    from ..drill.plan import Course
+
+    seed = _seed() if seed is None else seed
+    course = Course(messages, kills, workers, seconds, str(on_unknown), seed)
+    raise typer.Exit(engine.run(_drill(chosen, course, keep=keep, as_json=as_json), fast=True))
+
+
+async def _drill(chosen: Settings, course: Course, *, keep: bool, as_json: bool) -> int:
+    from ..drill.run import run
+    from ..drill.scratch import scratch
+
+    asked = _on_sigterm()
+    try:
+        async with scratch(chosen, keep=keep) as place:
+            with _line(course, is_shown=output.on_terminal() and not as_json) as told:
+                found = await run(course, chosen, place, told)
+            place.keep = keep or not found.is_clean
+    except asyncio.CancelledError:
+        if asked.is_set():
+            return TERMINATED
+        raise
+    _tell(found, kept=f"{place.where}; logs in {place.folder}" if place.keep else None, as_json=as_json)
+    return 0 if found.is_clean else 1
+
+
+def _on_sigterm() -> asyncio.Event:
+    """Clean up as for Ctrl-C; the event says which of the two it was."""
+    asked, task = asyncio.Event(), asyncio.current_task()
+    assert task is not None
+
+    def end() -> None:
+        asked.set()
+        task.cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+    return asked
+
+
+def _clean(chosen: Settings, *, as_json: bool) -> None:
+    from ..drill.scratch import clean
+
+    gone = engine.run(clean(chosen))
+    if as_json:
+        output.say_json({"removed": gone})
+        return
+    for name in gone:
+        output.say(("✓ ", "green"), f"removed {name}")
+    if not gone:
+        output.say("nothing was left behind")
+
+
+@contextmanager
+def _line(course: Course, *, is_shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """The line that says how far it is."""
+    if not is_shown:
+        yield None
+        return
+    with output.console().status("starting the workers") as status:
+
+        def told(now: Progress) -> None:
+            status.update(
+                f"{now.seconds:.0f} s   accepted {now.accepted:,} of {course.messages:,}   "
+                f"arrived {now.arrived:,}   waiting {now.waiting:,}   killed {now.killed} of {course.kills}"
+            )
+
+        yield told
+
+
+def _tell(found: Report, *, kept: str | None, as_json: bool) -> None:
+    from ..drill.report import as_json as told
+    from ..drill.report import figures
+
+    if as_json:
+        import orjson
+
+        print(orjson.dumps({**told(found), "kept": kept}).decode())
+        return
+    rows = [figure._asdict() for figure in figures(found)]
+    if output.on_terminal():
+        _table(rows)
+    else:
+        output.lines(rows, [Column(name, itemgetter(name)) for name in ("name", "value", "behind")])
+    _sum_up(found)
+    if kept is not None:
+        output.say(f"kept: {kept}; tidings drill --clean removes it")
+
+
+def _table(rows: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(style="dim", overflow="fold")
+    for row in rows:
+        grid.add_row(row["name"], output.quoted(row["value"]), row["behind"], style=_STYLE[row["is_wrong"]])
+    output.console().print(grid)
+
+
+def _sum_up(found: Report) -> None:
+    if found.is_clean:
+        output.say(("✓ ", "green"), "nothing was lost, and nothing was doubled in silence")
+    for name, ids in found.look_at.items():
+        output.say(("✗ ", "bold red"), f"{name}: look at {', '.join(ids)}")
+    if found.course.kills and not found.proves:
+        output.say(
+            ("! ", "yellow"),
+            "no worker died between sending and recording, so this says little; "
+            "give more --messages or more --kills",
+        )
+
+
+def _seed() -> int:
+    from ..kernel.clock import SystemClock
+
+    return int(SystemClock().chance() * 1_000_000)

@@ -1,0 +1,42 @@
+"""What keeps us from the broker, in words. Pure.
+
+Some things never get better by waiting: they are refused at the start, and said loudly when they come later.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from ..model.errors import Misconfigured
+
+
+class Trouble(NamedTuple):
+    """Why there is no connection; `remedy` is there where only a person can help."""
+
+    problem: str
+    remedy: str | None = None
+
+
+def trouble(error: BaseException, url: str) -> Trouble:
+    """What an error of the client library means. Its classes are known by name, because it is an extra."""
+    if isinstance(error, Misconfigured):
+        return Trouble(error.problem, error.remedy)
+    names = {kind.__name__ for kind in type(error).__mro__}
+    said = str(error)
+    if names & {"AuthenticationError", "ProbableAuthenticationError"}:
+        return Trouble("RabbitMQ refuses this user or password", "check them in the URL of broker")
+    if "ConnectionNotAllowed" in names or ("InvalidFrameError" in names and "Connection.OpenOk" in said):
+        host = unquote(urlsplit(url).path.removeprefix("/")) or "/"
+        remedy = "make it, give the user permissions on it, or correct the path in the URL of broker"
+        return Trouble(f"RabbitMQ has no virtual host {host!r} for this user", remedy)
+    if "ChannelNotFoundEntity" in names:
+        what = "".join(re.findall(r"'(tidings\.[^']*)'", said)[:1]) or "what is needed"
+        return Trouble(
+            f"RabbitMQ has no {what} yet: a dispatcher that has this channel makes it when it starts"
+        )
+    if "ChannelAccessRefused" in names:
+        return Trouble(f"RabbitMQ does not let this user do what it must ({said})", "correct its permissions")
+    words = said or "no answer in time"
+    return Trouble(f"RabbitMQ does not answer ({type(error).__name__}: {words})")

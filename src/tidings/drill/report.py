@@ -1,0 +1,227 @@
+"""What a drill found, as numbers with what lies behind them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .ledger import Book, Copy, Did, Fault, Kind, Tried, Verdict, percentile, sometimes
+from .plan import GRACE, Course
+
+PRODUCER = "producer"  # how a kill is called that was no worker's
+_SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+
+
+class Evidence(NamedTuple):
+    """The three logs, the engine's books, and what the judge makes of them."""
+
+    tried: Sequence[Tried]
+    copies: Sequence[Copy]
+    faults: Sequence[Fault]
+    books: Mapping[str, Book]
+    verdict: Verdict
+    repeated: int = 0  # messages that were asked for again, because the first call had no answer
+
+
+class Figure(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    value: str
+    behind: str
+    is_wrong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that is told at the end."""
+
+    course: Course
+    lease: float
+    seconds: float
+    accepted: int
+    repeated: int
+    delivered: int
+    lost: Sequence[str]
+    stuck: Sequence[str]
+    witnessed: Sequence[str]
+    silent: Sequence[str]
+    copies: int  # beyond the first of each
+    resent: int
+    held: int
+    late: int
+    lateness: Sequence[float]
+    waits: Sequence[float]  # from a worker's death to what became of each message it had in hand
+    killed: Mapping[str, int]
+    moments: Mapping[str, int]
+    look_at: Mapping[str, Sequence[str]]  # what is wrong, with ids
+
+    @property
+    def is_clean(self) -> bool:
+        """Nothing lost, nothing doubled in silence, nothing else that the logs cannot account for."""
+        return not self.look_at
+
+    @property
+    def proves(self) -> bool:
+        """Whether a worker died between sending and recording: without that, no duplicates mean nothing."""
+        return bool(self.moments["sent, not recorded"])
+
+
+def report(evidence: Evidence, course: Course, *, lease: float, seconds: float) -> Report:
+    """Count."""
+    verdict, books = evidence.verdict, evidence.books
+    silent = {*verdict.unexplained, *verdict.unflagged, *verdict.overlap}
+    lateness = _lateness(evidence)
+    in_doubt = [book for book in books.values() if book.unknown]
+    met = sometimes(evidence.copies, [fault for fault in evidence.faults if fault.how != PRODUCER])
+    producers = sum(fault.how == PRODUCER for fault in evidence.faults)
+    return Report(
+        course=course,
+        lease=lease,
+        seconds=seconds,
+        accepted=sum(line.acked is not None for line in evidence.tried),
+        repeated=evidence.repeated,
+        delivered=verdict.delivered,
+        lost=verdict.lost,
+        stuck=verdict.stuck,
+        witnessed=sorted({*verdict.explained} - silent),
+        silent=sorted(silent),
+        copies=verdict.duplicates,
+        resent=sum(book.state == "done" for book in in_doubt),
+        held=sum(book.state == "failed" for book in in_doubt),
+        late=sum(late > lease + GRACE for late in lateness),
+        lateness=lateness,
+        waits=_waits(evidence),
+        killed={"workers": len(evidence.faults) - producers, "producers": producers},
+        moments={
+            "claimed, not started": met.before_start,
+            "started, not sent": met.before_send,
+            "sent, not recorded": met.before_record,
+        },
+        look_at={name: [_named(ref, books) for ref in found] for name, found in verdict.crimes.items()},
+    )
+
+
+def _lateness(evidence: Evidence) -> list[float]:
+    """From when a message was due and accepted to its first copy."""
+    first: dict[str, float] = {}
+    for copy in evidence.copies:
+        if copy.did != Did.REFUSED:
+            first[copy.ref] = min(copy.at, first.get(copy.ref, copy.at))
+    return [
+        max(0.0, first[line.ref] - max(line.due, line.acked or line.due))
+        for line in evidence.tried
+        if line.ref in first
+    ]
+
+
+def _waits(evidence: Evidence) -> list[float]:
+    """From each death to the next copy by somebody else of what was in hand, or to the engine's verdict."""
+    by_ref: dict[str, list[Copy]] = {}
+    for copy in sorted(evidence.copies):
+        by_ref.setdefault(copy.ref, []).append(copy)
+    waits = []
+    for fault in evidence.faults:
+        for ref in fault.held if fault.kind == Kind.KILL else ():
+            again = [
+                copy.at for copy in by_ref.get(ref, ()) if copy.pid != fault.target and copy.at > fault.begin
+            ]
+            book = evidence.books.get(ref)
+            settled = None if book is None else book.settled_at
+            end = min(again, default=settled)
+            if end is not None:
+                waits.append(max(0.0, end - fault.begin))
+    return waits
+
+
+def _named(ref: str, books: Mapping[str, Book]) -> str:
+    """The reference of a drill's message, with the id under which the engine knows it."""
+    return f"{ref} ({books[ref].id})" if ref in books else f"{ref} (not in the database)"
+
+
+def figures(found: Report) -> list[Figure]:
+    """The table."""
+    slow = ", ".join(f"{name} {_seconds(found.lateness, share)}" for name, share in _SHARES.items())
+    moments = ", ".join(f"{count:,} {name}" for name, count in found.moments.items() if count)
+    killed = " and ".join(f"{n} {who if n != 1 else who[:-1]}" for who, n in found.killed.items())
+    return [
+        Figure(
+            "accepted",
+            f"{found.accepted:,}",
+            f"of {found.course.messages:,}; {found.repeated:,} were asked for again after a lost answer"
+            if found.repeated
+            else f"of {found.course.messages:,}",
+            found.accepted < found.course.messages,
+        ),
+        Figure("delivered", f"{found.delivered:,}", "seen by the receiver at least once"),
+        Figure(
+            "lost",
+            f"{len(found.lost) + len(found.stuck):,}",
+            f"{len(found.lost):,} never seen, {len(found.stuck):,} still waiting",
+            bool(found.lost or found.stuck),
+        ),
+        Figure(
+            "duplicated",
+            f"{len(found.witnessed) + len(found.silent):,}",
+            f"{len(found.witnessed):,} witnessed (a kill lies between the copies, and the history says so),"
+            f" {len(found.silent):,} silent; {found.copies:,} extra copies",
+            bool(found.silent),
+        ),
+        Figure(
+            "unknown",
+            f"{found.resent + found.held:,}",
+            f"{found.resent:,} sent, {found.held:,} held for a person",
+        ),
+        Figure(
+            "late",
+            f"{found.late:,}",
+            f"beyond the lease of {found.lease:g} s + {GRACE:g} s; {slow}",
+        ),
+        Figure("slowest resume", _seconds(found.waits, 1), f"of {len(found.waits):,} messages in dead hands"),
+        Figure(
+            "kills",
+            f"{sum(found.killed.values()):,}",
+            killed + (f"; {moments}" if moments else ""),
+        ),
+        Figure("seconds", f"{found.seconds:.1f}", f"seed {found.course.seed}"),
+    ]
+
+
+def _seconds(values: Sequence[float], share: float) -> str:
+    return f"{percentile(values, share):.2f} s" if values else "–"
+
+
+def as_json(found: Report) -> dict[str, Any]:
+    """One object for programs."""
+    late = {name: round(percentile(found.lateness, share), 3) for name, share in _SHARES.items()}
+    return {
+        "ok": found.is_clean,
+        "proves": found.proves,
+        "messages": found.course.messages,
+        "accepted": found.accepted,
+        "repeated": found.repeated,
+        "delivered": found.delivered,
+        "lost": len(found.lost),
+        "stuck": len(found.stuck),
+        "duplicated": {
+            "witnessed": len(found.witnessed),
+            "silent": len(found.silent),
+            "copies": found.copies,
+        },
+        "unknown": {"sent": found.resent, "held": found.held},
+        "late": found.late,
+        "late_after_s": found.lease + GRACE,
+        "lateness_s": late,
+        "slowest_resume_s": round(max(found.waits, default=0.0), 3),
+        "in_dead_hands": len(found.waits),
+        "kills": {
+            **found.killed,
+            **{name.replace(", ", "_").replace(" ", "_"): n for name, n in found.moments.items()},
+        },
+        "workers": found.course.workers,
+        "on_unknown": found.course.on_unknown,
+        "seed": found.course.seed,
+        "seconds": round(found.seconds, 1),
+        "look_at": found.look_at,
+    }

@@ -1,0 +1,132 @@
+"""Where a drill works: a folder of its own, and in it a SQLite file, or a PostgreSQL schema of its own.
+
+A lock says that its drill still runs. The kernel and the server free it with the process, so that what a
+killed drill left behind is known as such.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from ..config import Settings
+from ..model.errors import Misconfigured, Refused
+from ..store.files import FileLock
+
+_PREFIX = "tidings-drill-"
+_LOCK = "lock"
+
+
+@dataclass(slots=True)
+class Scratch:
+    """A drill's own place; `keep` is looked at when it is over."""
+
+    id: str
+    folder: Path
+    database: str
+    keep: bool
+
+    @property
+    def where(self) -> str:
+        """The database in words that hold no secret."""
+        path = self.database.removeprefix("sqlite:///")
+        return path if path != self.database else f"the schema {_schema(self.id)}"
+
+
+@contextlib.asynccontextmanager
+async def scratch(settings: Settings, *, keep: bool) -> AsyncIterator[Scratch]:
+    """Make a place beside the user's own database; remove it afterwards, whatever happens."""
+    id_ = os.urandom(4).hex()
+    with _folder(home(settings), id_) as folder:
+        place = Scratch(id_, folder, f"sqlite:///{folder / 'drill.db'}", keep)
+        try:
+            if settings.database_path is not None:
+                yield place
+            else:
+                async with _schema_of(place, settings.database):
+                    yield place
+        finally:
+            if not place.keep:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.asynccontextmanager
+async def _schema_of(place: Scratch, url: str) -> AsyncIterator[None]:
+    schemas, name = _schemas(), _schema(place.id)
+    async with schemas.held(url, name) as place.database:
+        try:
+            yield
+        finally:
+            if not place.keep:
+                await schemas.remove(url, name)
+
+
+def home(settings: Settings) -> Path:
+    """The folder of the SQLite file, so that the same disk is tried; otherwise that of temporary files."""
+    path = settings.database_path
+    beside = None if path is None else path.absolute().parent
+    return beside if beside is not None and beside.is_dir() else Path(tempfile.gettempdir())
+
+
+async def clean(settings: Settings) -> list[str]:
+    """Remove what killed drills left behind; gives what it was."""
+    gone: list[str] = []
+    for where in sorted({home(settings), Path(tempfile.gettempdir())}):
+        for folder in sorted(where.glob(f"{_PREFIX}*")):
+            if _is_left(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+                gone.append(str(folder))
+    if settings.database_path is None:
+        gone += [f"schema {name}" for name in await _schemas().remove_left_behind(settings.database)]
+    return gone
+
+
+@contextlib.contextmanager
+def _folder(where: Path, id_: str) -> Iterator[Path]:
+    folder = where / f"{_PREFIX}{id_}"
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise Refused(
+            f"the folder {folder} cannot be made ({error.strerror})",
+            remedy="mend the permissions, or name another place with --database sqlite:///PATH",
+        ) from None
+    lock = FileLock(folder / _LOCK)
+    lock.take()
+    try:
+        yield folder
+    finally:
+        lock.free()
+
+
+def _is_left(folder: Path) -> bool:
+    """Whether it is ours, made by a drill, and that drill is gone."""
+    if folder.is_symlink() or not (folder / _LOCK).is_file() or folder.stat().st_uid != os.getuid():
+        return False
+    lock = FileLock(folder / _LOCK)
+    try:
+        return lock.take()
+    finally:
+        lock.free()
+
+
+def _schema(id_: str) -> str:
+    from ..store.scratch import PREFIX
+
+    return f"{PREFIX}{id_}"
+
+
+def _schemas() -> ModuleType:
+    try:
+        from ..store import scratch as schemas
+    except ImportError as error:
+        raise Misconfigured(
+            "PostgreSQL needs a driver that is not installed", remedy="pip install 'tidings[postgres]'"
+        ) from error
+    return schemas

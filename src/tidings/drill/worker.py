@@ -1,0 +1,18 @@
+"""A worker of a drill: `tidings serve --role worker` as everybody runs it, whose copies say who sent them."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+
+from .orphan import end_with_parent
+from .plan import CHANNEL, SETTINGS
+
+if __name__ == "__main__":
+    end_with_parent()
+    port = json.loads(sys.argv[1])["port"]
+    os.environ[f"TIDINGS_CHANNELS__{CHANNEL.upper()}__URL"] = f"http://127.0.0.1:{port}/from/{os.getpid()}"
+    sys.argv = ["tidings", "serve", "--role", "worker", "--config", SETTINGS, "--log-format", "json"]
+    runpy.run_module("tidings.cli", run_name="__main__")

@@ -1,0 +1,110 @@
+"""What speaks for or against a reading, as names that have weights: words, their neighbours, what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..words import Action
+from .pieces import Act, Day, Squad
+from .row import Row
+
+_LONGEST = 3  # words in a phrase
+_CLAUSE_ENDS = frozenset({".", ",", "?", "but", "and", "so", "then", "because"})
+_WE = frozenset({"we", "us", "our"})
+_TIMES = frozenset({"<day>", "<hours>", "<shift>"})
+_HOURS = frozenset({"<hours>", "<shift>"})
+
+
+def of_message(row: Row) -> list[str]:
+    """Of what a message is about."""
+    words = ["^", *(token.text for token in row.tokens if token.text not in {".", ","}), "$"]
+    there = set(words)
+    when = "timed" if there & _TIMES else "timeless"
+    found = {f"act {item.action} {item.is_plain}" for item in row.items if isinstance(item, Act)}
+    found |= {f"mood {name}" for name in row.moods}
+    found |= {
+        " ".join(words[i : i + length])
+        for length in range(1, _LONGEST + 1)
+        for i in range(len(words) - length + 1)
+    }
+    found |= {f"{word} {when}" for word in there if not word.startswith("<")}
+    found |= {
+        f"has day {'<day>' in there} hours {bool(there & _HOURS)}",
+        f"has own {'<own>' in there} other {'<other>' in there} we {bool(there & _WE)}",
+        f"length {min(len(words) // 4, 6)}",
+        "always",
+    }
+    return sorted(found)
+
+
+def of_mention(row: Row, place: int, action: Action) -> list[str]:
+    """Of whether a day, hours or a squad belong to what is wanted."""
+    return sorted(set(_of_mention(row, place, action)))
+
+
+def _of_mention(row: Row, place: int, action: Action) -> Iterator[str]:
+    words = [token.text for token in row.tokens]
+    at = next(i for i, token in enumerate(row.tokens) if token.place == place)
+    kind, name = _kind(row.items[place]), words[at]
+    before, after = ["^^", "^", *words[:at]], [*words[at + 1 :], "$", "$$"]
+    one, two, then, later = before[-1], before[-2], after[0], after[1]
+    yield from (f"{kind}", f"{kind} {name}", f"{kind} of {action}")
+    yield from (f"{kind} < {one}", f"{kind} < {two} {one}", f"{kind} > {then}", f"{kind} > {then} {later}")
+    yield from (f"{kind} {one} _ {then}", f"{kind} of {action} < {one}", f"{kind} of {action} > {then}")
+    yield f"{kind} of {action} < {two} {one}"
+    first, last = _clause(words, at)
+    yield from (f"{kind} in {word} _" for word in words[first:at])
+    yield from (f"{kind} in _ {word}" for word in words[at + 1 : last + 1])
+    yield f"{kind} opens {words[first - 1] if first else '^'}"
+    yield f"{kind} ends {words[last + 1] if last + 1 < len(words) else '$'}"
+    yield f"{kind} {_acts(row, {row.tokens[i].place for i in range(first, last + 1)}, action)}"
+    same = [i for i in row.mentions() if _kind(row.items[i]) == kind]
+    rank = same.index(place)
+    last_one = "last" if rank == len(same) - 1 else "middle"
+    yield f"{kind} {'only' if len(same) == 1 else 'first' if not rank else last_one} of {min(len(same), 3)}"
+    if kind == "squad":
+        yield from _of_squad(row, place, action, name, words, at, rank, len(same))
+    elif kind == "day":
+        with_hours = [i for i in same if _has_hours(row, i)]
+        yield f"day with hours {place in with_hours}, another {bool(set(with_hours) - {place})}"
+
+
+def _of_squad(
+    row: Row, place: int, action: Action, name: str, words: Sequence[str], at: int, rank: int, count: int
+) -> Iterator[str]:
+    before, after = bool(_WE & set(words[:at])), bool(_WE & set(words[at + 1 :]))
+    yield f"squad {name} of {action}, we before {before} after {after}"
+    yield f"squad {name} of {action}, {rank} of {min(count, 3)}"
+    act = next((i for i, item in enumerate(row.items) if isinstance(item, Act) and item.action), None)
+    if act is not None:
+        yield f"squad {name} of {action}, {'before' if place < act else 'after'} act, we before {before}"
+
+
+def _clause(words: Sequence[str], at: int) -> tuple[int, int]:
+    first = last = at
+    while first > 0 and words[first - 1] not in _CLAUSE_ENDS:
+        first -= 1
+    while last + 1 < len(words) and words[last + 1] not in _CLAUSE_ENDS:
+        last += 1
+    return first, last
+
+
+def _acts(row: Row, clause: set[int], action: Action) -> str:
+    """Which acts stand in the clause of a mention, and whether what is wanted is said elsewhere."""
+    acts = [(i, item.action) for i, item in enumerate(row.items) if isinstance(item, Act) and item.action]
+    here = {wanted for i, wanted in acts if i in clause}
+    elsewhere = any(wanted is action for i, wanted in acts if i not in clause)
+    return f"acts {'same' if action in here else 'other' if here else 'none'}, elsewhere {elsewhere}"
+
+
+def _has_hours(row: Row, place: int) -> bool:
+    following = row.items[place + 1] if place + 1 < len(row.items) else None
+    return following is not None and _kind(following) == "hours"
+
+
+def _kind(item: object) -> str:
+    if isinstance(item, Day):
+        return "day"
+    if isinstance(item, Squad):
+        return "squad"
+    return "hours" if type(item).__name__ in {"Span", "Shift"} else "other"

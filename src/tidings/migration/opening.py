@@ -1,0 +1,70 @@
+"""Opening again: batches of exactly those records that a person, or a parent that came, opens again.
+
+A batch is made without a task; the foreman gives it one when there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+from ..kernel.clock import Clock
+from ..store.port import Step, Store
+from .mapping.parsing import LARGEST_BATCH
+
+
+class Portion(NamedTuple):
+    """A batch of records that are opened again: how many, and the steps that do it."""
+
+    size: int
+    steps: list[Step]
+
+
+def new_batch(
+    id_: str,
+    job: int,
+    type_: str,
+    round_: int,
+    system: str,
+    size: int,
+    *,
+    phase: str = "run",
+    first: int = 0,
+    last: int = 0,
+) -> dict[str, Any]:
+    """A new batch: all between two places, or those records that will name it."""
+    return {
+        "id": id_, "job": job, "type": type_, "round": round_, "phase": phase, "system": system,
+        "first": first, "last": last, "size": size,
+    }  # fmt: skip
+
+
+async def reopening(
+    store: Store,
+    clock: Clock,
+    *,
+    job: int,
+    type: str,
+    round: int,
+    system: str,
+    state: str | None = None,
+    fingerprint: str | None = None,
+    tag: str | None = None,
+) -> AsyncIterator[Portion]:
+    """Those of a type that were set aside or wait, in the order in which they were read.
+
+    `state` None: in whichever of these states; `fingerprint`: of one cause; `tag`: mended by one hand.
+    """
+    which = {
+        "job": job, "type": type, "round": round, "state": state, "fingerprint": fingerprint, "tag": tag,
+        "limit": LARGEST_BATCH,
+    }  # fmt: skip
+    after = 0
+    while True:
+        found = (await store.read("job_reopen_seqs", **which, after=after))[0]
+        if not found["n"]:
+            return
+        batch = new_batch(clock.new_id(), job, type, round, system, found["n"])
+        opens = {**which, "batch": batch["id"], "after": after, "last": found["last"]}
+        yield Portion(int(found["n"]), [Step("job_batch_add", batch), Step("job_reopen", opens)])
+        after = int(found["last"])

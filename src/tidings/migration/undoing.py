@@ -1,0 +1,224 @@
+"""Undoing: what a job has created, and nobody has changed since, is taken out of the target again.
+
+    erased     it was created by this job, and is as it was written
+    gone       the target does not have it any more
+    changed    somebody has changed it since: it stays
+    unsure     it may have been there before the job: it stays
+Sure is what was looked for before it was created: by a plan, or by a strategy that looks or only creates.
+What comes last is taken out first, so no link points to nothing. Deleting what is gone changes nothing:
+after a death anywhere the same again goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from ..kernel.clock import Clock
+from ..model.errors import Refused
+from ..model.time import MINUTE, SECOND
+from ..store.port import Outrun, Row, Step, Store
+from .comparing import changes
+from .connections import Opened
+from .crosswalk import packed
+from .foreman import audited
+from .limits import Limiter, Sleep
+from .looking import NOTHING, SIDE_BY_SIDE
+from .policies import DEFAULT_WAIT
+from .preparing import Item, Preparer, Results
+from .words import Erasing, Failure, Standing, Strategy, Trouble, Written
+
+PORTION = 50  # records of one transaction
+LEASE = 5 * MINUTE  # longer than a portion takes
+_NEWEST = 1 << 62
+_WAITS = 10  # for one record, when the target says 'slow down'
+
+
+class Fate(StrEnum):
+    """What becomes of a record that the job has written."""
+
+    ERASED = "erased"
+    GONE = "gone"
+    CHANGED = "changed"
+    UNSURE = "unsure"
+
+
+class Undone(NamedTuple):
+    """One record, and what became of it; in a dry run, what would."""
+
+    type: str
+    source_id: str
+    target_id: str
+    fate: Fate
+
+
+Tell = Callable[[Undone], None]
+
+
+def fate_of(
+    strategy: Strategy, before: str | None, found: Sequence[Written], target_id: str, *, differs: bool
+) -> Fate:
+    """What may be done about one record, by what the target has now. Pure."""
+    if strategy is Strategy.UPSERT and before != NOTHING:
+        return Fate.UNSURE
+    own = next((one for one in found if one.id == target_id), None)
+    if own is None:
+        is_keyed = strategy is not Strategy.RECONCILE
+        return Fate.GONE if is_keyed and not found else Fate.CHANGED
+    if own.fields is None:
+        return Fate.UNSURE
+    return Fate.CHANGED if differs else Fate.ERASED
+
+
+class Undo:
+    """One undoing of one job."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        row: Row,
+        opened: Opened,
+        *,
+        tell: Tell,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._row = row
+        self._opened = opened
+        self._tell = tell
+        self._sleep = sleep
+        self._version: int = row["version"]
+
+    async def work(self, *, by: str, dry_run: bool) -> Counter[Fate]:
+        """All types, the last wave first; gives how many had which fate."""
+        target = self._opened.target
+        if not isinstance(target, Erasing):
+            raise Refused(
+                f"a target of kind {target.kind!r} cannot delete",
+                remedy="take the records out by hand; crosswalk and export name them",
+            )
+        counts: Counter[Fate] = Counter()
+        for wave in reversed(self._opened.job.waves):
+            for name in reversed(wave):
+                counts += await self._type(name, target, dry_run=dry_run)
+        if not dry_run:
+            told = ", ".join(f"{n:,} {fate}" for fate, n in sorted(counts.items())) or "nothing to undo"
+            end = Step("job_undo_end", {"n": self._row["n"], "version": self._version})
+            await self._store.write([end, audited(self._row["n"], by, "undone", told)])
+        return counts
+
+    async def _type(self, name: str, target: Erasing, *, dry_run: bool) -> Counter[Fate]:
+        counts: Counter[Fate] = Counter()
+        preparer = Preparer(self._store, self._opened, name, self._row["round"])
+        where = {"job": self._row["n"], "type": name, "round": self._row["round"]}
+        before = _NEWEST
+        while rows := await self._store.read("job_created_page", **where, before=before, limit=PORTION):
+            before = rows[-1]["seq"]
+            if not dry_run:
+                await self._hold()
+            items = await preparer.prepare(rows, Results())
+            fates = await self._judge_all(name, items, target, dry_run=dry_run)
+            fates |= {row["seq"]: Fate.UNSURE for row in rows if row["seq"] not in fates}
+            for row in rows:
+                self._tell(Undone(name, row["source_id"], row["target_id"], fates[row["seq"]]))
+            if not dry_run:
+                await self._write(
+                    name, [row for row in rows if fates[row["seq"]] in (Fate.ERASED, Fate.GONE)]
+                )
+            counts.update(fates.values())
+        return counts
+
+    async def _judge_all(
+        self, name: str, items: Sequence[Item], target: Erasing, *, dry_run: bool
+    ) -> dict[int, Fate]:
+        fates: dict[int, Fate] = {}
+        line = iter(items)
+
+        async def work() -> None:
+            for item in line:
+                fates[item.seq] = await self._patiently(name, item, target, dry_run=dry_run)
+
+        await asyncio.gather(*(work() for _ in range(min(SIDE_BY_SIDE, len(items)))))
+        return fates
+
+    async def _patiently(self, name: str, item: Item, target: Erasing, *, dry_run: bool) -> Fate:
+        """One record; 'slow down' is waited for, anything else ends the undoing, which can be begun again."""
+        for _ in range(_WAITS):
+            try:
+                return await self._one(name, item, target, dry_run=dry_run)
+            except Trouble as trouble:
+                if trouble.failure is not Failure.RATE_LIMIT:
+                    problem = f"{name} {item.id} could not be undone: {trouble.reason}"
+                    raise Refused(problem, remedy="mend that, then undo again: it goes on") from None
+                await self._sleep((trouble.wait or DEFAULT_WAIT).total_seconds())
+        raise Refused("the target says 'slow down' again and again", remedy="undo again later: it goes on")
+
+    async def _one(self, name: str, item: Item, target: Erasing, *, dry_run: bool) -> Fate:
+        opened, target_type = self._opened, self._opened.job.type(name).target
+        strategy, id_ = opened.target.strategy(target_type), item.row["target_id"]
+        found: Sequence[Written] = ()
+        if strategy is not Strategy.UPSERT or item.row["before"] == NOTHING:
+            await self._turn(opened.looks, opened.target.limits.reads_per_second)
+            found = await opened.target.find(target_type, item.key, item.fields)
+        own = next((one for one in found if one.id == id_), None)
+        differs = own is not None and bool(changes(opened.mapper, name, item.fields, own.fields))
+        fate = fate_of(strategy, item.row["before"], found, id_, differs=differs)
+        if fate is Fate.ERASED and not dry_run:
+            await self._turn(opened.writes, opened.limits.writes_per_second)
+            await target.erase(target_type, id_)
+        return fate
+
+    async def _turn(self, limiter: Limiter, per_second: float | None) -> None:
+        if per_second is not None:
+            await limiter.turn(self._sleep)
+
+    async def _hold(self) -> None:
+        hold = {"n": self._row["n"], "version": self._version, "lease": LEASE}
+        try:
+            (held,) = await self._store.write([Step("job_undo_hold", hold, needed=True)])
+        except Outrun:
+            raise Refused(
+                "the migration was moved by somebody else at this moment", remedy="look at it, then try again"
+            ) from None
+        self._version = held[0]["version"]
+
+    async def _write(self, name: str, rows: Sequence[Row]) -> None:
+        """These are not in the target any more: records, crosswalk, log and counts say so together."""
+        if not rows:
+            return
+        n, moved = self._row["n"], Counter(row["state"] for row in rows)
+        counted = {
+            "written": moved[Standing.WRITTEN],
+            "unchanged": moved[Standing.UNCHANGED],
+            "size": len(rows),
+        }
+        batch = {"id": self._clock.new_id(), "job": n, "type": name, "round": self._row["round"]}
+        moves = [
+            {
+                "seq": row["seq"], "state": Standing.SKIPPED.value, "fingerprint": f"undone/{name}//",
+                "reason": "undone: taken out of the target again",
+            }
+            for row in rows
+        ]  # fmt: skip
+        steps = [
+            Step("job_batch_undone", {**batch, **counted, "system": self._opened.writes.name}),
+            Step("job_record_move", {"rows": packed(moves)}),
+            Step("job_log_add", {"rows": packed([(row["seq"], "undone", None, None) for row in rows])}),
+        ]
+        for row in rows:
+            link = {"type": name, "source_id": row["source_id"], "target_id": row["target_id"]}
+            steps.append(Step("crosswalk_drop", {"pair": self._opened.crosswalk.pair, **link}))
+        await self._store.write(steps)
+
+
+def refuse_while_undone(row: Row, now: int) -> None:
+    """A job that somebody undoes at this moment is not begun again."""
+    until = row["parked_until"]
+    if until is not None and until > now:
+        left = (until - now) // SECOND
+        raise Refused("the migration is being undone", remedy=f"wait for its end, or {left} s if that died")

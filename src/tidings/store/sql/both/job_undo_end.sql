@@ -1,0 +1,2 @@
+-- It may be begun again.
+update jobs set parked_until = null where n = :n and version = :version and state in ('completed', 'failed', 'cancelled')

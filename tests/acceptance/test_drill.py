@@ -1,0 +1,173 @@
+"""`tidings drill`: real workers killed, on the user's database and yet not in it (A12, B17)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tidings.config import Settings, load
+from tidings.drill.plan import Course
+from tidings.drill.run import Progress
+from tidings.drill.run import run as exercise
+from tidings.drill.scratch import clean, scratch
+from tidings.model.errors import Refused
+from tidings.store import scratch as schemas
+
+from .program import COMMAND, environment, run, until
+
+pytestmark = pytest.mark.crash
+
+QUICK = {"TIDINGS_LEASE": "1s", "TIDINGS_BEAT": "200ms"}
+PATIENCE = 240  # seconds; reached only when something is broken
+_SCHEMAS = "select nspname from pg_namespace where nspname not like 'pg\\_%' order by 1"
+
+
+@pytest.fixture(autouse=True)
+def folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One of the test's own, so that no test removes what another left behind."""
+    made = tmp_path / "temporary"
+    made.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(made))
+    return made
+
+
+def drilling(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """A drill as a user starts one."""
+    return subprocess.Popen(
+        [*COMMAND, "drill", *words], cwd=folder, env=environment(QUICK), text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def left_in(folder: Path) -> list[Path]:
+    """What drills have in a folder."""
+    return list(folder.glob("tidings-drill-*"))
+
+
+def living_in(folder: Path) -> list[str]:
+    """The processes whose working directory this is."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(process / "cwd") == str(folder):
+                found.append(process.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_a_drill_on_a_file_counts_and_leaves_the_users_database_alone(tmp_path: Path) -> None:
+    """Nothing lost, nothing doubled in silence, the last line is one object, and the scratch is gone."""
+    own = tmp_path / "tidings.db"
+    sent = run("send", "--channel", "phone", "--to", "ada", "--text", "mine", "-d", f"sqlite:///{own}",
+               folder=tmp_path)  # fmt: skip
+    assert sent.returncode == 0, sent.stderr
+    before = own.read_bytes()
+
+    drill = drilling(tmp_path, "-d", f"sqlite:///{own}", "--messages", "100", "--kills", "2",
+                     "--workers", "2", "--seconds", "1", "--seed", "7", "--json")  # fmt: skip
+    said, complained = drill.communicate(timeout=PATIENCE)
+
+    assert drill.returncode == 0, said + complained
+    told = json.loads(said.splitlines()[-1])
+    assert told["ok"] and told["accepted"] == told["delivered"] == 100
+    assert (told["lost"], told["stuck"], told["duplicated"]["silent"]) == (0, 0, 0)
+    assert told["kills"]["workers"] == 2 and told["seed"] == 7
+    assert own.read_bytes() == before
+    assert not left_in(tmp_path)
+
+
+@pytest.mark.postgres
+async def test_a_drill_on_postgresql_works_in_a_schema_of_its_own(postgres_url: str, tmp_path: Path) -> None:
+    """The schema is there only while it runs; with `hold` nothing is doubled at all, and what is in doubt is
+    held (F4, F5)."""
+    chosen = load(environ=QUICK, folder=tmp_path, flags={"database": postgres_url})
+    before = await schemas_of(postgres_url)
+    during: set[str] = set()
+    progress: list[Progress] = []
+    course = Course(messages=100, kills=1, workers=2, seconds=1.0, on_unknown="hold", seed=3)
+
+    async with scratch(chosen, keep=False) as place:
+        found = await exercise(course, chosen, place, progress.append)
+        during.update(await schemas_of(postgres_url))
+
+    assert found.is_clean, found.look_at
+    assert found.accepted == 100 and not found.copies
+    assert found.delivered + found.held >= 100
+    assert progress[-1].accepted == 100 and progress[-1].killed == 1
+    assert during - set(before) == {f"tidings_drill_{place.id}"}
+    assert await schemas_of(postgres_url) == before
+    assert not place.folder.exists()
+
+
+def test_a_drill_that_is_interrupted_cleans_up(tmp_path: Path) -> None:
+    """Ctrl-C ends its processes and removes its scratch, with the usual exit code."""
+    drill = drilling(tmp_path, "-d", f"sqlite:///{tmp_path}/tidings.db")
+    folder = until(lambda: next(iter(left_in(tmp_path)), None), "the drill has a folder")
+    until((folder / "receiver.log").exists, "its receiver is being started")
+
+    drill.send_signal(signal.SIGINT)
+    drill.communicate(timeout=PATIENCE)
+
+    assert drill.returncode == 130
+    assert not left_in(tmp_path) and not living_in(folder)
+
+
+def test_what_a_killed_drill_left_behind_is_removed_on_request(tmp_path: Path) -> None:
+    """Its processes end with it; `--clean` removes the rest, but never that of a drill that still runs."""
+    chosen = Settings(database=f"sqlite:///{tmp_path}/tidings.db")
+    drill = drilling(tmp_path, "-d", chosen.database, "--seconds", "600")
+    folder = until(lambda: next(iter(left_in(tmp_path)), None), "the drill has a folder")
+    until((folder / "worker-0.jsonl").exists, "a worker is being started")
+    assert asyncio.run(clean(chosen)) == []
+
+    drill.kill()
+    drill.communicate(timeout=PATIENCE)
+
+    until(lambda: not living_in(folder), "its processes have ended by themselves")
+    assert left_in(tmp_path) == [folder]
+    assert asyncio.run(clean(chosen)) == [str(folder)]
+    assert asyncio.run(clean(chosen)) == [] and not left_in(tmp_path)
+
+
+@pytest.mark.postgres
+async def test_a_schema_that_is_there_is_refused_and_one_in_use_is_not_removed(postgres_url: str) -> None:
+    """Only what no drill holds any more is taken for left behind."""
+    async with schemas.held(postgres_url, "tidings_drill_x") as url:
+        assert "schema=tidings_drill_x" in url
+        with pytest.raises(Refused, match="in use by another drill"):
+            async with schemas.held(postgres_url, "tidings_drill_x"):
+                pass
+        assert await schemas.remove_left_behind(postgres_url) == []
+
+    with pytest.raises(Refused, match=r"there already.*--clean"):
+        async with schemas.held(postgres_url, "tidings_drill_x"):
+            pass
+    assert await schemas.remove_left_behind(postgres_url) == ["tidings_drill_x"]
+    assert "tidings" in await schemas_of(postgres_url)
+
+
+def test_a_senseless_drill_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    """Before anything is started."""
+    for words, about in ((("--messages", "0"), "--messages"), (("--on-unknown", "shrug"), "--on-unknown")):
+        done = run("drill", *words, folder=tmp_path)
+        assert done.returncode == 2 and about in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    assert not left_in(tmp_path)
+
+
+async def schemas_of(url: str) -> list[str]:
+    """The schemas of a database."""
+    connection = await asyncpg.connect(url)
+    try:
+        return [row[0] for row in await connection.fetch(_SCHEMAS)]
+    finally:
+        await connection.close()

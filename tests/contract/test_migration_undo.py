@@ -1,0 +1,137 @@
+"""The way back: what a job created is taken out again; what others changed, or may own, stays (C8, C9)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidings.kernel.clock import ManualClock
+from tidings.migration import undoing
+from tidings.migration.jobs import JobState
+from tidings.migration.undoing import Fate, Undone
+from tidings.migration.words import Failure, Standing, Strategy, Trouble
+from tidings.model.errors import Refused
+from tidings.store.port import Store
+
+from .moving import Moving
+
+TYPES: dict[str, Any] = {
+    "people": {"fields": {"name": "name", "company": {"path": "company", "reference": "companies"}}},
+    "companies": {"fields": {"name": "name"}},
+}
+
+
+@pytest.fixture
+def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
+    """Two companies, one of them there already under its key, and five people; planned, approved and run."""
+    world = Moving(store, clock, tmp_path, monkeypatch)
+    world.give("companies", [{"id": "1", "name": "C1"}, {"id": "2", "name": "C2"}])
+    world.give("people", [{"id": str(n), "name": f"P{n}", "company": 1 + n % 2} for n in range(5)])
+    return world
+
+
+async def run(moving: Moving, *, planned: bool = True) -> str:
+    """A job, run until it is over."""
+    id_ = await moving.create(TYPES)
+    if planned:
+        await moving.migrations.plan(id_, by="anna")
+        await moving.drive(id_)
+        await moving.migrations.approve(id_, by="anna")
+    await moving.migrations.run(id_, by="anna")
+    assert (await moving.drive(id_)).state is JobState.COMPLETED
+    return id_
+
+
+async def undo(moving: Moving, id_: str, *, dry_run: bool = False) -> list[Undone]:
+    """Undo it; gives what became of each record."""
+    told: list[Undone] = []
+    counts = await moving.migrations.undo(id_, by="anna", dry_run=dry_run, tell=told.append)
+    assert counts == Counter(one.fate for one in told)
+    return told
+
+
+async def test_what_was_created_is_taken_out_and_what_was_there_or_changed_stays(moving: Moving) -> None:
+    """A dry run says it; people go before their companies; afterwards a new run writes them again."""
+    moving.books.rows["companies"] = {"there": {"name": "Old"}}
+    moving.books.keys = {("companies", "2"): "there"}
+    id_ = await run(moving)
+    of = {row["name"]: key for key, row in moving.books.rows["people"].items()}
+    moving.books.rows["people"][of["P3"]]["name"] = "changed by hand"
+    del moving.books.rows["people"][of["P4"]], moving.books.keys["people", "4"]
+
+    wanted = {
+        ("people", "0"): Fate.ERASED, ("people", "1"): Fate.ERASED, ("people", "2"): Fate.ERASED,
+        ("people", "3"): Fate.CHANGED, ("people", "4"): Fate.GONE, ("companies", "1"): Fate.ERASED,
+    }  # fmt: skip
+    said = await undo(moving, id_, dry_run=True)
+    assert {(one.type, one.source_id): one.fate for one in said} == wanted
+    assert moving.books.erased == 0 and len(moving.books.rows["people"]) == 4
+    done = await undo(moving, id_)
+
+    assert done == said and [one.type for one in done] == ["people"] * 5 + ["companies"]
+    assert moving.books.content("people") == [{"name": "changed by hand", "company": "there"}]
+    assert moving.books.content("companies") == [{"name": "C2"}]
+    status = await moving.migrations.status(id_)
+    assert status.counts == {Standing.WRITTEN: 2, Standing.SKIPPED: 5} and status.done == 7
+    assert await moving.migrations.crosswalk(id_, "people", source_id="0") == []
+    assert (await moving.migrations.record(id_, "people", "0"))["log"][-1]["what"] == "undone"
+    (line,) = [line for line in await moving.migrations.audit(id_) if line["what"] == "undone"]
+    assert line["detail"] == "1 changed, 4 erased, 1 gone"
+    assert [one.fate for one in await undo(moving, id_)] == [Fate.CHANGED], "what is undone stays so"
+
+    writes = moving.books.writes
+    await moving.migrations.run(id_, by="anna")
+    assert (await moving.drive(id_)).state is JobState.COMPLETED
+    assert moving.books.writes - writes == 5
+
+
+async def test_an_upsert_that_nobody_looked_before_is_left_alone(moving: Moving) -> None:
+    """It may have changed somebody's record: listed as unsure. What is only ever created is sure."""
+    moving.books.strategies["people"] = Strategy.RECONCILE
+    id_ = await run(moving, planned=False)
+
+    fates = Counter((one.type, one.fate) for one in await undo(moving, id_))
+
+    assert fates == {("people", Fate.ERASED): 5, ("companies", Fate.UNSURE): 2}
+    assert moving.books.erased == 5
+
+
+async def test_an_undoing_that_breaks_off_goes_on_and_nobody_begins_meanwhile(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """'Slow down' is waited for; another error ends it with what to do; a run in between is refused."""
+    monkeypatch.setattr(undoing, "PORTION", 2)
+    id_ = await run(moving)
+    left, slept = [Trouble(Failure.RATE_LIMIT, "slow", wait=timedelta(0))], 3
+
+    def fault(*_: object) -> Trouble | None:
+        nonlocal slept
+        slept -= 1
+        return left.pop() if left else Trouble(Failure.SERVER, "HTTP 500") if slept < 0 else None
+
+    moving.books.fault = fault
+    with pytest.raises(Refused, match=r"could not be undone: HTTP 500.*it goes on"):
+        await undo(moving, id_)
+    for begin in (moving.migrations.run, moving.migrations.plan):
+        with pytest.raises(Refused, match="being undone"):
+            await begin(id_, by="boris")
+    moving.books.fault = lambda *_: None
+    moving.clock.advance(minutes=6)
+
+    await undo(moving, id_)
+
+    assert moving.books.content("people") == moving.books.content("companies") == []
+    await moving.migrations.run(id_, by="anna")
+    assert (await moving.drive(id_)).state is JobState.COMPLETED
+
+
+async def test_a_target_that_cannot_delete_says_so(moving: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is changed, and the remedy is said."""
+    id_ = await run(moving)
+    monkeypatch.delattr(type(moving.books), "erase")
+    with pytest.raises(Refused, match="cannot delete"):
+        await undo(moving, id_)

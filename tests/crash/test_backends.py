@@ -1,0 +1,52 @@
+"""PostgreSQL ends the connections of its clients under load, as at a failover (B17, F13)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tidings.drill.ledger import Fault, Kind
+from tidings.drill.rig import names
+
+from .books import ROLE, PostgresDatabase
+from .conftest import Report
+from .rig import drill, portions, scaled
+
+pytestmark = [pytest.mark.crash, pytest.mark.postgres]
+
+_END_ALL = f"select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = '{ROLE}'"
+
+
+async def test_workers_whose_connections_are_ended_go_on_by_themselves(
+    tmp_path: Path, postgres_database: PostgresDatabase, report: Report
+) -> None:
+    """Every connection of every worker, again and again: they connect anew, statements and all, and each
+    message that was not on its way at that moment arrives once (F13)."""
+    chance = random.Random("backends")
+    parts = portions(names("m", scaled(400, 4000)), scaled(4, 20) + 1)
+    async with drill(tmp_path / "drill", postgres_database, Options(lease=10, beat=2)) as rig:
+        pair = [rig.spawn(), rig.spawn()]
+        await rig.working(*pair)
+        ended = 0
+        for refs in parts[:-1]:
+            before = rig.seen()
+            producing = asyncio.create_task(rig.producer.produce(refs))
+            await rig.until_seen(before + chance.randint(1, len(refs) // 2))
+            begin = time.time()
+            ended += (await postgres_database.rows(_END_ALL))[0][0]
+            rig.note(Fault(Kind.CUT, 0, begin, time.time(), "backends ended"))
+            await producing
+        await rig.producer.produce(parts[-1])
+        idle = await rig.idle(within=90)
+        codes = [await rig.stop(sender) for sender in pair]
+        verdict = await rig.verdict()
+    report(rig, verdict, ended=ended)
+
+    assert ended, "nobody was connected: this run proves nothing (R7)"
+    assert idle and codes == [0, 0], "the same processes go on"
+    assert not verdict.crimes and not verdict.held
+    assert verdict.delivered == len(rig.tried())

@@ -1,0 +1,123 @@
+"""A disk that is full, and one that fails to write through (A11, B17, E1, F15, F16)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidings.drill.rig import names, until
+from tidings.model.errors import StoreFull
+from tidings.model.message import Draft
+
+from .books import SqliteFile
+from .conftest import Report
+from .rig import Options, Rig, drill, scaled
+from .worker import CHANNEL
+
+pytestmark = pytest.mark.crash
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of a few megabytes."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", place], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("only root can make a small disk")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def fill(place: Path) -> Path:
+    """A file that takes all the room there is."""
+    filler = place / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    return filler
+
+
+async def refused(rig: Rig) -> int:
+    """Accept until the disk is full; gives how many were accepted."""
+    accepted = 0
+    app = rig.producer._app
+    with pytest.raises(StoreFull, match="disk is full"):
+        while True:
+            await app.messages.accept(Draft(CHANNEL, f"extra-{accepted}", "x" * 2000))
+            accepted += 1
+    return accepted
+
+
+async def test_a_full_disk_refuses_what_is_new_and_repeats_nothing(
+    tmp_path: Path, small_disk: Path, report: Report
+) -> None:
+    """Filled while messages are on their way: an accept is refused, not half stored; results that cannot be
+    written are kept and written when there is room, by the same process, without a hand (F15)."""
+    database = SqliteFile(small_disk / "tidings.db")
+    async with drill(tmp_path / "drill", database, Options(slots=16), {"delay": (0.3, 0.6)}) as rig:
+        worker = rig.spawn()
+        await rig.working(worker)
+        await rig.producer.produce(names("m", scaled(60, 600)))
+        await rig.until_seen(20)
+        filler = fill(small_disk)
+        accepted = await refused(rig)
+        assert await until(lambda: bool(worker.facts("store_trouble")), 60)
+        filler.unlink()
+        idle = await rig.idle(within=90)
+        await rig.producer.produce(names("after", 20))
+        idle = idle and await rig.idle(within=60)
+        code = await rig.stop(worker)
+        verdict = await rig.verdict()
+        copies = [copy.ref for copy in rig.copies()]
+    report(rig, verdict, accepted_to_the_brim=accepted)
+
+    assert idle and code == 0, "the same process goes on"
+    assert sorted(copies) == sorted(
+        {line.ref for line in rig.tried()} | {f"extra-{n}" for n in range(accepted)}
+    )
+    assert set(verdict.crimes) <= {"unexpected"}, (
+        "what the producer's log does not know is accounted for above"
+    )
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: apt install strace")
+async def test_what_could_not_be_written_through_is_never_acknowledged(
+    tmp_path: Path, sqlite_database: SqliteFile, report: Report
+) -> None:
+    """fsync fails now and then while a process accepts and works, and it dies in the end: whatever it
+    acknowledged is there, and arrives (F16)."""
+    async with drill(tmp_path / "drill", sqlite_database, Options(lease=1, beat=0.2)) as rig:
+        shaky = rig.spawn(produce=names("m", scaled(300, 3000)))
+        await until(lambda: rig.acknowledged() >= 20, within=60)
+        log = tmp_path / "strace.log"
+        inject = "inject=fsync,fdatasync:error=EIO:when=2+3"
+        tracer = subprocess.Popen(
+            ["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-e", inject, "-o", log, "-p", str(shaky.pid)],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        failed = await until(lambda: log.exists() and log.read_bytes().count(b"EIO") >= 3, within=60)
+        await rig.kill(shaky)
+        _, complained = await asyncio.to_thread(tracer.communicate)
+        if b"ptrace" in complained or b"attach" in complained:
+            pytest.skip(f"processes cannot be traced here: {complained.decode().strip()}")
+        acked = {line.ref for line in rig.tried() if line.acked is not None}
+        unanswered = [line.ref for line in rig.tried() if line.acked is None]
+        await rig.producer.produce(unanswered, single=True)
+        last = rig.spawn()
+        idle = await rig.idle(within=90)
+        assert await rig.stop(last) == 0
+        verdict = await rig.verdict()
+    report(rig, verdict, acknowledged=len(acked), unanswered=len(unanswered))
+
+    assert failed, "no write failed: this run proves nothing (R7)"
+    assert idle and not verdict.crimes
+    assert verdict.delivered == len(rig.tried())

@@ -1,0 +1,49 @@
+"""Workers whose clocks are wrong by ten minutes, in either direction, or run too fast (B13, F19)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidings.drill.rig import names
+
+from .books import PostgresDatabase
+from .conftest import Report
+from .rig import Options, drill, portions, scaled
+
+pytestmark = [pytest.mark.crash, pytest.mark.postgres]
+
+CLOCKS = ("+10m", "-10m", "+0 x1.5")
+
+
+def wrong(clock: str) -> dict[str, str]:
+    """What makes a process see another time of day; its stopwatch goes on as always."""
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not found:
+        pytest.skip("faketime is not installed: apt install faketime")
+    return {"LD_PRELOAD": str(found[0]), "FAKETIME": clock, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+async def test_wrong_clocks_send_nothing_early_and_steal_nothing(
+    tmp_path: Path, postgres_database: PostgresDatabase, report: Report
+) -> None:
+    """A right clock beside three wrong ones: nothing early, nothing twice, nobody taken for dead (F19)."""
+    now, later = portions(names("m", scaled(300, 4000)), 2)
+    async with drill(
+        tmp_path / "drill", postgres_database, Options(lease=10, beat=2), {"delay": (0.05, 0.2)}
+    ) as rig:
+        fleet = [rig.spawn(), *(rig.spawn(surroundings=wrong(clock)) for clock in CLOCKS)]
+        await rig.working(*fleet)
+        await rig.producer.produce(later, delays=(1.0, 1.5, 2.0, 2.5))
+        await rig.producer.produce(now)
+        idle = await rig.idle(within=90)
+        codes = [await rig.stop(sender) for sender in fleet]
+        verdict = await rig.verdict()
+        shares = [sum(copy.pid == sender.pid for copy in rig.copies()) for sender in fleet]
+    report(rig, verdict, shares=shares)
+
+    assert idle and codes == [0] * len(fleet)
+    assert not verdict.crimes and not verdict.duplicates
+    assert not any(sender.facts("node_fenced") for sender in fleet)
+    assert any(shares[1:]), "no wrong clock ever sent: this run proves nothing (R7)"

@@ -1,0 +1,303 @@
+"""Planted bugs: each patches the engine for as long as it is planted, and the simulation must catch it.
+
+They stay in the tree, because a judge that nobody tries to deceive is not known to see anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from tidings.kernel import decide, reaper, settler
+from tidings.kernel.decide import Decision
+from tidings.kernel.nodes import Node
+from tidings.kernel.reaper import Reaped, Reaper
+from tidings.kernel.runner import Runner
+from tidings.kernel.settler import Settler
+from tidings.kernel.standing import Standing
+from tidings.model.outcome import Done, Retry
+from tidings.model.task import Category
+from tidings.store.pacing import Pace
+from tidings.store.sqlite import SqliteStore
+from tidings.store.statements import statements
+
+from .clock import HostClock
+from .link import Link
+from .loop import HOST
+from .plan import LANES
+from .receiver import Sender
+
+
+class Plant(NamedTuple):
+    """A bug, and the faults in which it shows."""
+
+    name: str
+    what: str
+    grow: Callable[[ExitStack], None]
+    faults: frozenset[str]
+
+
+PLANTS: dict[str, Plant] = {}
+
+
+def _plant(*faults: str) -> Callable[[Callable[[ExitStack], None]], Callable[[ExitStack], None]]:
+    def keep(grow: Callable[[ExitStack], None]) -> Callable[[ExitStack], None]:
+        what = (grow.__doc__ or "").strip()
+        PLANTS[grow.__name__] = Plant(grow.__name__, what, grow, frozenset(faults))
+        return grow
+
+    return keep
+
+
+@contextmanager
+def planted(name: str) -> Iterator[Plant]:
+    """The engine with one bug in it."""
+    with ExitStack() as garden:
+        PLANTS[name].grow(garden)
+        yield PLANTS[name]
+
+
+def _rewrite(garden: ExitStack, changes: Mapping[str, tuple[str, str]]) -> None:
+    """Other words in a statement."""
+    known: Any = statements("sqlite")
+    altered = {}
+    for name, (pattern, instead) in changes.items():
+        sql, n = re.subn(pattern, instead, known[name].sql)
+        assert n, f"{name} is written otherwise now: the plant must follow"
+        altered[name] = known[name]._replace(sql=sql)
+    garden.enter_context(patch.dict(known, altered))
+
+
+@_plant("pause", "pause at", "cut", "slow")
+def no_fence(garden: ExitStack) -> None:
+    """Whoever comes last settles a task, whoever holds it."""
+    _rewrite(garden, {
+        "settle_one": (r"and node = (\?\d+) and claim_no = (\?\d+)", r"and coalesce(\1, \2) is not null"),
+        "start_one": (r"and node = (\?\d+) and claim_no = (\?\d+)", r"and coalesce(\1, \2) is not null"),
+        "settle_done": (r"and node = (\?\d+)", r"and \1 is not null"),
+    })  # fmt: skip
+
+
+@_plant()
+def constant_token(garden: ExitStack) -> None:
+    """A new claim has the number of the last one."""
+    _rewrite(
+        garden,
+        {"claim_some": (r"claim_no = claim_no \+ 1", "claim_no = 1"), "near": (r"claim_no \+ 1", "1")},
+    )
+
+
+@_plant("store", "pause", "slow", "receiver")
+def no_state_guard(garden: ExitStack) -> None:
+    """A result is written whatever has become of the task meanwhile."""
+    _rewrite(garden, {
+        "settle_one": (
+            r"and state = 'processing' and node = (\?\d+) and claim_no = (\?\d+)",
+            r"and coalesce(\1, \2) is not null",
+        ),
+    })  # fmt: skip
+
+
+@_plant("skew")
+def app_clock_lease(garden: ExitStack) -> None:
+    """A node is given up by comparing its last beat with one's own wall clock."""
+
+    def silent(seen: Any, rows: Any, *, now: float, lease: Any) -> tuple[dict[int, Any], list[Any]]:
+        wall = HOST.get().clock.wall()  # type: ignore[attr-defined]
+        return {}, [row for row in rows if wall - row["seen_at"] >= lease.total_seconds() * 1e6]
+
+    garden.enter_context(patch.object(reaper, "silent", silent))
+
+
+@_plant("skew")
+def app_clock(garden: ExitStack) -> None:
+    """A node never learns the database's time."""
+    garden.enter_context(patch.object(HostClock, "learn", lambda *_: None))
+
+
+@_plant("receiver")
+def no_lease(garden: ExitStack) -> None:
+    """Everybody else counts as dead at once."""
+    garden.enter_context(patch.object(reaper, "silent", lambda seen, rows, **_: ({}, list(rows))))
+
+
+@_plant("kill", "kill at")
+def no_reaper(garden: ExitStack) -> None:
+    """What a dead node held is never looked for."""
+
+    async def step(self: Reaper) -> Reaped:
+        return Reaped()
+
+    garden.enter_context(patch.object(Reaper, "step", step))
+
+
+@_plant("kill", "kill at")
+def no_flag(garden: ExitStack) -> None:
+    """What was in doubt is sent again in silence."""
+    judge = reaper.died
+
+    def died(*facts: Any, **more: Any) -> Decision:
+        decision = judge(*facts, **more)
+        return decision._replace(move=decision.move._replace(unknown=False))
+
+    garden.enter_context(patch.object(reaper, "died", died))
+
+
+@_plant("kill", "kill at")
+def no_start_mark(garden: ExitStack) -> None:
+    """A channel that holds sends without having written it down."""
+    for lane in LANES.values():
+        garden.callback(object.__setattr__, lane, "marks_start", lane.marks_start)
+        object.__setattr__(lane, "marks_start", False)
+
+
+@_plant("cut", "slow")
+def reaped_too_soon(garden: ExitStack) -> None:
+    """What a silent node had begun is taken before its deadline."""
+    garden.enter_context(patch.object(reaper, "_is_ripe", lambda row, now: True))
+
+
+@_plant("receiver")
+def no_doubt(garden: ExitStack) -> None:
+    """A request that was never answered is tried again as if it had not left."""
+
+    def instead(task: Any, evidence: str, lane: Any, now: int, chance: float) -> Decision:
+        return decide._retry(task, Retry(Category.TEMPORARY, evidence), lane, now, chance)
+
+    garden.enter_context(patch.object(decide, "_in_doubt", instead))
+
+
+@_plant("pause", "pause at")
+def no_distrust(garden: ExitStack) -> None:
+    """A node that has slept through its lease goes on as if nothing had been."""
+    garden.enter_context(patch.object(Node, "is_trusted", property(lambda self: True)))
+
+
+@_plant("kill", "kill at")
+def done_before_send(garden: ExitStack) -> None:
+    """It is written down as done, and then sent."""
+    send = Sender.run
+
+    async def later(self: Sender, task: Any, content: Any) -> None:
+        await asyncio.sleep(0.2)
+        await send(self, task, content)
+
+    async def run(self: Sender, task: Any, content: Any) -> Done:
+        asyncio.get_running_loop().create_task(later(self, task, content))
+        return Done()
+
+    garden.enter_context(patch.object(Sender, "run", run))
+
+
+@_plant("hints")
+def lost_wake_up(garden: ExitStack) -> None:
+    """An idle node waits for a hint, however long."""
+
+    async def sleep(self: Runner, found: int) -> None:
+        await self._woken.wait()
+
+    garden.enter_context(patch.object(Runner, "_sleep_until_due", sleep))
+
+
+@_plant("store")
+def results_forgotten(garden: ExitStack) -> None:
+    """Results are taken out of hand before they are written."""
+    step = Settler.step
+
+    async def hasty(self: Settler, largest: int = 1000) -> int:
+        kept = list(self._results)
+        try:
+            return await step(self, largest)
+        except Exception:
+            for _ in kept:
+                self._results.popleft()
+            raise
+
+    garden.enter_context(patch.object(Settler, "step", hasty))
+
+
+@_plant("store")
+def lost_claim(garden: ExitStack) -> None:
+    """Nobody looks for what a claim took whose answer was lost."""
+
+    async def nothing(self: Runner) -> None:
+        self._doubtful_claim = False
+
+    garden.enter_context(patch.object(Runner, "_give_back_strangers", nothing))
+
+
+@_plant("slow", "pause", "cut")
+def late_result_dropped(garden: ExitStack) -> None:
+    """A result whose claim has gone is thrown away."""
+
+    async def nothing(*_: Any) -> None:
+        return None
+
+    garden.enter_context(patch.object(settler, "late_result", nothing))
+
+
+@_plant("store")
+def accepted_twice(garden: ExitStack) -> None:
+    """The key of an accept is not kept."""
+    enqueue = Link.enqueue
+
+    async def keyless(self: Link, tasks: Any, *rows: Any, **options: Any) -> Any:
+        return await enqueue(self, tasks, *rows, **{**options, "once": None})
+
+    garden.enter_context(patch.object(Link, "enqueue", keyless))
+
+
+@_plant()
+def turn_kept(garden: ExitStack) -> None:
+    """Nobody passes the turn of an order key on."""
+    garden.enter_context(patch.object(SqliteStore, "_pass_turn", lambda *_, **__: None))
+
+
+@_plant()
+def order_ignored(garden: ExitStack) -> None:
+    """Every task of an order key may be claimed."""
+    _rewrite(garden, {"near": (r"and head and", "and"), "heads": (r"and (t\.)?head\b", "")})
+
+
+@_plant()
+def in_a_burst(garden: ExitStack) -> None:
+    """The instants of a rate are all now."""
+    garden.enter_context(patch.object(Pace, "instants", lambda self, now, count: ([now] * count, now)))
+    garden.enter_context(patch.object(Pace, "allowance", lambda self, now: 100))
+
+
+@_plant("outage")
+def no_probe(garden: ExitStack) -> None:
+    """A breaker that has opened stays open."""
+
+    async def none(self: Standing, queues: Any) -> set[str]:
+        return set()
+
+    garden.enter_context(patch.object(Standing, "ask_for_probes", none))
+
+
+@_plant("poison")
+def poison_again(garden: ExitStack) -> None:
+    """What takes its node down is never set aside."""
+    judge = reaper.died
+
+    def died(task: Any, lane: Any, **facts: Any) -> Decision:
+        return judge(task._replace(crashes=0), lane, **facts)
+
+    garden.enter_context(patch.object(reaper, "died", died))
+
+
+@_plant("kill", "kill at", "pause")
+def buried_alive(garden: ExitStack) -> None:
+    """A node counts as gone although it holds tasks."""
+    _rewrite(garden, {"node_gone": (r"and not exists \(.*\)", "")})
+
+
+@_plant()
+def claims_untold(garden: ExitStack) -> None:
+    """The history has no line for a claim."""
+    _rewrite(garden, {"record_claims": (r"carray\((\?\d+)\)", r"carray(\1) where value < 0")})
