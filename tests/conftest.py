@@ -11,6 +11,7 @@ import itertools
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,7 @@ import pytest
 
 from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
+from tidings.store.sqlite import SqliteStore
 from tidings.testing import Cluster, Rabbit
 
 _MEMORY_DISK = Path("/dev/shm")
@@ -139,10 +141,25 @@ def bare_postgres_url(databases: Databases) -> Iterator[str]:
     databases.drop(name)
 
 
+@pytest.fixture(scope="session")
+def furnished_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with all tables and no rows, to be copied."""
+    path = tmp_path_factory.mktemp("furnished") / "tidings.db"
+    with ThreadPoolExecutor(1) as thread:  # the test that asks first may have a loop running
+        thread.submit(asyncio.run, _furnish(SqliteStore(path, now=time.time_ns, inline=True))).result()
+    return path
+
+
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
-    """The URL of a SQLite file that does not exist yet."""
-    return f"sqlite:///{tmp_path}/tidings.db"
+def sqlite_file(tmp_path: Path, furnished_file: Path) -> Path:
+    """A SQLite file with all tables and no rows."""
+    return Path(shutil.copy(furnished_file, tmp_path / "tidings.db"))
+
+
+@pytest.fixture
+def sqlite_url(sqlite_file: Path) -> str:
+    """Its URL."""
+    return f"sqlite:///{sqlite_file}"
 
 
 def _roomy_folder() -> Path | None:

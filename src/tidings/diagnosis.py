@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 from .app import App, build
 from .config import Settings, mask_url
 from .kernel.clock import Drift, judge_drift
+from .kernel.nodes import is_dispatcher
 from .model.durations import spell
 from .model.errors import TidingsError
 from .model.time import SECOND, iso
 from .outbound.dead import DeadLetters
+from .outbound.health import troubles
 
 LATE = timedelta(seconds=60)  # B11: later than this counts as late
 ROOM_NOTED = 1 << 30
@@ -99,6 +101,7 @@ async def _on_database(app: App) -> list[Finding]:
         *on_door(app.settings, has_admin=await app.access.door.has_admin()),
         on_clock(app.clock.drift(), seen=max((node["seen_at"] for node in nodes), default=0), now=now),
         *on_nodes(nodes, is_worked_on=is_worked_on, lease=app.settings.lease, now=now),
+        *on_broker(nodes, app.settings.dispatched),
         *on_channels(queues, app.settings.channels, now=now),
         *on_waiting(waiting, queues, is_worked_on=_is_worked_on(is_worked_on, nodes), now=now),
         on_dead(await DeadLetters(app.store).groups()),
@@ -221,6 +224,18 @@ def on_nodes(nodes: Sequence[Row], *, is_worked_on: bool | None, lease: timedelt
         remedy = "nothing to do: the next process that works takes over what it held"
         findings.append(Finding("nodes", Grade.NOTE, what, remedy))
     return findings
+
+
+def on_broker(nodes: Sequence[Row], dispatched: Collection[str]) -> list[Finding]:
+    """Whether what goes by RabbitMQ can go; nothing where nothing does."""
+    if not dispatched:
+        return []
+    if not any(node["state"] == "live" and is_dispatcher(node) for node in nodes):
+        what = f"no dispatcher runs, and {', '.join(sorted(dispatched))} goes by RabbitMQ"
+        return [Finding("broker", Grade.NOTE, what, "start one: tidings serve --role dispatcher")]
+    remedy = "mend that; until then what is due waits, and nothing is lost"
+    said = [Finding("broker", Grade.WRONG, trouble, remedy) for trouble in troubles(nodes)]
+    return said or [Finding("broker", Grade.FINE, "every dispatcher reaches RabbitMQ")]
 
 
 def standing(queue: Row, now: int) -> Standing:

@@ -27,7 +27,6 @@ from tidings.model.task import Category
 from tidings.model.time import SECOND, iso
 from tidings.outbound.alerts.guard import Guard
 from tidings.outbound.channels.noop import NoopSettings
-
 from tidings.wire.signature import headers, parse_secret
 
 from ..acceptance.house import Scripted
@@ -41,10 +40,10 @@ CHANNELS = {
 }
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SAID = (
-    "no crew for 42 on saturday 1800-0600",
-    "squad 99 cannot come on sunday night",
-    "squad 98",
-    "squad 97",
+    ("8", "we can cover sunday 0600-1200"),
+    ("9", "no crew for squad 99 saturday night"),
+    ("9", "squad 98"),
+    ("9", "squad 97"),
 )
 PEOPLE = ("Ada Lovelace", "Grace Hopper", "Joan Clarke", "Katherine Johnson", "Hedy Lamarr")
 
@@ -183,9 +182,9 @@ async def fill(app: App) -> Sample:
 async def _hear(app: App) -> None:
     """A shift that is clear, and one that needs a person."""
     await app.inbound.roster.put({"sender": "u7", "name": "Ann", "squad": "42"})
-    for number, text in enumerate(SAID):
+    for number, (conversation, text) in enumerate(SAID):
         now = app.clock.now()
-        said = {"id": str(number), "conversation": "9", "sender": "u7", "name": "Ann", "text": text}
+        said = {"id": str(number), "conversation": conversation, "sender": "u7", "name": "Ann", "text": text}
         body = json.dumps({**said, "at": iso(now)}).encode()
         signed = headers([parse_secret(SECRET)], f"m{number}", now // SECOND, body)
         await app.inbound.listening.call("crew", Call(signed, {}, body))
@@ -255,7 +254,7 @@ def places(sample: Sample) -> list[str]:
         f"/lists/{sample.list}",
         f"/subscriptions/{sample.subscription}",
         f"/migrations/{sample.job}",
-        "/conversations/crew/9",
+        "/conversations/crew/8",
         "/channels/phone",
         "/channels/whatsapp",
         "/rollout/mail",

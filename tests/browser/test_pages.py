@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, expect
 
-from .stage import AXE, Sample, Stage, places, settled
+from .stage import AXE, Sample, Stage, places, settled, watch
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("browser")]
 
@@ -53,27 +53,41 @@ async def findings(page: Page) -> list[str]:
     ]
 
 
+async def first_of(page: Page, url: str) -> str:
+    """The first row's own page, once the list has one: what comes in is worked on beside us."""
+    give_up = monotonic() + 60
+    while True:
+        await page.goto(url)
+        rows = page.locator(".rows a.row")
+        if await rows.count():
+            return str(await rows.first.get_attribute("href"))
+        assert monotonic() < give_up, f"{url} stays empty"
+
+
 async def test_every_page_opens_cleanly_and_is_accessible(
     chrome: Browser, stage: Stage, sample: Sample
 ) -> None:
     """No console error, and axe without serious findings: light and dark, wide and on a phone."""
     async with tab(chrome) as first:
         await settled(first, stage.url)
-    queue = list(enumerate(places(sample)))
+        await watch(stage.app)
+        behind = [await first_of(first, f"{stage.url}{path}") for path in ("/cases", "/inbox")]
+    phone = [f"{stage.phone}/", f"{stage.phone}/?channel=sandbox&to=ada"]
+    queue = list(enumerate([*(stage.url + path for path in (*places(sample), *behind)), *phone]))
     found: list[str] = []
 
     async def look() -> None:
         phone, desk = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
         async with tab(chrome, viewport=desk) as page:
             while queue:
-                number, path = queue.pop()
+                number, address = queue.pop()
                 # Both shapes and both colours come up in turn; a page is the same in all of them.
                 await page.set_viewport_size(phone if number % 2 else desk)
                 await page.emulate_media(color_scheme="dark" if number % 3 == 0 else "light")
-                answer = await page.goto(stage.url + path, wait_until="load")
-                assert answer is not None and answer.status == 200, path
+                answer = await page.goto(address, wait_until="load")
+                assert answer is not None and answer.status == 200, address
                 wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-                found.extend([f"{path} is {wide} px too wide"] if wide > 0 else [])
+                found.extend([f"{address} is {wide} px too wide"] if wide > 0 else [])
                 found.extend(await findings(page))
 
     await asyncio.gather(*(look() for _ in range(TABS)))
@@ -217,3 +231,126 @@ async def test_subscriptions_channels_and_roll_out_are_switched(
         await page.fill("form[action='/roster/put'] [name=squad]", "6")
         await page.click("form[action='/roster/put'] button")
         await page.locator(".rows", has_text="49170").wait_for()
+
+
+async def test_a_case_is_taken_answered_and_given_back(chrome: Browser, stage: Stage, sample: Sample) -> None:
+    """D14: from the inbox over the conversation to the case, and back to the bot."""
+    async with tab(chrome) as page:
+        await page.goto(stage.url + await first_of(page, f"{stage.url}/inbox?conversation=crew/9"))
+        await page.click("text=What was decided, step by step")
+        await page.locator(".timeline", has_text="no crew for squad 99").wait_for()
+        await page.locator("summary", has_text="step").first.click()
+        await page.goto(stage.url + await first_of(page, f"{stage.url}/cases"))
+        await page.fill("[name=by]", "Eve")
+        await page.click("button:has-text('Take it')")
+        await page.fill("[name=text]", "Which squad do you mean?")
+        await page.click("button:has-text('Say it')")
+        await page.locator(".pill", has_text="answered").wait_for()
+        await page.click("button:has-text('Give back to the bot')")
+        await page.locator(".pill", has_text="closed").wait_for()
+        await page.goto(f"{stage.url}/cases")
+        await page.locator("button:has-text('Seen')").first.click()
+        await page.locator(".who", has_text="seen by").first.wait_for()
+
+
+async def test_a_shift_is_taken_back(chrome: Browser, stage: Stage, sample: Sample) -> None:
+    """D8: what the chat asked for stands in the week, and one button undoes it."""
+    async with tab(chrome) as page:
+        await stage.app.shifts.change(
+            {"action": "add", "squad": "42", "date": "2030-01-16", "start": "1800", "end": "0600"}
+        )
+        give_up = monotonic() + 60
+        while not await page.locator("[aria-label='Undo add of 42 on 20300116']").count():
+            assert monotonic() < give_up
+            await page.goto(f"{stage.url}/calendar?week=2030-01-16")
+        await page.locator("table.week", has_text="1800–0600").wait_for()
+        await page.click("[aria-label='Undo add of 42 on 20300116']")
+        await page.locator(".rows", has_text="takes back another").wait_for()
+
+
+async def test_a_job_is_planned_approved_run_and_repaired(
+    chrome: Browser, stage: Stage, sample: Sample
+) -> None:
+    """C8, C9: the page follows it live; what was set aside is mended there."""
+    async with tab(chrome) as page:
+        await page.goto(f"{stage.url}/migrations")
+        await page.click("text=Volunteers of the old system")
+        for button, state in (("Plan", "planned"), ("Approve", "approved"), ("Run", "completed")):
+            await page.click(f"#acts button:has-text('{button}')")
+            await page.locator("#standing .pill", has_text=state).wait_for(timeout=60_000)
+        await page.locator("#causes", has_text="2").wait_for()
+        await page.goto(f"{stage.url}/migrations/{sample.job}/records/people/3")
+        await page.locator("main", has_text="nobody").wait_for()
+        await page.goto(f"{stage.url}/migrations/{sample.job}")
+        await page.click("text=Give repaired records back")
+        mended = (
+            '{"type": "people", "id": "3", "fields": {"id": "3", "name": "P 3", "mail": "p3@example.org"}}'
+        )
+        await page.fill("[name=rows]", mended)
+        await page.click("button:has-text('Take them')")
+        await page.locator(".told", has_text="1 opened again").wait_for()
+
+
+async def test_a_session_that_is_logged_out_shows_its_code_until_it_is_scanned(
+    chrome: Browser, stage: Stage, sample: Sample
+) -> None:
+    """E7: logged out and scanned on the phone's page, seen live on the channel's."""
+    async with tab(chrome) as page, tab(chrome) as phone:
+        await page.goto(f"{stage.url}/channels/whatsapp")
+        await phone.goto(stage.phone)
+        await phone.locator("#sessions li", has_text="waha").locator("button", has_text="Log out").click()
+        await page.click("button:has-text('Try it out')")
+        await page.locator("#standing .pill", has_text="logged out").wait_for(timeout=60_000)
+        await expect(page.locator("img.code")).to_have_js_property("complete", True)
+        assert await page.locator("img.code").evaluate("it => it.naturalWidth") > 0
+        await phone.locator("#sessions li", has_text="waha").locator("text=Scan the code").click()
+        await page.locator("#standing .pill", has_text="open").wait_for(timeout=60_000)
+
+
+async def test_on_the_phone_one_answers_and_breaks_things(
+    chrome: Browser, stage: Stage, sample: Sample
+) -> None:
+    """The pretend phone: a message is there, somebody answers, a fault is set and healed."""
+    async with tab(chrome) as page:
+        await page.goto(stage.phone)
+        await page.locator("#rows .row", has_text="ada").click()
+        await page.locator("#thread", has_text="Can you drive on Sunday?").wait_for()
+        await page.fill("#say [name=chat]", "9")
+        await page.fill("#say [name=text]", "I can drive")
+        await page.click("#say button")
+        await page.locator("#rows .row", has_text="I can drive").wait_for()
+        await page.click("button:has-text('Throttle')")
+        await page.locator("#faults li", has_text="429").wait_for()
+        await page.click("#heal")
+        await expect(page.locator("#faults li")).to_have_count(0)
+        await expect(page.locator("#problem")).to_be_empty()
+
+
+async def test_an_alert_is_taken_on(chrome: Browser, stage: Stage, sample: Sample) -> None:
+    """B11: raised by what really went wrong, and everybody sees who takes care of it."""
+    async with tab(chrome) as page:
+        await settled(page, stage.url)
+        await watch(stage.app)
+        await page.goto(f"{stage.url}/alerts")
+        await page.locator("[name=by]").first.fill("Ada")
+        await page.locator("button:has-text('Take it on')").first.click()
+        await page.locator(".who", has_text="Ada takes care of it").wait_for()
+
+
+async def test_a_key_is_made_shown_once_renewed_and_revoked(
+    chrome: Browser, stage: Stage, sample: Sample
+) -> None:
+    """A11: its secret is on one page only; the audit trail says what was done."""
+    async with tab(chrome) as page:
+        await page.goto(f"{stage.url}/keys")
+        await page.fill("[name=name]", "billing")
+        await page.select_option("[name=role]", "sender")
+        await page.click("button:has-text('Make it')")
+        first = await page.inner_text("#command")
+        await page.click("button:has-text('New secret')")
+        await expect(page.locator("#command")).not_to_have_text(first)
+        await page.click("button:has-text('Revoke')")
+        await page.locator(".rows .pill", has_text="revoked").wait_for()
+        assert first not in await page.content()
+        await page.goto(f"{stage.url}/audit")
+        await page.locator("main", has_text="keys.revoke").wait_for()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +19,11 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Store]:
+async def store(request: pytest.FixtureRequest, clock: ManualClock) -> AsyncIterator[Store]:
     """An empty store, opened."""
     made: Store
     if request.param == "sqlite":
-        made = SqliteStore(tmp_path / "tidings.db", now=clock.now, inline=True)
+        made = SqliteStore(request.getfixturevalue("sqlite_file"), now=clock.now, inline=True)
     else:
         made = PostgresStore(request.getfixturevalue("postgres_url"), now=clock.now, connections=4)
     await made.open()

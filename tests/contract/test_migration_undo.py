@@ -11,13 +11,14 @@ import pytest
 
 from tidings.kernel.clock import ManualClock
 from tidings.migration import undoing
+from tidings.migration.connectors import registry
 from tidings.migration.jobs import JobState
 from tidings.migration.undoing import Fate, Undone
 from tidings.migration.words import Failure, Standing, Strategy, Trouble
 from tidings.model.errors import Refused
 from tidings.store.port import Store
 
-from .moving import Moving
+from .moving import Books, Moving
 
 TYPES: dict[str, Any] = {
     "people": {"fields": {"name": "name", "company": {"path": "company", "reference": "companies"}}},
@@ -129,9 +130,23 @@ async def test_an_undoing_that_breaks_off_goes_on_and_nobody_begins_meanwhile(
     assert (await moving.drive(id_)).state is JobState.COMPLETED
 
 
+class Keeping:
+    """The same books, but nothing can be taken out."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "erase":
+            raise AttributeError(name)
+        return getattr(self._books, name)
+
+
 async def test_a_target_that_cannot_delete_says_so(moving: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is changed, and the remedy is said."""
     id_ = await run(moving)
-    monkeypatch.delattr(type(moving.books), "erase")
+    monkeypatch.setattr(registry, "target", lambda *_, **__: Keeping(moving.books))
+    moving.start()
     with pytest.raises(Refused, match="cannot delete"):
         await undo(moving, id_)
+    assert len(moving.books.content("people")) == 5

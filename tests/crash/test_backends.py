@@ -14,7 +14,7 @@ from tidings.drill.rig import names
 
 from .books import ROLE, PostgresDatabase
 from .conftest import Report
-from .rig import drill, portions, scaled
+from .rig import Options, drill, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 

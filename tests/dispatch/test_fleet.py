@@ -72,7 +72,10 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
         return any("no transport took it in time" in (line["detail"] or "") for line in lines)
 
     await fleet.until(came_back)
-    assert app.office.standing() == {"broker": f"no transport takes messages of {CHANNEL}"}  # type: ignore[union-attr]
+    nobody = f"no transport takes messages of {CHANNEL}"
+    assert app.office.standing() == {"broker": nobody, "stuck": [CHANNEL]}  # type: ignore[union-attr]
+    await app.worker._beat_once()
+    assert (await app.desk.why(ids[0])).answer == f"due, and waits: {nobody}"
     sender = fleet.sender()
     await fleet.transport(sender)
     await fleet.all_are(app, ids)

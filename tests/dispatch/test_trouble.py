@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import orjson
 import pytest
 
-from tidings.dispatch.link import Link
+from tidings.diagnosis import Grade, on_broker
+from tidings.dispatch.incoming import Incoming
+from tidings.dispatch.link import Link, parcels_of
 from tidings.dispatch.trouble import trouble
 from tidings.kernel.clock import SystemClock
 from tidings.model.errors import Misconfigured
 
-from .conftest import CHANNEL, Fleet
+from .conftest import CHANNEL, SOON, Fleet, accept
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
 
@@ -43,6 +48,60 @@ async def test_a_transport_that_comes_before_its_dispatcher_says_what_it_waits_f
     assert waits_for is not None and f"no tidings.parcels.{CHANNEL} yet" in waits_for
 
 
-def test_anything_else_is_told_as_it_came() -> None:
-    """With its class, for some of them have no words."""
-    assert "TimeoutError: no answer in time" in trouble(TimeoutError(), "amqp://host/").problem
+async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet, broker: str) -> None:
+    """A transport whose file names one channel more than any dispatcher has still serves those that are."""
+    came: asyncio.Queue[Incoming] = asyncio.Queue()
+
+    async def take(batch: list[Incoming]) -> None:
+        for incoming in batch:
+            came.put_nowait(incoming)
+
+    app = await fleet.dispatcher()
+    link = Link(broker, SystemClock(), emit=fleet.emit, channels=(), name="test", declares=False)
+    for channel in ("mail", CHANNEL):
+        await link.read(parcels_of(channel), take, prefetch=1)
+    await link.start()
+    await accept(app, "a")
+    async with asyncio.timeout(SOON):
+        await came.get()
+    problem = link.problem
+    await link.stop()
+
+    assert problem is not None and "no tidings.parcels.mail yet" in problem
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "(Connection refused)"),
+        (TimeoutError(), "(no answer in time)"),
+        (ValueError("odd"), "(ValueError: odd)"),
+    ],
+)
+def test_anything_else_is_told_as_it_came(error: Exception, words: str) -> None:
+    """Without the numbers and classes that say nothing to whoever runs the broker."""
+    assert f"RabbitMQ does not answer {words}" == trouble(error, "amqp://host/").problem
+
+
+@pytest.mark.parametrize(
+    ("nodes", "grade", "said"),
+    [
+        ([], Grade.NOTE, "no dispatcher runs, and phone goes by RabbitMQ"),
+        (
+            [("dispatcher@a:1", "RabbitMQ does not answer (x)")],
+            Grade.WRONG,
+            "dispatcher@a:1: RabbitMQ does not",
+        ),
+        ([("dispatcher@a:1", "connected")], Grade.FINE, "reaches"),
+    ],
+)
+def test_the_doctor_tells_how_the_broker_stands(
+    nodes: list[tuple[str, str]], grade: Grade, said: str
+) -> None:
+    """`tidings doctor` must not call an engine fine that can give nothing away."""
+    rows = [{"name": name, "state": "live", "info": orjson.dumps({"broker": word})} for name, word in nodes]
+
+    finding = on_broker(rows, {"phone"})[0]
+
+    assert finding.grade is grade and said in finding.what
+    assert not on_broker(rows, ())

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ _HEARTBEAT = 10  # seconds; a peer that has been silent for two of them is gone
 _PATIENCE = 10.0  # seconds for an answer to anything but a publish
 _FORGOTTEN = 24 * 3600 * 1000  # milliseconds after which an outcome queue that nobody reads is dropped
 
+_LOOK_AGAIN = 1.0  # seconds until a queue that was not there is looked for again
 _NEVER = "not connected yet"
 
 Take = Callable[[list[Incoming]], Awaitable[None]]
@@ -97,6 +98,8 @@ class Link:
         self._exchanges: dict[str, AbstractExchange] = {}
         self._closed = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
+        self._missing: list[_Reading] = []
+        self._was_up = False
         self.problem: str | None = _NEVER
         self.up_since = clock.monotonic()
 
@@ -136,6 +139,8 @@ class Link:
         pause = 0.1
         while True:
             if not self.is_up:
+                if self._was_up:
+                    self._lost(ConnectionError("the connection was closed"))
                 try:
                     await self._connect()
                 except Exception as error:  # an actor's step: the next one must come all the same
@@ -144,16 +149,29 @@ class Link:
                     pause = min(pause * 2, 5.0)
                     continue
             pause = 0.1
-            await self._closed.wait()
+            await self._until_closed()
             self._lost(ConnectionError("the connection was closed"))
+
+    async def _until_closed(self) -> None:
+        while self._missing:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closed.wait(), _LOOK_AGAIN)
+                return
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await self._begin_all(self._missing)
+            except Exception:  # the library raises many things; the next connection begins them all
+                return
+        await self._closed.wait()
 
     def _lost(self, error: BaseException) -> None:
         self._publishing = None
-        was, found = self.problem, trouble(error, self._url)
+        was, was_up, self._was_up = self.problem, self._was_up, False
+        found = trouble(error, self._url)
         self.problem = found.problem
-        if was is None or was == _NEVER or (found.remedy is not None and was != found.problem):
+        if was_up or was == _NEVER or (found.remedy is not None and was != found.problem):
             self._emit(BrokerLost(found.problem))
-        if was is None:
+        if was_up:
             self._went()
 
     async def _connect(self) -> None:
@@ -171,12 +189,25 @@ class Link:
             self._connection = connection
             await self._declare(channel)
             self._publishing = channel
-            for reading in list(self._readings.values()):
-                await self._begin(reading)
-        self.problem = None
+            self._was_up = True
+            self.problem = _NEVER
+            await self._begin_all(list(self._readings.values()))
         self.up_since = self._clock.monotonic()
-        self._emit(BrokerReached())
         self._came()
+
+    async def _begin_all(self, readings: Sequence[_Reading]) -> None:
+        """Read these; a queue that is not there yet keeps nobody from the others, and is looked for again."""
+        missing: list[_Reading] = []
+        was, problem = self.problem, None
+        for reading in readings:
+            try:
+                await self._begin(reading)
+            except library().exceptions.ChannelNotFoundEntity as error:
+                missing.append(reading)
+                problem = trouble(error, self._url).problem
+        self._missing, self.problem = missing, problem
+        if problem != was:
+            self._emit(BrokerReached() if problem is None else BrokerLost(problem))
 
     # -- topology
 

@@ -104,7 +104,9 @@ class Office:
         """For the node's row: what the others should know."""
         unserved = [] if self._hands is None else self._hands.unserved
         idle = f"no transport takes messages of {', '.join(unserved)}" if unserved else None
-        return {"broker": self._link.problem or idle or "connected"}
+        stuck = unserved if self._link.problem is None else sorted(self._queues)
+        said = {"broker": self._link.problem or idle or "connected"}
+        return {**said, "stuck": stuck} if stuck else said
 
     def _me(self) -> NodeId:
         return NodeId(0) if self._runner is None else self._runner.node.id

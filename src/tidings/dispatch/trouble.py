@@ -38,5 +38,6 @@ def trouble(error: BaseException, url: str) -> Trouble:
         )
     if "ChannelAccessRefused" in names:
         return Trouble(f"RabbitMQ does not let this user do what it must ({said})", "correct its permissions")
-    words = said or "no answer in time"
-    return Trouble(f"RabbitMQ does not answer ({type(error).__name__}: {words})")
+    words = re.sub(r"^\[Errno -?\d+\] ", "", said) or "no answer in time"
+    kind = "" if "OSError" in names else f"{type(error).__name__}: "
+    return Trouble(f"RabbitMQ does not answer ({kind}{words})")

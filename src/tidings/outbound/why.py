@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import orjson
+
 from ..model.time import SECOND, iso
 from ..store.port import Row, Store
 
@@ -16,6 +18,9 @@ class Why(NamedTuple):
     answer: str
     until: int | None = None
     remedy: str | None = None
+
+
+_SOON = Why("due; it starts as soon as a slot is free")
 
 
 async def why(store: Store, row: Row, history: list[Row], *, is_configured: bool = True) -> Why:
@@ -34,10 +39,26 @@ async def why(store: Store, row: Row, history: list[Row], *, is_configured: bool
         if node["state"] == "live" and now - node["seen_at"] < _RECENT
     ]
     queue = queues.get(row["channel"]) if is_configured else None
-    return explain(row, queue, history, now=now, ahead=ahead, nodes=len(nodes))
+    stuck = _stuck(nodes, row["channel"])
+    return explain(row, queue, history, now=now, ahead=ahead, nodes=len(nodes), stuck=stuck)
 
 
-def explain(row: Row, queue: Row | None, history: list[Row], *, now: int, ahead: int, nodes: int) -> Why:
+def _stuck(nodes: list[Row], channel: str) -> str | None:
+    """What a dispatcher says that keeps it from giving away messages of this channel."""
+    said = [orjson.loads(node["info"]) for node in nodes]
+    return next((info["broker"] for info in said if channel in info.get("stuck", ())), None)
+
+
+def explain(
+    row: Row,
+    queue: Row | None,
+    history: list[Row],
+    *,
+    now: int,
+    ahead: int,
+    nodes: int,
+    stuck: str | None = None,
+) -> Why:
     """The reason, from values alone."""
     if row.get("broadcast_state") is not None:
         return _frozen(row)
@@ -57,7 +78,10 @@ def explain(row: Row, queue: Row | None, history: list[Row], *, now: int, ahead:
             return Why(
                 f"expired at {iso(row['expires_at'])}: {last or 'its time ran out before it could start'}"
             )
-    return _waiting(row, queue, last, now=now, ahead=ahead, nodes=nodes)
+    waiting = _waiting(row, queue, last, now=now, ahead=ahead, nodes=nodes)
+    if waiting == _SOON and stuck is not None:
+        return Why(f"due, and waits: {stuck}", remedy="mend that; it then goes out by itself")
+    return waiting
 
 
 def _frozen(row: Row) -> Why:
@@ -121,7 +145,7 @@ def _waiting(row: Row, queue: Row | None, last: str | None, *, now: int, ahead: 
         )
     if not nodes:
         return Why("due, but no process is working", remedy="start one: tidings serve")
-    return Why("due; it starts as soon as a slot is free")
+    return _SOON
 
 
 def _times(count: int) -> str:

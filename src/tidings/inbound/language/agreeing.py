@@ -1,7 +1,7 @@
-"""Two readings of one message, by phrases and by weight: what both clearly say is sure, all else is loose. Pure.
+"""Two readings of one message, by phrases and by weight: what both clearly say is sure, the rest is loose.
 
-What is loose is read back before anything is booked (D9). The bars were chosen on authors whom the weights had
-not met; see docs/reference/shift-language.md.
+What is loose is read back before anything is booked (D9). The bars were chosen on authors whom the weights
+had not met; see docs/reference/shift-language.md. Pure.
 """
 
 from __future__ import annotations

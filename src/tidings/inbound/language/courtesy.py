@@ -34,7 +34,8 @@ _EMPTY: tuple[str, ...] = (
     r"^if (?:anybody|somebody|any squad|another squad|you) (?:has|have|can|could|is"
     r"|are)\b[^,.;]{0,30}, (?=we (?:need|have no|are"
     r"|do not|can not)|\d\d (?:needs|has no|is)|no crew)",
-    rf"\b(?!good friday)(?:have a )?(?:merry|happy|blessed|good|great|nice|safe|lovely)(?: and safe)? {_HOLIDAY}\b(?! "
+    r"\b(?!good friday)(?:have a )?(?:merry|happy|blessed|good|great|nice|safe|lovely)(?: and safe)? "
+    rf"{_HOLIDAY}\b(?! "
     r"(?:night|eve|shift|day"
     rf"|morning)\b)(?:,? (?:to )?(?:you )?(?:all|everybody|everyone|folks|team|squads))?{_END}",
     r"\bif (?:it|that|this)(?: at all)? (?:helps?|works|would help|will help|is (?:ok|okay|alright"

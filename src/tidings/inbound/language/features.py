@@ -1,4 +1,4 @@
-"""What speaks for or against a reading, as names that have weights: words, their neighbours, what there is."""
+"""What speaks for or against a reading, as names that have weights: words, neighbours, what there is."""
 
 from __future__ import annotations
 

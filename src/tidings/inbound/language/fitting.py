@@ -148,7 +148,7 @@ def _run(lessons: Sequence[Lesson], names: set[str], width: int, seed: int) -> d
     weights = {name: [0.0] * width for name in names}
     moved = {name: [0.01] * width for name in names}
     order = list(lessons)
-    shuffle = random.Random(seed).shuffle  # noqa: S311 - an order of study, no secret
+    shuffle = random.Random(seed).shuffle
     for _ in range(_ROUNDS):
         shuffle(order)
         for lesson in order:

@@ -101,7 +101,8 @@ _RULES = tuple(
         (rf"\b(?P<ten>)(?P<unit>{_LARGE_ORDINALS})\b", _ordinal),
         (rf"(?<=\bthe )(?P<ten>)(?P<unit>{_SMALL_ORDINALS})(?= of {_DATED}\b)", _ordinal),
         (
-            rf"(?:(?<=day the )|(?<=on the )|(?<=for the )|(?<=off the ))(?P<ten>)(?P<unit>{_SMALL_ORDINALS})\b{_NO_DAY}",
+            r"(?:(?<=day the )|(?<=on the )|(?<=for the )|(?<=off the ))(?P<ten>)"
+            rf"(?P<unit>{_SMALL_ORDINALS})\b{_NO_DAY}",
             _ordinal,
         ),
         (

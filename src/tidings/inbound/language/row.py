@@ -1,4 +1,4 @@
-"""A message as a row of tokens for weighing: days, hours and squads are named by their kind, words stay words."""
+"""A message as a row of tokens for weighing: days, hours and squads by their kind, words as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second reading, by weight instead of by phrase: what is wanted, and which days, hours and squads of it."""
+"""A second reading, by weight instead of by phrase: what is wanted, and which days, hours and squads."""
 
 from __future__ import annotations
 

@@ -15,7 +15,10 @@ _YES = (
     r"|perfect|good|fine|please|do it|book it|go ahead|go for it|please do|it is|that is it|you got it"
     r"|(?:that|it|this|all)(?: is|s)? (?:right|correct|it|good|fine|perfect)|(?:sounds|looks) (?:good|right))"
 )
-_NO = r"(?:no|nope|nah|n|wrong|negative|not right|incorrect|(?:that|it|this)(?: is|s)? (?:wrong|not right|not it))"
+_NO = (
+    r"(?:no|nope|nah|n|wrong|negative|not right|incorrect"
+    r"|(?:that|it|this)(?: is|s)? (?:wrong|not right|not it))"
+)
 _POLITE = r"(?:thanks|thank you|thx|ty|sir|bot|sorry|please|pls|all)"
 _IS_YES = re.compile(rf"(?:(?:oh|um|uh|ah) )*{_YES}(?: (?:{_YES}|{_POLITE}))*")
 _IS_NO = re.compile(rf"(?:(?:oh|um|uh|ah|sorry) )*{_NO}(?: (?:{_NO}|{_POLITE}))*")
