@@ -13,6 +13,7 @@ from .rows import Row
 from .setting import Setting
 
 OURS, LIMITS, WEBHOOKS, RABBIT = "bench.ours", "bench.limits", "bench.webhooks", "bench.rabbit"
+PAIR = "bench.pair"
 DRAMATIQ, TASKIQ = "bench.peers.dramatiq", "bench.peers.taskiq"
 PGQUEUER, PROCRASTINATE = "bench.peers.pgqueuer", "bench.peers.procrastinate"
 SLOTS = 256
@@ -171,6 +172,24 @@ def webhook(setting: Setting) -> list[Row]:
     return [_ratio("webhook_sqlite", what, ours=ours, other=bare, to="bare client", at_least=0.25)]
 
 
+def pair(setting: Setting) -> list[Row]:
+    """Messages/s of two worker processes on one PostgreSQL, against the best that PgQueuer does."""
+    n = setting.sizes.drain
+    peer: dict[str, Any] = {"n": n, "python": setting.peer_python}
+    done = setting.contest(
+        "drain by two, PostgreSQL",
+        {
+            "ours": setting.on_postgres(PAIR, "drain", n=n, slots=SLOTS),
+            "PgQueuer, two": setting.on_postgres(PGQUEUER, "drain_pair", **peer),
+            "PgQueuer, two, pool": setting.on_postgres(PGQUEUER, "drain_pair", pool=4, **peer),
+            "PgQueuer, one": setting.on_postgres(PGQUEUER, "drain", **peer),
+        },
+    )
+    best = max((name for name in done if name != "ours"), key=lambda name: done[name].median() or 0)
+    what = "drain by two processes, PostgreSQL"
+    return [_ratio("drain_pair", what, ours=done["ours"], other=done[best], to=best, at_least=1.5)]
+
+
 def rabbit(setting: Setting) -> list[Row]:
     """Messages/s through RabbitMQ with two sending processes, ours with every outcome recorded."""
     from tidings.testing.rabbitmq import Rabbit
@@ -200,6 +219,7 @@ def rabbit(setting: Setting) -> list[Row]:
 
 MEASURES: Mapping[str, Callable[[Setting], list[Row]]] = {
     "drain": drain,
+    "pair": pair,
     "bulk": bulk,
     "lag": lag,
     "claim": claim,

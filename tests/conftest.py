@@ -33,6 +33,13 @@ _numbers = itertools.count(1)
 os.environ["TIDINGS_FORBID_MODEL"] = "1"  # no test calls a real language model
 
 
+def pytest_configure() -> None:
+    """Temporary folders in memory, too: a SQLite file of a test is synced as always, and nobody waits."""
+    folder = _roomy_folder()
+    if folder is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+
+
 class Databases:
     """Databases on one PostgreSQL server, made and removed in a thread, out of the way of any test's loop."""
 

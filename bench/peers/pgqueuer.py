@@ -1,4 +1,4 @@
-"""PgQueuer: bulk enqueue first, then one worker in this process drains.
+"""PgQueuer: bulk enqueue first, then one worker in this process drains, or two in processes of their own.
 
 The clock runs from the first job's start to the last completion that the database recorded (its log row's own
 time, which is the start of that transaction: a few milliseconds in the peer's favour).
@@ -7,6 +7,7 @@ time, which is the start of that transaction: a few milliseconds in the peer's f
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,6 +20,7 @@ from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
 from bench.calls import serve
+from bench.pair import pass_gate, stop_signal, until_none, working
 from bench.payload import encoded
 
 CHUNK = 1_000
@@ -31,6 +33,9 @@ select count(*) filter (where status = 'successful') as successful,
        count(*) filter (where status not in ('queued', 'picked', 'successful')) as odd,
        extract(epoch from max(created) filter (where status = 'successful'))::float8 as last
 from pgqueuer_log"""
+SPAN = """
+select extract(epoch from max(created) filter (where status = 'successful')
+  - min(created) filter (where status = 'picked'))::float8 from pgqueuer_log"""
 
 
 @dataclass
@@ -70,6 +75,48 @@ async def drain(dsn: str, n: int, batch: int = 100, pool: int = 0) -> dict[str, 
         "batch": batch,
         "history_rows": state["successful"] + state["picked"],
     }
+
+
+async def drain_pair(dsn: str, n: int, batch: int = 100, pool: int = 0) -> dict[str, Any]:
+    """The same with two worker processes; the clock is the database's, from the first pick."""
+    connection = await asyncpg.connect(dsn)
+    await _enqueue(connection, n)
+    await connection.execute("vacuum analyze pgqueuer")
+    await connection.execute("checkpoint")
+    command = [sys.executable, "-m", "bench.peers.pgqueuer", "work", "--dsn", dsn]
+    command += ["--batch", str(batch), "--pool", str(pool)]
+    async with working(dsn, command) as other:
+        await until_none(other, "select exists (select from pgqueuer)")
+    state = await connection.fetchrow(STATE)
+    span = await connection.fetchval(SPAN)
+    await connection.close()
+    ok = (state["successful"], state["jobs"], state["odd"]) == (n, n, 0)
+    return {
+        "per_s": round(n / span, 1),
+        "verified": ok,
+        "history_rows": state["successful"] + state["picked"],
+    }
+
+
+async def work(dsn: str, batch: int = 100, pool: int = 0) -> float:
+    """One worker process, until it is stopped."""
+    asked = stop_signal()
+    source = (
+        await asyncpg.create_pool(dsn, min_size=pool, max_size=pool) if pool else await asyncpg.connect(dsn)
+    )
+    worker = PgQueuer(AsyncpgPoolDriver(source) if pool else AsyncpgDriver(source))
+
+    @worker.entrypoint("noop")
+    async def noop(job: Job) -> None:
+        pass
+
+    await pass_gate(dsn)
+    running = asyncio.create_task(worker.run(batch_size=batch))
+    await asked.wait()
+    worker.shutdown.set()
+    await running
+    await source.close()
+    return 0.0
 
 
 async def _enqueue(connection: asyncpg.Connection, n: int) -> float:
@@ -113,4 +160,4 @@ async def _work(driver: AsyncpgDriver | AsyncpgPoolDriver, tally: Tally, n: int,
 
 
 if __name__ == "__main__":
-    serve([drain])
+    serve([drain, drain_pair, work])

@@ -230,7 +230,7 @@ def on_broker(nodes: Sequence[Row], dispatched: Collection[str]) -> list[Finding
     """Whether what goes by RabbitMQ can go; nothing where nothing does."""
     if not dispatched:
         return []
-    if not any(node["state"] == "live" and is_dispatcher(node) for node in nodes):
+    if not any(node["state"] == "live" and is_dispatcher(dict(node)) for node in nodes):
         what = f"no dispatcher runs, and {', '.join(sorted(dispatched))} goes by RabbitMQ"
         return [Finding("broker", Grade.NOTE, what, "start one: tidings serve --role dispatcher")]
     remedy = "mend that; until then what is due waits, and nothing is lost"

@@ -20,6 +20,7 @@ from tidings.migration.connectors import attio as attio_connector
 from tidings.migration.connectors import options, registry
 from tidings.migration.words import (
     Budgeted,
+    Erasing,
     Failure,
     Fields,
     Page,
@@ -301,6 +302,37 @@ async def test_a_file_has_each_key_once_also_with_two_writers(kind: str, tmp_pat
         "1": "Paris",
         "3": "Rome",
     }
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson", "sql", "attio"])
+async def test_what_was_written_can_be_taken_out_again_and_again(
+    kind: str, tmp_path: Path, sandbox: Sandbox
+) -> None:
+    """The way back: by the target's own id; one that is gone already is as good as deleted."""
+    with sqlite3.connect(tmp_path / "there.db") as there:
+        there.execute("create table companies (id text primary key, name text)")
+    options = {"path": str(tmp_path / "out")}
+    if kind == "sql":
+        options = {"url": f"sqlite:///{tmp_path / 'there.db'}"}
+    target = attio(sandbox) if kind == "attio" else registry.target(kind, options)
+    assert isinstance(target, Erasing)
+    written = [await target.write("companies", f"{n}.example", {"name": f"C{n}"}, None) for n in range(3)]
+
+    for _ in range(2):
+        await target.erase("companies", written[1].id)
+
+    left = [one.fields["name"] async for _, one in target.read_all("companies") if one.fields]
+    assert left == ["C0", "C2"] and await target.find("companies", "1.example", {}) == []
+    again = await target.write("companies", "1.example", {"name": "C1"}, None)
+    assert [one.id for one in await target.find("companies", "1.example", {})] == [again.id]
+    if kind == "attio":
+        parent = {"parent_object": "companies", "parent_record_id": again.id}
+        note = {**parent, "title": "Call", "content": "Hello"}
+        made = await target.write("notes", "1", note, None)
+        for _ in range(2):
+            await target.erase("notes", made.id)
+        assert await target.find("notes", "1", note) == []
+    await target.close()
 
 
 @pytest.mark.parametrize(("kind", "torn"), [("csv", b'2,"half'), ("ndjson", b'{"id":"2","na')])

@@ -16,10 +16,11 @@ from typing import Any
 from .clock import HostClock
 
 HOST: contextvars.ContextVar[Host] = contextvars.ContextVar("host")
+_MOST_ROUNDS = 20_000
 
 
 class Deadlock(Exception):
-    """Nothing is ready and no timer runs: the world would wait for ever."""
+    """The world would never end."""
 
 
 class Host:
@@ -92,10 +93,14 @@ class _Selector:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
+        self._rounds = 0
 
     def select(self, timeout: float | None) -> list[Any]:
         if timeout is None:
             raise Deadlock("everything waits for something that will not come")
+        self._rounds = 0 if timeout else self._rounds + 1
+        if self._rounds > _MOST_ROUNDS:
+            raise Deadlock("something goes round and round, and no time passes")
         self._loop.passed += timeout
         return []
 

@@ -1,7 +1,9 @@
 """What the rules understand, measured on messages of several authors, and held there.
 
-`held-out` was written before the grammar, by its author; `third` by somebody else, measured once unseen and
-then studied. A figure on studied messages is a floor against regressions, no promise for an unseen chat.
+`held-out` was written before the grammar, by its author; `third` to `sixth` by others, each measured once
+unseen and then studied. A figure on studied messages is a floor against regressions, no promise for an
+unseen chat; what to expect there is in docs/reference/shift-language.md. Of the unrelated lines every fifth
+is read here; `python -m tidings.inbound.language.evaluation` reads them all.
 """
 
 from __future__ import annotations
@@ -12,52 +14,62 @@ from pathlib import Path
 import pytest
 
 from tidings.inbound.language.confidence import MEASURED, VERDICTS
-from tidings.inbound.language.evaluation import Score, evaluate, load, main
+from tidings.inbound.language.evaluation import Case, Score, evaluate, load, main
 from tidings.inbound.language.rules import RulesMind
 
-STUDIED = ("tuning", "tuning-2", "tuning-3", "third")
+STUDIED = ("tuning", "tuning-2", "tuning-3", "tuning-4", "third", "fourth", "fifth", "sixth")
 CORPUS = Path(__file__).parents[1] / "corpora" / "inbound"
+_UNRELATED_READ = 5  # one of so many
 
 
 @pytest.fixture(scope="module")
 def held_out() -> Score:
-    return asyncio.run(evaluate(RulesMind(), load(CORPUS, "held-out")))
+    return _read("held-out")
 
 
 @pytest.fixture(scope="module")
-def tuning() -> Score:
-    """All that the grammar was mended on, by four authors."""
-    cases = [case for part in STUDIED for case in load(CORPUS, part)]
-    return asyncio.run(evaluate(RulesMind(), cases))
+def studied() -> dict[str, Score]:
+    """Each part once, by one mind."""
+    return {part: _read(part) for part in STUDIED}
+
+
+@pytest.fixture(scope="module")
+def tuning(studied: dict[str, Score]) -> Score:
+    """All that the grammar was mended and the weights fitted on."""
+    return Score([answer for score in studied.values() for answer in score.answers])
+
+
+def _read(part: str) -> Score:
+    return asyncio.run(evaluate(RulesMind(), _without_most_unrelated(part)))
+
+
+def _without_most_unrelated(part: str) -> list[Case]:
+    cases = load(CORPUS, part)
+    unrelated = CORPUS / f"unrelated-{part}.txt"
+    count = sum(not line.startswith("#") for line in unrelated.open()) if unrelated.exists() else 0
+    return [*cases[: len(cases) - count], *cases[len(cases) - count :: _UNRELATED_READ]]
 
 
 def test_the_held_out_messages_are_understood(held_out: Score) -> None:
     """D9, D10: at least 300 requests and 4,000 others; recall, parameters right, false alarms."""
     assert len(held_out.of(requests=True)) >= 300
-    assert len(held_out.of(requests=False)) >= 4_000
+    assert sum(not case.expected for case in load(CORPUS, "held-out")) >= 4_000
 
     assert held_out.recall >= 0.98, held_out.report(errors=False)
     assert held_out.right >= 0.95, held_out.report(errors=False)
     assert held_out.false_alarms <= 0.002, held_out.report(errors=False)
-    assert held_out.wrong_bookings <= 0.01, held_out.report(errors=False)
+    assert held_out.wrong_bookings <= 0.004, held_out.report(errors=False)
 
 
-def test_the_tuning_messages_are_understood(tuning: Score) -> None:
-    """What the grammar was written for stays understood; never quoted alone."""
-    assert tuning.recall >= 0.99, tuning.report(errors=True)
-    assert tuning.right >= 0.985, tuning.report(errors=True)
-    assert tuning.false_alarms <= 0.002, tuning.report(errors=True)
-    assert tuning.wrong_bookings <= 0.002, tuning.report(errors=True)
+@pytest.mark.parametrize("part", STUDIED)
+def test_studied_messages_stay_understood(studied: dict[str, Score], part: str) -> None:
+    """A floor for each author; never quoted alone."""
+    score = studied[part]
 
-
-def test_the_fourth_authors_messages_stay_understood() -> None:
-    """Measured once unseen (see docs/reference/shift-language.md), then studied: a floor, not a promise."""
-    fourth = asyncio.run(evaluate(RulesMind(), load(CORPUS, "fourth")))
-
-    assert fourth.recall >= 0.91, fourth.report(errors=True)
-    assert fourth.right >= 0.88, fourth.report(errors=True)
-    assert fourth.wrong_bookings <= 0.023, fourth.report(errors=True)
-    assert fourth.false_alarms <= 0.014, fourth.report(errors=True)
+    assert score.recall >= 0.97, score.report(errors=True)
+    assert score.right >= 0.94, score.report(errors=True)
+    assert score.false_alarms <= 0.005, score.report(errors=True)
+    assert score.wrong_bookings <= 0.005, score.report(errors=True)
 
 
 def test_the_two_parts_share_no_message(held_out: Score, tuning: Score) -> None:

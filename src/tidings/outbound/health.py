@@ -7,10 +7,11 @@ ten, counted from ten attempts on; or the clocks disagree by more than ten secon
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 
 import orjson
 
@@ -59,7 +60,7 @@ async def health(store: Store, clock: Clock, *, lease: timedelta) -> Health:
     return judge(counted, alive=alive, drift=clock.drift(), troubles=troubles(nodes))
 
 
-def troubles(nodes: Sequence[Row]) -> list[str]:
+def troubles(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     """What living processes say they cannot reach."""
     said = [
         (node["name"], orjson.loads(node["info"]).get("broker")) for node in nodes if node["state"] == "live"

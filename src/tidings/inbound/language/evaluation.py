@@ -43,6 +43,7 @@ class Answer:
     case: Case
     intent: Intent
     requests: frozenset[Request]
+    is_read_back: bool = False  # before it is booked
 
     @property
     def is_taken(self) -> bool:
@@ -54,9 +55,14 @@ class Answer:
         return self.is_taken and self.requests == self.case.expected
 
     @property
-    def is_wrong_booking(self) -> bool:
-        """Something complete that nobody asked for: worse than not understood."""
+    def is_misread(self) -> bool:
+        """Something complete that nobody asked for."""
         return self.is_taken and any(None not in request for request in self.requests - self.case.expected)
+
+    @property
+    def is_wrong_booking(self) -> bool:
+        """It would be booked without a question: worse than not understood."""
+        return self.is_misread and not self.is_read_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,15 @@ class Score:
         return _share(self.of(requests=True), lambda answer: answer.is_right)
 
     @property
+    def misread(self) -> float:
+        return _share(self.of(requests=True), lambda answer: answer.is_misread)
+
+    @property
+    def read_back(self) -> float:
+        """Of the messages that ask for something, those that are read back before they are booked."""
+        return _share(self.of(requests=True), lambda answer: answer.is_taken and answer.is_read_back)
+
+    @property
     def wrong_bookings(self) -> float:
         return _share(self.of(requests=True), lambda answer: answer.is_wrong_booking)
 
@@ -92,7 +107,8 @@ class Score:
         unsure = sum(answer.intent.is_request is None for answer in others)
         lines = [
             f"requests      {len(asked):6}   recall {self.recall:.3f}   parameters right {self.right:.3f}"
-            f"   wrong bookings {self.wrong_bookings:.3f}",
+            f"   read back {self.read_back:.3f}   misread {self.misread:.3f}"
+            f"   wrong bookings {self.wrong_bookings:.4f}",
             f"other         {len(others):6}   false alarms {self.false_alarms:.4f}   don't know {unsure}",
         ]
         return "\n".join([*lines, *(self._errors() if errors else [])])
@@ -131,9 +147,11 @@ async def evaluate(mind: Mind, cases: Sequence[Case]) -> Score:
     answers = []
     for case in cases:
         intent = await mind.intent(case.scene)
-        taken = intent.is_request and intent.confidence >= STARTS_AT
-        requests = (await mind.extract(case.scene)).requests if taken else ()
-        answers.append(Answer(case, intent, frozenset(requests)))
+        if not intent.is_request or intent.confidence < STARTS_AT:
+            answers.append(Answer(case, intent, frozenset()))
+            continue
+        found = await mind.extract(case.scene)
+        answers.append(Answer(case, intent, frozenset(found.requests), found.is_loose))
     return Score(answers)
 
 
