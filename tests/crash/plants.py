@@ -22,6 +22,7 @@ from tidings.model.task import Task
 from tidings.outbound.channels import sandbox
 from tidings.outbound.delivery import Delivery
 from tidings.store.groups import GroupWriter
+from tidings.store.sqlite import SqliteStore
 from tidings.store.statements import statements
 
 _background: set[asyncio.Task[Any]] = set()
@@ -122,6 +123,18 @@ def answer_before_commit() -> None:
     GroupWriter._commit = hasty  # type: ignore[method-assign]
 
 
+def no_sync() -> None:
+    """A commit is not written through. SQLite only."""
+    connect = SqliteStore._connect
+
+    def hasty(self: SqliteStore) -> Any:
+        connection = connect(self)
+        connection.execute("pragma synchronous=normal")
+        return connection
+
+    SqliteStore._connect = hasty  # type: ignore[method-assign]
+
+
 PLANTS: Mapping[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -134,5 +147,6 @@ PLANTS: Mapping[str, Callable[[], None]] = {
         no_doubt,
         fresh_id,
         answer_before_commit,
+        no_sync,
     )
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -126,18 +127,9 @@ def _shift() -> dict[str, object]:
 
 def _say(http: httpx.Client) -> None:
     """Two things are heard: a shift that is clear, and words that need a person."""
-    import time
-
     now = time.time_ns() // 1000
     for number, text in enumerate(("42 has no crew on 2030-01-16 1800-0600", "can somebody help us please")):
-        said = {
-            "id": str(number),
-            "conversation": "c1",
-            "sender": "1",
-            "name": "A",
-            "text": text,
-            "at": iso(now),
-        }
-        body = json.dumps(said).encode()
+        said = {"id": str(number), "conversation": "c1", "sender": "1", "name": "A", "text": text}
+        body = json.dumps({**said, "at": iso(now)}).encode()
         signed = headers([parse_secret(SECRET)], f"m{number}", now // SECOND, body)
         assert http.post("/inbound/crew", content=body, headers=signed).is_success

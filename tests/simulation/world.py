@@ -141,10 +141,14 @@ class World:
             await asyncio.sleep(1.0)
         await asyncio.sleep(LEASE + BEAT + 2)  # whoever is dead must be known to be
         self.check()
-        for node in self.nodes:
-            await node.host.start(node.worker.stop())
+        stops = [node.host.start(node.worker.stop()) for node in self.nodes]
+        _, stuck = await asyncio.wait(stops, timeout=60)
+        if stuck:
+            self.crimes["a node that does not stop"] = [f"{len(stuck)} of {len(stops)}"]
 
     def _is_idle(self) -> bool:
+        if any(not node.host.is_alive or node.host.is_paused for node in self.nodes):
+            return False
         row = self.query("select count(*) from tasks where state in ('pending', 'processing')")[0]
         return not row[0] and len(self.tried) == len(self.plan.orders)
 

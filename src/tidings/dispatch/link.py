@@ -146,7 +146,7 @@ class Link:
                 except Exception as error:  # an actor's step: the next one must come all the same
                     self._lost(error)
                     await asyncio.sleep(pause * (0.5 + self._clock.chance()))
-                    pause = min(pause * 2, 5.0)
+                    pause = min(pause * 2, 2.0)
                     continue
             pause = 0.1
             await self._until_closed()

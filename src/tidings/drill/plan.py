@@ -29,6 +29,7 @@ class Course:
     seconds: float
     on_unknown: str
     seed: int
+    delay: tuple[float, float] = DELAY  # how long the receiver takes to answer
 
 
 class Line(NamedTuple):

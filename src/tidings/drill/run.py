@@ -21,7 +21,7 @@ from .books import books, held, unfinished
 from .feeder import LOG
 from .journal import Tail
 from .ledger import judge
-from .plan import DEADLINE, DELAY, SETTINGS, Blow, Course, blows, settings_file
+from .plan import DEADLINE, SETTINGS, Blow, Course, blows, settings_file
 from .report import PRODUCER, Evidence, Report, report
 from .rig import Rig, Sender, receiving, until
 from .scratch import Scratch
@@ -54,7 +54,7 @@ async def run(course: Course, settings: Settings, place: Scratch, told: Told) ->
     own = load(file, environ={})
     store = open_store(own, SystemClock())
     await store.open()
-    manners = {"delay": DELAY, "seed": course.seed}
+    manners = {"delay": course.delay, "seed": course.seed}
     try:
         with receiving(place.folder / "receiver.jsonl", manners, **_surroundings(place.folder)) as port:
             exercise = Exercise(course, own, place.folder, store, port, told)

@@ -13,9 +13,11 @@ from ..words import Request
 from .grammar import Accord, Heard
 from .weighing import Weighed
 
-_ALONE = 0.75  # so likely must the second reading find it, if the first finds nothing
-_HEDGED = 0.95  # and so likely if it sounds like a question, a perhaps or the past, or names no time
-_NEVER = 0.25  # so unlikely, and the first reading alone is not enough
+_ALONE = 0.68  # so likely must the second reading find it, if the first finds nothing
+_HEDGED = 0.88  # and so likely if it sounds like a question, a perhaps or the past
+_HALF = 0.95  # and so likely if a day or hours are missing: most talk of the past has no hours
+_NEVER = 0.1  # so unlikely, and the first reading alone is not enough
+_HARDLY = 0.5  # the same, if a day or hours are missing
 _CLEAR = 0.8  # so likely must be what is wanted, and each of its mentions
 _CLEARER = (0.95, 0.98)  # the same, if several things are wanted
 
@@ -26,9 +28,9 @@ def agree(first: Heard, second: Weighed) -> Heard:
         return _by_weight(first, second) if _stands_alone(first, second) else first
     if set(first.requests) == set(second.requests):
         return replace(first, accord=Accord.SURE if _is_clear(second) else Accord.LOOSE)
-    if second.likely < _NEVER:
+    if second.likely < (_NEVER if _is_whole(first.requests) else _HARDLY):
         return replace(first, requests=(), accord=Accord.NONE)
-    if _is_part(second.requests, first.requests):
+    if _is_part(second.requests, first.requests) or _is_other(second, first.requests):
         return _by_weight(first, second)
     return replace(first, accord=Accord.LOOSE)
 
@@ -45,8 +47,9 @@ def _by_weight(first: Heard, second: Weighed) -> Heard:
 
 def _stands_alone(first: Heard, second: Weighed) -> bool:
     """Is it likely enough without the first reading?"""
-    is_doubtful = first.evidence.is_hedged or not _is_placed(second.requests)
-    return bool(second.requests) and second.likely >= (_HEDGED if is_doubtful else _ALONE)
+    if not _is_whole(second.requests):
+        return bool(second.requests) and second.likely >= _HALF
+    return second.likely >= (_HEDGED if first.evidence.is_hedged else _ALONE)
 
 
 def _is_clear(second: Weighed) -> bool:
@@ -60,5 +63,12 @@ def _is_part(some: Sequence[Request], all_: Sequence[Request]) -> bool:
     return bool(some) and set(some) < set(all_) and len({request.action for request in all_}) == 1
 
 
-def _is_placed(requests: Sequence[Request]) -> bool:
-    return any(request.date or request.start for request in requests)
+def _is_other(second: Weighed, requests: Sequence[Request]) -> bool:
+    """What is wanted is better known by weight than by phrase: "out us on, I meant put"."""
+    wanted = {request.action for request in requests}
+    return bool(second.requests) and len(wanted) == 1 and wanted != second.wanted and second.likely >= _CLEAR
+
+
+def _is_whole(requests: Sequence[Request]) -> bool:
+    """Do all of them say when?"""
+    return bool(requests) and all(request.date and request.start and request.end for request in requests)

@@ -1,0 +1,136 @@
+"""A fleet under fire: 5 nodes, 10,000 messages a minute, somebody killed every 20 seconds (B16, B17).
+
+    python -m bench.soak                    15 minutes on a PostgreSQL of its own, one JSON line at the end
+    python -m bench.soak --minutes 60
+
+The judge is the ledger of the drill: the producer's log, the receiver's, the injector's and the engine's own
+books. The receiver answers within 20 ms. What is asked beside it: how many are overdue at any look, and how
+long the question for the next due message takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from tidings.app import open_store
+from tidings.config import Settings
+from tidings.drill.ledger import percentile
+from tidings.drill.plan import CHANNEL, GRACE, Course
+from tidings.drill.report import Report, as_json
+from tidings.drill.run import Progress, run
+from tidings.drill.scratch import scratch
+from tidings.kernel.clock import SystemClock
+
+from .noise import Noise
+from .rows import Row, table
+from .servers import postgres
+
+WORKERS = 5
+PER_MINUTE = 10_000
+EVERY = 20  # seconds between two kills
+DELAY = (0.0, 0.02)
+LOOK = 0.25  # seconds between two questions
+
+
+class Looks:
+    """What was seen while it ran."""
+
+    def __init__(self) -> None:
+        self.most_waiting = 0
+        self.asked: list[float] = []
+
+    def told(self, now: Progress) -> None:
+        """The drill's own news: what waits or is at work is no more than what is due or about to be."""
+        self.most_waiting = max(self.most_waiting, now.waiting)
+        if sys.stderr.isatty():
+            print(f"\r{now.seconds:6.0f} s  accepted {now.accepted:,}  waiting {now.waiting:,}  "
+                  f"killed {now.killed}", end="", file=sys.stderr)  # fmt: skip
+
+    @asynccontextmanager
+    async def asking(self, url: str) -> AsyncIterator[None]:
+        """Ask for the next due message all the time, as a node does that has nothing to do."""
+        store = open_store(Settings(database=url), SystemClock())
+
+        async def ask() -> None:
+            await store.open()
+            while True:
+                began = time.perf_counter()
+                await store.next_due({CHANNEL})
+                self.asked.append(time.perf_counter() - began)
+                await asyncio.sleep(LOOK)
+
+        asking = asyncio.create_task(ask())
+        try:
+            yield
+        finally:
+            asking.cancel()
+            with suppress(asyncio.CancelledError):
+                await asking
+            await store.close()
+
+
+def rows_of(found: Report, looks: Looks, foreign: float) -> list[Row]:
+    """The bars of the fleet."""
+    late = found.lateness
+    asked = 1000 * percentile(looks.asked, 0.99)
+    within = sum(seconds <= 1 for seconds in late) / len(late)
+    twice = len({*found.witnessed, *found.silent}) / found.accepted
+
+    def row(key: str, what: str, measured: float, unit: str = "", **bar: float) -> Row:
+        return Row(key=key, what=what, measured=measured, unit=unit, foreign_cpu=foreign, **bar)  # type: ignore[arg-type]
+
+    return [
+        row("lost", "lost", len(found.lost) + len(found.stuck), at_most=0),
+        row("silent", "doubled in silence", len(found.silent), at_most=0),
+        row("delivered", "delivered", 100 * found.delivered / found.accepted, "%", at_least=99.9),
+        row("twice", "sent twice, each flagged and witnessed", 100 * twice, "%", at_most=0.01),
+        row("within", "within 1 s of its time", 100 * within, "%", at_least=95),
+        row("latest", "the latest", max(late), "s", at_most=found.lease + GRACE),
+        row("overdue", "waiting or at work, at any look", looks.most_waiting, at_most=1000),
+        row(
+            "due", "question for the next due, p99", 1000 * percentile(looks.asked, 0.99), " ms", at_most=100
+        ),
+    ]
+
+
+async def soak(url: str, minutes: float, seed: int) -> tuple[Report, Looks]:
+    """Run the drill, and look on."""
+    seconds = 60 * minutes
+    course = Course(
+        messages=round(PER_MINUTE * minutes),
+        kills=math.ceil(seconds / EVERY),
+        workers=WORKERS,
+        seconds=seconds,
+        on_unknown="resend",
+        seed=seed,
+        delay=DELAY,
+    )
+    settings, looks = Settings(database=url), Looks()
+    async with scratch(settings, keep=False) as place, looks.asking(place.database):
+        return await run(course, settings, place, looks.told), looks
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run, and print what was seen; 0 when every bar holds."""
+    parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args(argv)
+    with postgres() as server, server.database() as url, Noise() as noise:
+        found, looks = asyncio.run(soak(url, chosen.minutes, chosen.seed))
+    rows = rows_of(found, looks, noise.share)
+    print(table(rows))
+    holds = found.is_clean and all(row.holds for row in rows)
+    print(json.dumps({"rows": [row.as_json() for row in rows], "drill": as_json(found), "all_hold": holds}))
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,51 @@
+"""What is our own fault is not the message's: no descriptor to spare, a kind that nobody knows (F33, F37)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from tidings.kernel import queue as people
+from tidings.kernel.clock import ManualClock
+from tidings.model.task import NewTask, State
+from tidings.store.port import Store
+
+from .receiver import answer, receiving
+from .world import World
+
+ROOT = Path(__file__).parents[2]
+
+
+async def test_a_process_without_descriptors_has_certainly_not_sent() -> None:
+    """No doubt and no failure: it is tried again, and goes out when there is a descriptor (F33)."""
+    async with receiving() as receiver:
+        receiver.script(answer(200, connection="close"), answer(200))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.contract.starved", receiver.url,
+            cwd=ROOT, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        said, _ = await process.communicate()
+
+    assert json.loads(said) == ["Done", "Retry", "Done"]
+    assert len(receiver.requests) == 2
+
+
+async def test_a_task_of_a_kind_that_nobody_knows_waits_for_somebody_who_does(
+    store: Store, clock: ManualClock
+) -> None:
+    """After a downgrade: put back with its reason, never discarded, while its neighbours go out (F37)."""
+    world = await World(store, clock).open()
+    [strange] = (await store.enqueue([NewTask("main", "of the future", clock.now())])).ids
+    known = await world.send()
+
+    for _ in range(3):
+        await world.step(seconds=61)
+
+    row = await people.look(store, strange)
+    history = await store.read("history_of", task=strange)
+    assert row is not None and row["state"] == State.PENDING
+    assert "does not know 'of the future'" in history[-1]["detail"]
+    assert (await world.show(known))["state"] == "sent"
+    assert row["tries"] == 0

@@ -1,0 +1,125 @@
+"""What was said loosely is read back, and booked only after a yes (D9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidings.inbound.words import Action, Day, Extraction, Intent, Request, Scene, Speaker
+from tidings.inbound.workflow.choosing import fits
+from tidings.inbound.workflow.confirming import CONFIRM, is_no, is_yes
+from tidings.inbound.workflow.flow import Flow
+from tidings.inbound.workflow.graph import PlainRunner
+from tidings.inbound.workflow.langgraph import GraphRunner
+from tidings.inbound.workflow.planning import Plan, Sheet
+from tidings.inbound.workflow.rules import House
+from tidings.inbound.workflow.stages import Stage
+from tidings.model.time import SECOND
+
+NOW = 1_800_000_000 * SECOND  # Friday 15 January 2027, 08:00 UTC
+SAT, SUN = "20270116", "20270117"
+WANTED = Request(Action.ADD, "34", SAT, "1800", "0600")
+ANN = Speaker("ann", "Ann", "34", "member")
+
+
+class Reader:
+    """A mind that reads one request, loosely or not, and leaves what is open as it is."""
+
+    name = "reader"
+
+    def __init__(self, *requests: Request, is_loose: bool) -> None:
+        self._requests, self._is_loose = requests, is_loose
+
+    async def intent(self, scene: Scene) -> Intent:
+        """Not asked here."""
+        raise NotImplementedError
+
+    relate = intent  # type: ignore[assignment]
+
+    async def extract(self, scene: Scene) -> Extraction:
+        """The request, or what is open."""
+        told = self._requests or tuple(scene.open_requests)
+        return Extraction(told, (), (), "", self.name, is_loose=self._is_loose and bool(self._requests))
+
+
+async def _empty(date: str) -> Day:
+    return Day(date, {})
+
+
+async def _said(text: str, flow: Flow | None, *requests: Request, is_loose: bool = True) -> Plan:
+    """The plan that both runners make of a message."""
+    flow = flow or Flow("f", "t", "c", "34", NOW)
+    scene = Scene(NOW, "UTC", ("34", "42"), ANN, text, open_requests=flow.requests, asked=flow.asked)
+    sheet: Sheet = {
+        "flow": flow, "scene": scene, "house": House(("34", "42"), "UTC"), "now": NOW, "plan_id": "p",
+        "taken": frozenset(), "remarks": (),
+    }  # fmt: skip
+    plain = await PlainRunner(Reader(*requests, is_loose=is_loose), _empty).run(sheet)
+    assert plain == await GraphRunner(Reader(*requests, is_loose=is_loose), _empty).run(sheet)
+    return plain
+
+
+async def test_a_loose_request_is_read_back_and_a_yes_books_it() -> None:
+    """Nothing is in the ledger before the yes."""
+    asked = await _said("sat night? why not", None, WANTED)
+
+    assert (asked.flow.stage, asked.flow.asked, asked.commands) == (Stage.WAITING, CONFIRM, ())
+    assert asked.replies == [
+        "I understood: a crew for 34, Sat 16 Jan 1800-0600. Is that right? Please answer yes or no."
+    ]
+    done = await _said("yes please", asked.flow)
+    assert done.flow.stage is Stage.EXECUTING
+    assert [each.date for each in done.commands] == [SAT]
+
+
+async def test_a_plain_request_is_not_read_back() -> None:
+    """A needless question is a fault, too."""
+    plan = await _said("add us saturday night", None, WANTED, is_loose=False)
+
+    assert plan.flow.stage is Stage.EXECUTING
+
+
+async def test_a_no_drops_what_was_read_back() -> None:
+    """The calendar stays as it is."""
+    asked = await _said("sat night? why not", None, WANTED)
+
+    dropped = await _said("no", asked.flow)
+
+    assert (dropped.flow.stage, dropped.commands) == (Stage.CANCELLED, ())
+
+
+async def test_what_is_neither_yes_nor_no_books_nothing_and_ends_with_a_person() -> None:
+    """D12: two tries, then a person."""
+    first = await _said("sat night? why not", None, WANTED)
+    second = await _said("let me ask Bob", first.flow)
+    third = await _said("still asking", second.flow)
+
+    assert [plan.flow.stage for plan in (second, third)] == [Stage.WAITING, Stage.NEEDS_HUMAN]
+    assert not second.commands and not third.commands
+    assert [call.reason for call in third.calls] == ["unclear"]
+
+
+async def test_a_correction_is_read_back_again() -> None:
+    """A yes is a yes to what was read back last, however it was said."""
+    first = await _said("sat night? why not", None, WANTED)
+
+    second = await _said("sunday", first.flow, WANTED._replace(date=SUN), is_loose=False)
+
+    assert (second.flow.stage, second.commands) == (Stage.WAITING, ())
+    assert "Sun 17 Jan" in second.replies[0]
+    assert [each.date for each in (await _said("yep", second.flow)).commands] == [SUN]
+
+
+@pytest.mark.parametrize(
+    ("text", "yes", "no"),
+    [
+        ("Yes", True, False), ("yep, thanks!", True, False), ("that's right", True, False),
+        ("👍", True, False), ("ok go ahead", True, False), ("Correct.", True, False), ("sí", False, False),
+        ("no", False, True), ("Nope, that's wrong", False, True), ("❌", False, True),
+        ("yes but until 2200", False, False), ("no crew", False, False), ("yes or no?", False, False),
+        ("not right now", False, False), ("ok not saturday", False, False), ("", False, False),
+    ],
+)  # fmt: skip
+def test_yes_and_no_are_the_whole_message(text: str, yes: bool, no: bool) -> None:
+    """Whoever says more may mean something else."""
+    assert (is_yes(text), is_no(text)) == (yes, no)
+    assert fits(text, (), CONFIRM) is (yes or no)
