@@ -79,7 +79,6 @@ class Looks:
 def rows_of(found: Report, looks: Looks, foreign: float) -> list[Row]:
     """The bars of the fleet."""
     late = found.lateness
-    asked = 1000 * percentile(looks.asked, 0.99)
     within = sum(seconds <= 1 for seconds in late) / len(late)
     twice = len({*found.witnessed, *found.silent}) / found.accepted
 
