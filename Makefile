@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer) and make; everything else is fetched into .tools/ and .venv/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run sync test postgres rabbitmq promtool faketime chromium screenshots lint format types bench crash soak fuzz clean
+.PHONY: help run sync test postgres rabbitmq promtool faketime strace chromium screenshots lint format types bench crash soak fuzz clean
 
 PYTHON ?= python3
 WORKERS ?= 3
@@ -28,7 +28,7 @@ run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 sync: $(UV)
 	@$(UV) sync --frozen --all-extras --inexact --quiet
 
-test: lint types postgres rabbitmq faketime chromium promtool ## check and test everything (ARGS="-k retry")
+test: lint types postgres rabbitmq faketime strace chromium promtool ## check and test everything (ARGS="-k retry")
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: sync ## ruff: rules and format
@@ -77,6 +77,13 @@ faketime:
 	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends faketime; } \
 	|| echo "faketime is not here and could not be installed: its test will be skipped."
 
+# For tests of disks that fail and of power cuts.
+strace:
+	@command -v strace >/dev/null \
+	|| { test "$$(id -u)" = 0 && apt-get update -qq \
+	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends strace; } \
+	|| echo "strace is not here and could not be installed: its tests will be skipped."
+
 # For tests of the pages in a real browser.
 chromium:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
@@ -90,10 +97,10 @@ screenshots: sync chromium ## pictures of the pages, into docs/screenshots
 bench: $(UV) ## measure against peers and the raw limits
 	$(UV) run --frozen --all-extras --group bench python -m bench $(ARGS)
 
-crash: sync postgres rabbitmq ## crash drills, longer than in make test
+crash: sync postgres rabbitmq faketime strace ## crash drills, longer than in make test
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/crash -m crash --timeout 3600 $(ARGS)
 
-soak: sync postgres rabbitmq ## crash drills for hours
+soak: sync postgres rabbitmq faketime strace ## crash drills for hours
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-50} $(BIN)/pytest tests/crash -m crash --timeout 43200 $(ARGS)
 
 fuzz: $(UV) postgres ## made-up calls of every route of the API (ARGS="--cases 100 --seed 7")

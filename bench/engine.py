@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from tidings.kernel.runner import Tunables
 from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Outcome
 from tidings.model.task import OnUnknown
-from tidings.observability.events import BatchSettled, Event
+from tidings.observability.events import BatchSettled, Emit, Event
 from tidings.observability.log import fan_out, log_sink
 from tidings.outbound.channels.base import Channel, Traits
 from tidings.outbound.channels.noop import NoopChannel, NoopSettings
@@ -65,7 +65,10 @@ class Marking:
 class Engine:
     """One node on one database."""
 
-    def __init__(self, url: str, channel: Channel, *, slots: int) -> None:
+    def __init__(
+        self, url: str, channel: Channel, *, slots: int, sinks: Sequence[Emit] | None = None
+    ) -> None:
+        """`sinks` are told what happens; unless they are given, the log is, as in production."""
         self.clock = SystemClock()
         self.store: Store = (
             PostgresStore(url)
@@ -84,7 +87,7 @@ class Engine:
             self.clock,
             {CHANNEL: lane},
             {KIND: Delivery(self.store, channels, now=self.clock.now)},
-            emit=fan_out(log_sink(form="json", level="info"), self._heard),
+            emit=fan_out(*((log_sink(form="json", level="info"),) if sinks is None else sinks), self._heard),
             tunables=Tunables(slots=slots),
         )
         self.settled = 0
@@ -144,9 +147,11 @@ class Engine:
 
 
 @asynccontextmanager
-async def engine(url: str, channel: Channel, *, slots: int) -> AsyncIterator[Engine]:
+async def engine(
+    url: str, channel: Channel, *, slots: int, sinks: Sequence[Emit] | None = None
+) -> AsyncIterator[Engine]:
     """An opened engine; its worker is not started yet."""
-    made = Engine(url, channel, slots=slots)
+    made = Engine(url, channel, slots=slots, sinks=sinks)
     await made.store.open()
     for lane in made.worker.runner._lanes.values():
         await made.store.write(lane.join())

@@ -14,6 +14,7 @@ from .setting import Setting
 
 OURS, LIMITS, WEBHOOKS, RABBIT = "bench.ours", "bench.limits", "bench.webhooks", "bench.rabbit"
 PAIR = "bench.pair"
+SEEN = "bench.observability"
 DRAMATIQ, TASKIQ = "bench.peers.dramatiq", "bench.peers.taskiq"
 PGQUEUER, PROCRASTINATE = "bench.peers.pgqueuer", "bench.peers.procrastinate"
 SLOTS = 256
@@ -190,6 +191,33 @@ def pair(setting: Setting) -> list[Row]:
     return [_ratio("drain_pair", what, ours=done["ours"], other=done[best], to=best, at_least=1.5)]
 
 
+def observability(setting: Setting) -> list[Row]:
+    """What log, metrics and events cost the drain, and what the audit trail costs a call."""
+    n = setting.sizes.drain
+    rows = []
+    for store, url in setting.urls().items():
+        work: dict[str, Any] = {"n": n, "slots": SLOTS}
+        done = setting.contest(
+            f"drain, seen or not, {store}",
+            {"seen": url(SEEN, "drain", watched=True, **work), "not seen": url(SEEN, "drain", **work)},
+        )
+        what = f"drain with log, metrics and events, {store}"
+        seen, unseen = done["seen"], done["not seen"]
+        key = f"observability_{store.lower()}"
+        rows.append(_ratio(key, what, ours=seen, other=unseen, to="without", at_least=0.9))
+        calls = setting.contest(
+            f"calls with audit, {store}",
+            {
+                "audited": url(SEEN, "calls", n=n // 20, audited=True),
+                "not audited": url(SEEN, "calls", n=n // 20),
+            },
+        )
+        audited, quiet = calls["audited"], calls["not audited"]
+        key, what = f"audit_{store.lower()}", f"messages accepted one by one with audit, {store}"
+        rows.append(_ratio(key, what, ours=audited, other=quiet, to="without"))
+    return rows
+
+
 def rabbit(setting: Setting) -> list[Row]:
     """Messages/s through RabbitMQ with two sending processes, ours with every outcome recorded."""
     from tidings.testing.rabbitmq import Rabbit
@@ -226,6 +254,7 @@ MEASURES: Mapping[str, Callable[[Setting], list[Row]]] = {
     "memory": memory,
     "webhook": webhook,
     "rabbit": rabbit,
+    "observability": observability,
 }
 
 

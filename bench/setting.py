@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,6 +99,25 @@ class Setting:
         def sqlite() -> dict[str, Any]:
             with self._file() as path:
                 return call("bench.ours", function, timeout=timeout, url=f"sqlite:///{path}", **arguments)
+
+        return {"PostgreSQL": postgres, "SQLite": sqlite}
+
+    def urls(self) -> dict[str, Callable[..., Measurement]]:
+        """For each store what makes a measurement of a function that takes a URL."""
+
+        def postgres(module: str, function: str, **arguments: Any) -> Measurement:
+            def measure() -> dict[str, Any]:
+                with self.server.database() as dsn:
+                    return call(module, function, url=dsn, **arguments)
+
+            return measure
+
+        def sqlite(module: str, function: str, **arguments: Any) -> Measurement:
+            def measure() -> dict[str, Any]:
+                with self._file() as path:
+                    return call(module, function, url=f"sqlite:///{path}", **arguments)
+
+            return measure
 
         return {"PostgreSQL": postgres, "SQLite": sqlite}
 

@@ -26,7 +26,7 @@ from ..launcher import launcher
 T = TypeVar("T")
 
 COMMAND = (sys.executable, "-m", "tidings.cli")
-PATIENCE = 30.0  # seconds; reached only when something is broken
+PATIENCE = 90.0  # seconds; reached only when something is broken
 
 
 @functools.cache

@@ -61,7 +61,7 @@ async def test_a_logged_out_session_shows_its_code_until_it_is_scanned(
 ) -> None:
     """E7: state, alert and code on a page; scanning it sends what waited, without another command."""
     assert "It sends." in text(await read(home, f"/channels/{name}"))
-    assert (await home.http.get(f"/channels/{name}/code.svg")).status_code == 409
+    assert (await home.http.get(f"/channels/{name}/code.svg")).status_code == 204
 
     await put(sandbox, path, **out)
     home.clock.advance(16)

@@ -13,8 +13,11 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from tidings.cli import drill as command
 from tidings.config import Settings, load
+from tidings.drill.ledger import Book, Tried, judge
 from tidings.drill.plan import Course
+from tidings.drill.report import Evidence, Report, report
 from tidings.drill.run import Progress
 from tidings.drill.run import run as exercise
 from tidings.drill.scratch import clean, scratch
@@ -136,6 +139,31 @@ def test_what_a_killed_drill_left_behind_is_removed_on_request(tmp_path: Path) -
     assert left_in(tmp_path) == [folder]
     assert asyncio.run(clean(chosen)) == [str(folder)]
     assert asyncio.run(clean(chosen)) == [] and not left_in(tmp_path)
+
+
+async def test_a_drill_that_finds_something_says_what_to_look_at_and_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 1, the id is named, and the evidence stays until it is cleaned up."""
+    chosen = Settings(database=f"sqlite:///{tmp_path}/tidings.db")
+    course = Course(messages=1, kills=1, workers=1, seconds=1.0, on_unknown="resend", seed=7)
+    books = {"drill-000000": Book("done", False, id="0190-a1")}
+    tried = [Tried("drill-000000", "x", 1.0, 1.0, 1.0)]
+    evidence = Evidence(tried, [], [], books, judge(tried, [], [], books, deadline=5))
+
+    async def lossy(*_given: object) -> Report:
+        return report(evidence, course, lease=10, seconds=1)
+
+    monkeypatch.setattr("tidings.drill.run.run", lossy)
+
+    assert await command._drill(chosen, course, keep=False, as_json=False) == 1
+
+    said = capsys.readouterr().out
+    assert "lost: look at drill-000000 (0190-a1)" in said
+    assert "nothing was lost" not in said
+    [kept] = left_in(tmp_path)
+    assert str(kept) in said
+    assert await clean(chosen) == [str(kept)]
 
 
 @pytest.mark.postgres

@@ -286,3 +286,45 @@ async def test_what_is_made_belongs_to_the_callers_tenant(home: House) -> None:
     denied = await stranger.post("/v1/keys", json={"name": "x", "role": "admin", "tenant": "default"})
     assert (denied.status_code, denied.json()["error"]["field"]) == (422, "tenant")
     assert (await stranger.get("/v1/audit", params={"tenant": "default"})).status_code == 404
+
+
+async def test_the_description_says_who_may_call_and_what_comes_back(home: House) -> None:
+    """S21: a key, or none where the rule says so; each status that the gate itself may answer with."""
+    document = (await home.http.get("/openapi.json")).json()
+    schemes = set(document["components"]["securitySchemes"])
+    assert [set(way) for way in document["security"]] == [{name} for name in sorted(schemes)]
+    rules = {(place.method, place.path.replace(":path", "")): place.rule for place in places(home.api)}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            is_open = rules[method.upper(), path].action is OPEN
+            assert (operation.get("security") == []) is is_open, f"{method} {path}"
+            asked = () if is_open else ("400", "401", "403", "413", "422", "429", "503")
+            assert set(asked) <= set(operation["responses"]), f"{method} {path}"
+
+
+async def test_a_method_that_is_not_there_is_told_with_those_that_are(home: House) -> None:
+    """An open place says so to anybody; a path of its own is not taken for an id."""
+    nobody = home.client()
+    told = [
+        (await nobody.post("/health"), "GET"),
+        (await nobody.request("TRACE", "/inbound/crew"), "POST"),
+        (await home.http.put("/v1/broadcasts/counts"), "GET"),
+        (await home.http.put("/v1/broadcasts/x"), "GET, PATCH"),
+    ]
+    assert [(answer.status_code, answer.headers.get("allow")) for answer, _ in told] == [
+        (405, allowed) for _, allowed in told
+    ]
+    assert (await nobody.put("/v1/broadcasts/x")).status_code == 401
+
+
+async def test_null_stands_for_a_field_that_was_left_out_and_is_described_so(home: House) -> None:
+    """One table serves both: what is described is taken, and nothing else."""
+    document = (await home.http.get("/openapi.json")).json()
+    entry = document["paths"]["/v1/roster"]["put"]["requestBody"]["content"]["application/json"]["schema"]
+    assert entry["properties"]["source"]["type"] == ["string", "null"]
+    assert entry["properties"]["squad"]["type"] == ["string", "integer"]
+    body = {"sender": 1001, "name": "Bo", "squad": 42, "source": None}
+    made = await home.http.put("/v1/roster", json=body)
+    assert (made.status_code, made.json()["sender"], made.json()["squad"]) == (201, "1001", "42")
+    for wrong in ({"squad": True}, {"name": 7}, {"squad": 4.2}, {"sender": None}):
+        assert (await home.http.put("/v1/roster", json=body | wrong)).status_code == 422, wrong

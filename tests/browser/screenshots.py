@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser
 
-from .stage import Sample, browser, chromium, fill, serving, settled
+from .stage import Sample, browser, chromium, fill, first_of, serving, settled, watch
 
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
 WIDE, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
@@ -47,6 +47,14 @@ def pictures(sample: Sample) -> dict[str, str]:
         "inbox": "/inbox",
         "calendar": "/calendar",
         "roster": "/roster",
+        "conversation": "/conversations/crew/8",
+        "cases": "/cases",
+        "alerts": "/alerts",
+        "alerts-phone": "/alerts",
+        "migrations": "/migrations",
+        "migration": f"/migrations/{sample.job}",
+        "keys": "/keys",
+        "audit": "/audit",
     }
 
 
@@ -59,6 +67,9 @@ async def take(folder: Path) -> int:
             sample = await fill(stage.app)
             page = await chrome.new_page()
             await settled(page, stage.url)
+            await first_of(page, f"{stage.url}/cases")
+            await watch(stage.app)
+            await stage.app.migrations.plan(sample.job, by="ada")
             wanted = pictures(sample)
             for name, path in wanted.items():
                 await _take(chrome, name, stage.url + path, folder)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple, cast
 
 from playwright.async_api import Browser, Page, async_playwright
@@ -213,6 +214,12 @@ async def _move(app: App) -> str:
     return (await app.migrations.create(job, by="ada")).id
 
 
+async def disappoint(app: App) -> None:
+    """A dozen messages to people who are gone."""
+    for number in range(12):
+        await _send(app, to=f"gone-too-{number}", text="Hello?")
+
+
 async def watch(app: App) -> None:
     """Look at the engine as its guard does, now and not in 15 seconds."""
     await Guard(app.store, app.clock, app.messages, app.desk.alerts.figures)._look(0.0)
@@ -231,6 +238,17 @@ async def settled(page: Page, url: str) -> None:
     await page.goto(url)
     await page.locator(".tile.failed dd a", has_text="3").wait_for()
     await page.locator(".tile.held dd a", has_text="1").wait_for()
+
+
+async def first_of(page: Page, url: str) -> str:
+    """The first row's own page, once the list has one: what comes in is worked on beside us."""
+    give_up = monotonic() + 60
+    while True:
+        await page.goto(url)
+        rows = page.locator(".rows a.row")
+        if await rows.count():
+            return str(await rows.first.get_attribute("href"))
+        assert monotonic() < give_up, f"{url} stays empty"
 
 
 def places(sample: Sample) -> list[str]:

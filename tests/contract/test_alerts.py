@@ -30,6 +30,7 @@ from tidings.outbound.alerts.figures import Figures
 from tidings.outbound.alerts.guard import Guard, Told
 from tidings.outbound.alerts.judging import Reading, judge
 from tidings.outbound.alerts.rules import RULES, Rule
+from tidings.outbound.alerts.settings import Thresholds
 from tidings.outbound.messages import COLUMNS, Messages
 from tidings.outbound.scheduling.making import MessageMaker
 from tidings.outbound.scheduling.scheduler import Scheduler
@@ -49,7 +50,8 @@ class Watched:
 
     def __init__(self, world: World, **options: Any) -> None:
         self.world, self.clock, self.store = world, world.clock, world.store
-        self.figures = Figures(self.store, place=options.pop("place", None))
+        limits = options.pop("limits", Thresholds())
+        self.figures = Figures(self.store, place=options.pop("place", None), limits=limits)
         self.options = {"told": Told("pager", ("ops",)), "emit": world.events.append, **options}
         self.guard = self.another()
         self.alerts = Alerts(self.store, self.clock, self.figures)
@@ -140,6 +142,20 @@ async def test_too_much_is_due_and_overdue_and_starts_late(store: Store, clock: 
     assert await house.raised(seconds=280) == {"late"}, "the share is of five minutes"
     await house.world.worker.node.beat()
     assert await house.raised(seconds=60) == set()
+
+
+async def test_thresholds_are_those_of_the_settings(store: Store, clock: ManualClock) -> None:
+    """B11: over three due, over two overdue, silence of a minute; what is told names the threshold."""
+    limits = Thresholds(queue_deep=3, overdue=2, scheduler_silent=timedelta(minutes=1))
+    house = await watched(store, clock, limits=limits)
+    await pile(house.world, 3)
+    assert await house.raised() == set()
+    await pile(house.world, 1)
+    assert await house.raised() == {"queue_deep"}
+    assert await house.raised(seconds=46) == {"queue_deep", "overdue", "scheduler_silent"}
+    told = {alert["rule"]: alert["threshold"] for alert in (await house.alerts.page()).items}
+    assert told == {"queue_deep": 3, "overdue": 2, "scheduler_silent": 60}
+    assert {event["threshold"] for event in await house.events()} == {3, 2, 60}
 
 
 @pytest.mark.parametrize(

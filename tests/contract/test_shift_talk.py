@@ -29,3 +29,20 @@ async def test_a_chat_by_several_speakers_ends_in_the_right_calendar(
     assert await squad.day(FRI, "34") == "." * 24 + "c" * 24
     assert await squad.day(SAT, "34") == "." * 24 + "c" * 24
     assert await squad.day(SUN, "42") == "." * 24 + "c" * 12 + "." * 12
+
+
+async def test_what_was_said_loosely_is_booked_only_after_a_yes(store: Store, clock: ManualClock) -> None:
+    """D9: two things in one breath are read back; another member's yes is enough, and a no drops it."""
+    squad = await Squad(store, clock, rules=RulesMind()).open()
+
+    asked = await squad.talk(("ann", "no crew saturday night but we can do sunday night, add us"))
+
+    assert "I understood:" in asked[-1] and "no crew for 34, Sat 16 Jan 1800-0600" in asked[-1]
+    assert await squad.day(SUN, "34") == "." * 48
+    await squad.talk(("abe", "yes"))
+    assert await squad.day(SAT, "34") == "." * 24 + "n" * 24
+    assert await squad.day(SUN, "34") == "." * 24 + "c" * 24
+
+    await squad.talk(("ben", "no crew saturday night but we can do sunday night, add us"), ("bea", "nope"))
+
+    assert await squad.day(SUN, "42") == "." * 48

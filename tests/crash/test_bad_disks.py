@@ -68,7 +68,7 @@ async def test_a_full_disk_refuses_what_is_new_and_repeats_nothing(
     async with drill(tmp_path / "drill", database, Options(slots=16), {"delay": (0.3, 0.6)}) as rig:
         worker = rig.spawn()
         await rig.working(worker)
-        await rig.producer.produce(names("m", scaled(60, 600)))
+        await rig.producer.produce(names("m", min(600, scaled(60, 600))))
         await rig.until_seen(20)
         filler = fill(small_disk)
         accepted = await refused(rig)

@@ -90,7 +90,7 @@ class Blackouts(NamedTuple):
 
 async def blackouts(folder: Path, **options: Any) -> Blackouts:
     """Trace a run, and look at the disk as it would be at every moment between two syncs."""
-    refs, log = names("m", scaled(200, 3000)), folder / "producer.jsonl"
+    refs, log = names("m", min(3000, scaled(200, 3000))), folder / "producer.jsonl"
     with receiving(folder / "receiver.jsonl", {}) as port:
         tracer = start(folder, port, refs, **options)
         await until(lambda: tracer.poll() is not None or len(acknowledged(log)) == len(refs), within=90)

@@ -179,6 +179,12 @@ def test_every_command_has_its_entry(name: str) -> None:
     assert COMMANDS[name] - short == told - short
 
 
+def test_every_command_answers_in_json() -> None:
+    """But those that serve, and those whose answer is a file of its own form."""
+    silent = {name.removeprefix("tidings ") for name, known in COMMANDS.items() if "--json" not in known}
+    assert silent == {"serve", "sandbox", "broadcasts export", "migrate export"}
+
+
 def test_what_all_commands_share_is_told_once() -> None:
     """So that no command needs to repeat it."""
     rows = named(sections(page("reference/cli.md"))["What all of them share"], "option")

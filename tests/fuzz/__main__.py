@@ -30,7 +30,7 @@ def databases(folder: Path) -> Iterator[dict[str, str]]:
 def main() -> int:
     """One run on each database; gives the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--cases", type=int, default=20, help="at most so many of each route and phase")
+    parser.add_argument("--cases", type=int, default=5, help="at most so many of each route and phase")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     code = 0

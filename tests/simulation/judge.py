@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidings.drill.ledger import Book, Copy, Did, Fault, Kind, Tried, judge
+from tidings.drill.ledger import SLACK, Book, Copy, Did, Fault, Kind, Tried, judge
 from tidings.model.task import State, may_move
 from tidings.model.time import SECOND
 
 from .clock import START
-from .plan import DEADLINE, LANES, LEASE, RATE
+from .plan import DEADLINE, LANES, LEASE, LONGEST, RATE
 
 if TYPE_CHECKING:
     from .world import World
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Query = Callable[..., list[tuple[Any, ...]]]
 
 ON_TIME = 1.3  # seconds from due to arrival where nothing went wrong: a poll, two calls and the way
-_AFTERMATH = 2 * LEASE + DEADLINE + 10  # seconds for which a fault may still make something late
+_AFTERMATH = 2 * LEASE + LONGEST + 10  # seconds for which a fault may still make something late
 
 _ALWAYS = """
 select 'nobody can take it from its node', t.tenant || ' held by node ' || t.node from tasks t
-  left join nodes n on n.id = t.node where t.state = 'processing' and (n.id is null or n.state = 'gone')
+  left join nodes n on n.id = t.node where t.state = 'processing' and n.id is null
 union all
 select 'two of one order key at once', queue || ' ' || order_key from tasks
   where order_key is not null and (state = 'processing' or (state = 'pending' and head))
@@ -106,7 +106,9 @@ def judged(world: World) -> tuple[dict[str, list[str]], dict[str, float]]:
 
 def _moves(world: World, books: Books, crimes: defaultdict[str, list[str]]) -> None:
     """The log of the triggers: only legal moves, as many claims as the fence says, and the history agrees."""
-    ref_of = {line.id: ref for ref, line in books.items()}
+    ref_of: dict[int, str] = dict(world.query("select id, tenant from tasks"))
+    if len(ref_of) > len(books):
+        crimes["accepted twice"].append(f"{len(ref_of)} tasks for {len(books)} messages")
     seen: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for task, origin, state in world.query("select task, origin, state from moves order by rowid"):
         seen[ref_of[task]].append((origin, state))
@@ -125,6 +127,10 @@ def _moves(world: World, books: Books, crimes: defaultdict[str, list[str]]) -> N
             world.met["claim unanswered, given back"] += 1
         if detail == "this node could not be sure of its claim any more":
             world.met["not sent for want of trust"] += 1
+    for host, task in world.lost_claims:
+        kept = world.query("select 1 from history where task = ? and detail like '%late result%'", task)
+        if host.is_alive and not kept:
+            crimes["a late result that nobody kept"].append(ref_of[task])
     for ref, line in books.items():
         claims = sum(to == "processing" for _, to in seen[ref])
         if claims != line.claim_no:
@@ -179,7 +185,15 @@ def _order(world: World, books: Books, crimes: defaultdict[str, list[str]]) -> N
 
 def _pace(world: World, crimes: defaultdict[str, list[str]]) -> None:
     """Never more than its rate in any second."""
-    arrived = [copy.at for copy in world.receiver.copies if world.receiver.queue_of[copy.ref] == "paced"]
+    stopped = [
+        fault for fault in world.nemesis.log if fault.how == "before send"
+    ]  # with its hand on the door
+    arrived = [
+        copy.at
+        for copy in world.receiver.copies
+        if world.receiver.queue_of[copy.ref] == "paced"
+        and not any(fault.target == copy.pid and 0 <= copy.at - fault.end < SLACK for fault in stopped)
+    ]
     for nth, at in enumerate(arrived[RATE:]):
         if at - arrived[nth] < 1.0:
             crimes["faster than its rate"].append(f"at {at:.3f}")
@@ -229,7 +243,7 @@ def _may_be_undelivered(ref: str, books: Books) -> bool:
 
 def _with_held(world: World, fault: Fault) -> Fault:
     """A fault with what its process had begun: the world saw the starts as they were written."""
-    since = fault.begin - DEADLINE - LEASE
+    since = fault.begin - LONGEST - LEASE
     held = {
         ref: True
         for pid, ref, at in world.starts

@@ -120,7 +120,14 @@ class Link:
 
     async def settle(self, node: NodeId, moves: Sequence[Transition], **options: Any) -> list[Settled]:
         """Move claimed tasks on."""
-        return await self._call("settle", "", lambda: self._world.store.settle(node, moves, **options))
+
+        async def carried_out() -> list[Settled]:
+            before = self._world.standing(moves)
+            answers = await self._world.store.settle(node, moves, **options)
+            self._world.settled(self._host, node, before)
+            return answers
+
+        return await self._call("settle", "", carried_out)
 
     async def hint(self) -> None:
         """Tell the others, if the hint is not lost."""
@@ -135,7 +142,13 @@ class Link:
     ) -> Any:
         loop = asyncio.get_running_loop()
         call = _Call(
-            verb, what, work, self._world.nemesis.weather(self._host, verb), loop.create_future(), known
+            verb,
+            what,
+            work,
+            self._world.nemesis.weather(self._host, verb),
+            loop.create_future(),
+            loop.time(),
+            known,
         )
         loop.call_later(
             min(call.weather.out, PATIENCE), self._arrive, call, context=self._world.server.context
@@ -172,6 +185,8 @@ class Link:
     def _reply(self, call: _Call, answer: Any) -> None:
         """It was carried out; the answer travels, if it does."""
         world, weather = self._world, call.weather
+        if call.what == "node_join":
+            self._host.nodes.add(answer[0][0]["id"])
         if call.verb not in _READS and call.what != "node_beat":
             world.note("call", self._host.name, call.verb, call.what)
             world.check()
@@ -187,6 +202,8 @@ class Link:
         if self._world.nemesis.is_cut(self._host):
             self._fail(call, "cut")
         elif not call.answer.done():
+            if call.what in ("node_beat", "node_join") and answer[0]:
+                self._host.beaten_at = call.asked
             call.answer.set_result(answer)
 
     def _fail(self, call: _Call, how: str, after: float = 0.0) -> None:
@@ -206,6 +223,7 @@ class _Call(NamedTuple):
     work: Work
     weather: Weather
     answer: asyncio.Future[Any]
+    asked: float
     known: asyncio.Future[Claimed] | None  # where a claim is told before it is durable
 
 

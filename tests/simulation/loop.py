@@ -30,6 +30,8 @@ class Host:
         self.name = name
         self.pid = pid
         self.clock: HostClock | None = None  # of its machine
+        self.nodes: set[int] = set()  # its incarnations
+        self.beaten_at = 0.0  # when it asked for the last beat that was answered
         self.is_alive = True
         self.is_paused = False
         self.context = contextvars.copy_context()

@@ -76,4 +76,5 @@ class People:
 
     async def resume_all(self) -> None:
         """Nothing stays paused by hand."""
-        await self._link.write([Step("queue_resume", {"name": name}) for name in LANES])
+        for (name,) in self._world.query("select name from queues where paused"):
+            await self._link.write([Step("queue_resume", {"name": name})])

@@ -14,11 +14,12 @@ from tidings.model.task import OnUnknown
 LEASE = 4.0
 BEAT = 1.0
 DEADLINE = 2.0
+LONGEST = 6.0  # the deadline of a channel that takes longer than a lease
 RATE = 4
 
 FAULTS = (
     "kill", "kill at", "pause", "pause at", "cut", "cut all", "slow", "stop", "skew", "outage",
-    "store", "hints", "receiver", "poison", "people",
+    "store", "hints", "receiver", "poison", "people", "rush",
 )  # fmt: skip
 
 _POLICY = Policy(
@@ -28,12 +29,14 @@ _POLICY = Policy(
 )
 
 
-def _lane(queue: str, on_unknown: OnUnknown, *, per_second: float | None = None) -> Lane:
+def _lane(
+    queue: str, on_unknown: OnUnknown, *, deadline: float = DEADLINE, per_second: float | None = None
+) -> Lane:
     return Lane(
         queue,
         _POLICY,
         on_unknown,
-        timedelta(seconds=DEADLINE),
+        timedelta(seconds=deadline),
         per_second=per_second,
         breaker=BreakerRule(5, timedelta(seconds=4)),
     )
@@ -44,7 +47,7 @@ LANES = {
     for lane in (
         _lane("resend", OnUnknown.RESEND),
         _lane("hold", OnUnknown.HOLD),
-        _lane("ask", OnUnknown.ASK),
+        _lane("ask", OnUnknown.ASK, deadline=LONGEST),
         _lane("paced", OnUnknown.HOLD, per_second=RATE),
     )
 }
@@ -78,14 +81,16 @@ class Plan:
     slots: int = 8
 
 
-def drawn(seed: int, *, hours: float = 0) -> Plan:
-    """The plan of a seed. With `hours`, a long world instead of a short one."""
+def drawn(seed: int, *, hours: float = 0, only: frozenset[str] | None = None) -> Plan:
+    """The plan of a seed. With `hours`, a long world instead of a short one; with `only`, these faults."""
     chance = random.Random(f"plan {seed}")
     storm = hours * 3600 if hours else chance.uniform(8, 20)
     count = int(storm * 0.8) if hours else chance.randint(8, 24)
     faults = frozenset(name for name in FAULTS if chance.random() < 0.35)
     if chance.random() < 0.08:
         faults = frozenset()
+    if only is not None:
+        faults = only
     weights = [30, 2, *(chance.choice((0, 1, 3)) for _ in range(6))] if "receiver" in faults else [1]
     plan = Plan(
         seed,
@@ -98,7 +103,18 @@ def drawn(seed: int, *, hours: float = 0) -> Plan:
         tuple([*weights, *[0] * (8 - len(weights))]),
         chance.choice((3, 8)),
     )
-    return replace(plan, orders=tuple(_order(chance, n, storm) for n in range(count)))
+    orders = [_order(chance, n, storm) for n in range(count)]
+    if "rush" in faults:
+        orders = _rushed(orders)
+    return replace(plan, orders=tuple(orders))
+
+
+def _rushed(orders: list[Order]) -> list[Order]:
+    """Half of them at once, on the channel that has a rate."""
+    return [
+        order if n % 2 else replace(order, queue="paced", key=None, at=1.0, due=2.0, expires=None)
+        for n, order in enumerate(orders)
+    ]
 
 
 def _order(chance: random.Random, n: int, storm: float) -> Order:

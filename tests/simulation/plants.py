@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -28,8 +29,10 @@ from tidings.store.statements import statements
 from .clock import HostClock
 from .link import Link
 from .loop import HOST
-from .plan import LANES
+from .plan import LANES, drawn
 from .receiver import Sender
+from .stories import Story, late_claim, late_settle, sleeping_reaper, wrong_clock
+from .world import Report, simulate
 
 
 class Plant(NamedTuple):
@@ -39,15 +42,22 @@ class Plant(NamedTuple):
     what: str
     grow: Callable[[ExitStack], None]
     faults: frozenset[str]
+    first: int  # a seed near one in which it shows
+    story: Callable[[], Story] | None  # where chance seldom brings it about
 
+
+_MOST = 60  # worlds; most plants show in the first
 
 PLANTS: dict[str, Plant] = {}
 
 
-def _plant(*faults: str) -> Callable[[Callable[[ExitStack], None]], Callable[[ExitStack], None]]:
-    def keep(grow: Callable[[ExitStack], None]) -> Callable[[ExitStack], None]:
+Grow = Callable[[ExitStack], None]
+
+
+def _plant(*faults: str, first: int = 0, story: Callable[[], Story] | None = None) -> Callable[[Grow], Grow]:
+    def keep(grow: Grow) -> Grow:
         what = (grow.__doc__ or "").strip()
-        PLANTS[grow.__name__] = Plant(grow.__name__, what, grow, frozenset(faults))
+        PLANTS[grow.__name__] = Plant(grow.__name__, what, grow, frozenset(faults), first, story)
         return grow
 
     return keep
@@ -72,7 +82,7 @@ def _rewrite(garden: ExitStack, changes: Mapping[str, tuple[str, str]]) -> None:
     garden.enter_context(patch.dict(known, altered))
 
 
-@_plant("pause", "pause at", "cut", "slow")
+@_plant(story=late_settle)
 def no_fence(garden: ExitStack) -> None:
     """Whoever comes last settles a task, whoever holds it."""
     _rewrite(garden, {
@@ -82,7 +92,7 @@ def no_fence(garden: ExitStack) -> None:
     })  # fmt: skip
 
 
-@_plant()
+@_plant("receiver")
 def constant_token(garden: ExitStack) -> None:
     """A new claim has the number of the last one."""
     _rewrite(
@@ -155,7 +165,7 @@ def no_start_mark(garden: ExitStack) -> None:
         object.__setattr__(lane, "marks_start", False)
 
 
-@_plant("cut", "slow")
+@_plant("kill", "kill at", "pause at", first=20)
 def reaped_too_soon(garden: ExitStack) -> None:
     """What a silent node had begun is taken before its deadline."""
     garden.enter_context(patch.object(reaper, "_is_ripe", lambda row, now: True))
@@ -203,7 +213,7 @@ def lost_wake_up(garden: ExitStack) -> None:
     garden.enter_context(patch.object(Runner, "_sleep_until_due", sleep))
 
 
-@_plant("store")
+@_plant("store", first=5)
 def results_forgotten(garden: ExitStack) -> None:
     """Results are taken out of hand before they are written."""
     step = Settler.step
@@ -230,7 +240,7 @@ def lost_claim(garden: ExitStack) -> None:
     garden.enter_context(patch.object(Runner, "_give_back_strangers", nothing))
 
 
-@_plant("slow", "pause", "cut")
+@_plant(story=late_settle)
 def late_result_dropped(garden: ExitStack) -> None:
     """A result whose claim has gone is thrown away."""
 
@@ -263,7 +273,7 @@ def order_ignored(garden: ExitStack) -> None:
     _rewrite(garden, {"near": (r"and head and", "and"), "heads": (r"and (t\.)?head\b", "")})
 
 
-@_plant()
+@_plant("rush")
 def in_a_burst(garden: ExitStack) -> None:
     """The instants of a rate are all now."""
     garden.enter_context(patch.object(Pace, "instants", lambda self, now, count: ([now] * count, now)))
@@ -291,13 +301,42 @@ def poison_again(garden: ExitStack) -> None:
     garden.enter_context(patch.object(reaper, "died", died))
 
 
-@_plant("kill", "kill at", "pause")
-def buried_alive(garden: ExitStack) -> None:
-    """A node counts as gone although it holds tasks."""
-    _rewrite(garden, {"node_gone": (r"and not exists \(.*\)", "")})
+@_plant(story=sleeping_reaper)
+def no_second_look(garden: ExitStack) -> None:
+    """A node is given up by what was read of it some time ago."""
+    _rewrite(garden, {"node_dead": (r"and beat = (\?\d+)", r"and \1 is not null")})
+
+
+@_plant(story=late_claim)
+def strays_forgotten(garden: ExitStack) -> None:
+    """Nobody looks for what is held by nodes that are gone."""
+    _rewrite(garden, {"node_strays": (r"n\.state = 'gone'", "n.state = 'lost'")})
+
+
+@_plant(story=wrong_clock)
+def joined_without_the_time(garden: ExitStack) -> None:
+    """A node begins with its own clock's time."""
+    join = Node.join
+
+    async def timeless(self: Node) -> None:
+        with patch.object(HostClock, "learn", lambda *_: None):
+            await join(self)
+
+    garden.enter_context(patch.object(Node, "join", timeless))
 
 
 @_plant()
 def claims_untold(garden: ExitStack) -> None:
     """The history has no line for a claim."""
     _rewrite(garden, {"record_claims": (r"carray\((\?\d+)\)", r"carray(\1) where value < 0")})
+
+
+def worlds(plant: Plant) -> Iterator[Report]:
+    """Worlds in which this bug has a chance to show."""
+    if plant.story is not None:
+        yield plant.story().tell()
+        return
+    for seed in range(plant.first, plant.first + _MOST):
+        plan = drawn(seed, only=plant.faults)
+        weights = (6, 6, 2, 0, 0, 0, 2, 2) if "receiver" in plant.faults else plan.weights
+        yield simulate(seed, plan=replace(plan, nodes=max(2, plan.nodes), every=1.5, weights=weights))

@@ -21,7 +21,7 @@ from tidings.model.task import Category, OnUnknown, Task, TaskId, Transition
 from tidings.store.port import Step
 
 from .loop import Host
-from .plan import DEADLINE
+from .plan import LANES, LEASE
 
 if TYPE_CHECKING:
     from .link import Link
@@ -67,7 +67,7 @@ class Receiver:
         now, ref = asyncio.get_running_loop().time(), task.tenant
         way = self._way(task.queue)
         did = Did.REFUSED if way[:1] in "45" else Did(way) if way in ("dropped", "late") else Did.OK
-        after = {"slow": self._random.uniform(0.3, 1.8), "late": DEADLINE + 3}.get(
+        after = {"slow": self._random.uniform(0.3, 1.8), "late": LANES[task.queue].patience + 1}.get(
             way, self._random.uniform(0.0, 0.05)
         )
         self.copies.append(Copy(now, ref, str(task.id), task.tries, pid, ref, did, after))
@@ -127,6 +127,8 @@ class Sender:
             return Done("found")
         if world.nemesis.strikes(self._host, "send", "before"):
             await asyncio.sleep(0)  # dead or paused between the last look at the lease and the first byte
+        elif world.seconds - self._host.beaten_at > LEASE:
+            world.accuse("sent after its lease had ended", task.tenant)
         try:
             async with asyncio.timeout(lane.deadline.total_seconds()):
                 return self._outcome(await world.receiver.request(self._host, task))

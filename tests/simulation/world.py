@@ -12,6 +12,7 @@ import hashlib
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -25,8 +26,8 @@ from tidings.drill.ledger import Tried
 from tidings.kernel.loop import Worker
 from tidings.kernel.runner import Tunables
 from tidings.model.errors import Temporary
-from tidings.model.task import NewTask, Task
-from tidings.model.time import SECOND
+from tidings.model.task import NewTask, Task, Transition
+from tidings.model.time import SECOND, micros
 from tidings.observability.events import (
     ChannelStopped,
     ClaimLost,
@@ -49,7 +50,7 @@ from .people import People
 from .plan import BEAT, LANES, LEASE, Order, Plan, drawn
 from .receiver import Manners, Receiver, Sender
 
-_MEMORY = Path("/dev/shm")
+MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
 _CALM = 60.0  # seconds after the storm in which everything must have come to an end
 _TRIGGERS = """
 create table moves (at integer, task integer, origin text, state text, claim_no integer, node integer);
@@ -97,6 +98,7 @@ class World:
         self.poison: set[str] = set()
         self.tried: dict[str, Tried] = {}
         self.starts: list[tuple[int, str, float]] = []  # pid, message, when
+        self.lost_claims: list[tuple[Host, int]] = []
         self.nodes: list[Node] = []
         self.hosts: list[Host] = []
         self._loop = asyncio.get_running_loop()
@@ -111,6 +113,15 @@ class World:
     def now(self) -> int:
         """The database's time."""
         return START + round(self._loop.time() * SECOND)
+
+    @property
+    def seconds(self) -> float:
+        """Since the world began."""
+        return self._loop.time()
+
+    def later(self, delay: float, what: Callable[[], object]) -> None:
+        """Let something happen, whoever is alive then."""
+        self._loop.call_later(delay, what, context=self.server.context)
 
     def note(self, *words: object) -> None:
         """One line of the trace."""
@@ -231,6 +242,23 @@ class World:
         ]
         self.met["suspect claimed"] += sum(task.crashes >= 2 for task in tasks)
 
+    def standing(self, moves: Sequence[Transition]) -> dict[int, tuple[Any, ...]]:
+        """How these tasks stand: state, node, start, message, queue."""
+        question = "select state, node, started_at, tenant, queue from tasks where id = ?"
+        return {move.id: self.query(question, move.id)[0] for move in moves}
+
+    def settled(self, host: Host, node: int, before: Mapping[int, tuple[Any, ...]]) -> None:
+        """A settle was carried out in a node's name: it may touch that node's tasks only, and in time."""
+        for task, (state, holder, started_at, ref, queue) in before.items():
+            after = self.query("select state from tasks where id = ?", task)[0][0]
+            if state != "processing" or after == state:
+                continue
+            if holder != node:
+                self.accuse("settled what another held", ref)
+            ripe = 0 if started_at is None else started_at + micros(LANES[queue].deadline)
+            if node not in host.nodes and ripe > self.now():
+                self.accuse("taken before its deadline", ref)
+
     def marked(self, host: Host, tasks: list[Task]) -> None:
         """These starts were written down."""
         self.starts += [(host.pid, task.tenant, self._loop.time()) for task in tasks]
@@ -241,7 +269,10 @@ class World:
                 self.met["reaped and given back"] += given
                 self.met["reaped in doubt"] += doubt
                 self.met["set aside as poison"] += aside
-            case ClaimLost() | NodeFenced() | NodeLost() | StoreSlow() | TasksExpired():
+            case ClaimLost(task=task):
+                self.met["ClaimLost"] += 1
+                self.lost_claims.append((host, task))
+            case NodeFenced() | NodeLost() | StoreSlow() | TasksExpired():
                 self.met[type(event).__name__] += 1
             case ChannelStopped(how=how):
                 self.met[f"channel {how}"] += 1
@@ -280,9 +311,13 @@ class World:
     def check(self) -> None:
         """The rules that hold after every write."""
         for name, what in checked(self.query):
-            if what not in self.crimes.setdefault(name, []):
-                self.crimes[name].append(what)
-                self.note("CRIME", name, what)
+            self.accuse(name, what)
+
+    def accuse(self, name: str, what: str) -> None:
+        """A rule is broken."""
+        if what not in self.crimes.setdefault(name, []):
+            self.crimes[name].append(what)
+            self.note("CRIME", name, what)
 
     def books(self) -> Books:
         """What the engine says at the end."""
@@ -297,17 +332,19 @@ class World:
                     task.get_coro().close()
 
 
-def simulate(seed: int, *, hours: float = 0, plan: Plan | None = None) -> Report:
-    """Run the world of a seed to its end, and judge it."""
+def simulate(
+    seed: int, *, hours: float = 0, plan: Plan | None = None, arrange: Callable[[World], None] | None = None
+) -> Report:
+    """Run the world of a seed to its end, and judge it. `arrange` prepares a world for one story."""
     plan = plan or drawn(seed, hours=hours)
     loop = VirtualLoop()
-    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None, prefix="world-") as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY, prefix="world-") as folder:
         shutil.copy(template(), Path(folder) / "world.db")
         gc_was = gc.isenabled()
         gc.disable()
         asyncio.set_event_loop(loop)
         try:
-            return loop.run_until_complete(_whole(plan, Path(folder)))
+            return loop.run_until_complete(_whole(plan, Path(folder), arrange))
         finally:
             asyncio.set_event_loop(None)
             loop.close()
@@ -315,8 +352,10 @@ def simulate(seed: int, *, hours: float = 0, plan: Plan | None = None) -> Report
                 gc.enable()
 
 
-async def _whole(plan: Plan, folder: Path) -> Report:
+async def _whole(plan: Plan, folder: Path, arrange: Callable[[World], None] | None) -> Report:
     world = World(plan, folder)
+    if arrange is not None:
+        arrange(world)
     await world.run()
     crimes, counts = judged(world)
     report = Report(plan.seed, crimes, world.met, asyncio.get_running_loop().time(), world.trace, counts)
@@ -330,7 +369,7 @@ async def _whole(plan: Plan, folder: Path) -> Report:
 @cache
 def template() -> Path:
     """A database with all tables and the watching triggers, made once for this process."""
-    folder = tempfile.mkdtemp(dir=_MEMORY if _MEMORY.is_dir() else None, prefix="world-template-")
+    folder = tempfile.mkdtemp(dir=MEMORY, prefix="world-template-")
     path = Path(folder) / "world.db"
 
     async def make() -> None:

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from tidings.migration.extract import rows_of
-from tidings.migration.foreman import batch_size
+from tidings.migration.foreman import batch_size, priority_of
 from tidings.migration.jobfile import System
 from tidings.migration.jobs import identity
 from tidings.migration.limits import BREAKS, COOLDOWN, Load, adapted, month_of, next_month
 from tidings.migration.policies import Verdict, fingerprint, judge, judge_look
 from tidings.migration.retrying import read_retry
-from tidings.migration.words import Failure, Page, Record, Spoiled, Standing, Trouble
+from tidings.migration.undoing import Fate, fate_of
+from tidings.migration.words import Failure, Page, Record, Spoiled, Standing, Strategy, Trouble, Written
 from tidings.migration.writer import portion_after
 
 RETRY = read_retry({})
@@ -168,3 +169,45 @@ def test_a_system_keeps_its_identity_when_its_options_change() -> None:
     assert identity(one) == identity(System("attio", {"key": "env:A", "deadline": "9s"}))
     assert identity(one) != identity(System("attio", {"key": "env:B"}))
     assert identity(System("attio", {"key": "env:B"}, name="crm")) == "crm"
+
+
+@pytest.mark.parametrize(
+    ("base", "busy", "wanted"),
+    [
+        (5, [], 5),
+        (5, [(1, 5)], 6),  # its own first batch is under way
+        (5, [(1, 6)], 5),  # that is over: the next one is the first again
+        (5, [(2, 5), (3, 5)], 5),
+        (5, [(2, 5), (3, 5), (4, 5), (6, 5)], 6),  # a crowd of its tenant's
+        (9, [(1, 9)], 9),
+    ],
+)
+def test_the_first_batch_of_a_job_goes_before_the_second_of_any(
+    base: int, busy: list[tuple[int, int]], wanted: int
+) -> None:
+    """C12: job 1, of a tenant that has these under way, where four may be first."""
+    rows = [{"job": job, "priority": priority} for job, priority in busy]
+    assert priority_of(base, 1, rows, 4) == wanted
+
+
+@pytest.mark.parametrize(
+    ("strategy", "before", "found", "differs", "wanted"),
+    [
+        (Strategy.UPSERT, None, ["t1"], False, Fate.UNSURE),
+        (Strategy.UPSERT, "an image", ["t1"], False, Fate.UNSURE),
+        (Strategy.UPSERT, "-", ["t1"], False, Fate.ERASED),
+        (Strategy.UPSERT, "-", ["t1"], True, Fate.CHANGED),
+        (Strategy.UPSERT, "-", [], False, Fate.GONE),
+        (Strategy.SEARCH, None, ["t2"], False, Fate.CHANGED),
+        (Strategy.SEARCH, None, ["t2", "t1"], False, Fate.ERASED),
+        (Strategy.RECONCILE, None, [], False, Fate.CHANGED),
+    ],
+)
+def test_only_what_was_surely_created_and_is_unchanged_is_taken_out(
+    strategy: Strategy, before: str | None, found: list[str], differs: bool, wanted: Fate
+) -> None:
+    """The way back never takes what others own."""
+    there = [Written(id_, {}) for id_ in found]
+    assert fate_of(strategy, before, there, "t1", differs=differs) is wanted
+    silent = [Written(id_) for id_ in found]
+    assert fate_of(strategy, before, silent, "t1", differs=differs) is not Fate.ERASED

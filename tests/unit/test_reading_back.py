@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.inbound.words import Action, Day, Extraction, Intent, Request, Scene, Speaker
+from tidings.inbound.words import Action, Day, Extraction, Intent, Relation, Request, Scene, Speaker
 from tidings.inbound.workflow.choosing import fits
 from tidings.inbound.workflow.confirming import CONFIRM, is_no, is_yes
 from tidings.inbound.workflow.flow import Flow
@@ -33,7 +33,9 @@ class Reader:
         """Not asked here."""
         raise NotImplementedError
 
-    relate = intent  # type: ignore[assignment]
+    async def relate(self, scene: Scene) -> Relation:
+        """Not asked here."""
+        raise NotImplementedError
 
     async def extract(self, scene: Scene) -> Extraction:
         """The request, or what is open."""

@@ -12,19 +12,19 @@ from urllib.parse import urlsplit
 from .. import __version__
 from ..app import App
 from ..config import Settings, mask_url
-from ..dispatch.roles import Share
+from ..dispatch.roles import Role, Share
 from . import output
 from .phone import Phone
 from .ports import shown
 
 
-def show(app: App, phone: Phone | None, *, works: bool, config: Path | None, is_open: bool) -> None:
+def show(app: App, phone: Phone | None, *, share: Share, config: Path | None, is_open: bool) -> None:
     """Addresses, database, whether this process works, and a ready `tidings send` line."""
     settings = app.settings
     lines = [
         ("page", f"http://{shown(settings.host)}:{settings.port}/", ""),
         ("database", mask_url(settings.database), ""),
-        ("working", *_working(app, works)),
+        ("working", *_working(app, share)),
         ("access", *_access(is_open=is_open)),
     ]
     if phone is not None:
@@ -102,9 +102,11 @@ def _access(*, is_open: bool) -> tuple[str, str]:
     return "with a key", ""
 
 
-def _working(app: App, works: bool) -> tuple[str, str]:
-    if not works:
-        return "no", "--api-only: accepts and shows, but sends nothing"
+def _working(app: App, share: Share) -> tuple[str, str]:
+    if not share.works:
+        return "no", "accepts and shows, but sends nothing"
+    if not share.roles & {Role.WORKER, Role.DISPATCHER}:
+        return ", ".join(sorted(share.roles)), "sends nothing: that needs a worker, or a dispatcher"
     if app.store.may_work():
         return f"yes, up to {app.settings.slots:,} messages at once", ""
     return "not yet", "another process does; this one accepts and reads, and takes over when that one ends"

@@ -30,7 +30,8 @@ def upgrade(as_json: AsJson = False, database: Database = None, config: ConfigFi
             await _open(chosen, upgrade=False)
             changed = False
         except WrongStore:
-            await _open(chosen, upgrade=True)  # raises again what an upgrade does not mend
+            with output.working("upgrading", is_shown=not as_json):
+                await _open(chosen, upgrade=True)  # raises again what an upgrade does not mend
             changed = True
         _told(chosen, "upgraded" if changed else "current", as_json=as_json)
 
@@ -44,7 +45,8 @@ def check(as_json: AsJson = False, database: Database = None, config: ConfigFile
     _must_exist(chosen)
 
     async def work() -> None:
-        await _open(chosen, upgrade=False, create=False)
+        with output.working("looking through all pages", is_shown=not as_json):
+            await _open(chosen, upgrade=False, create=False)
         _told(chosen, "current", as_json=as_json)
 
     engine.run(work())
@@ -68,7 +70,8 @@ def backup(
         app = build(chosen)
         try:
             await app.store.open()
-            await _copy(app, target)
+            with output.working("copying", is_shown=not as_json):
+                await _copy(app, target)
         finally:
             await app.close()
         size = target.stat().st_size

@@ -184,18 +184,16 @@ async def cancel(ask: Ask, job: Id, *, reason: Reason = "by hand") -> None:
 @command(group, fast=True)
 async def verify(ask: Ask, job: Id) -> int:
     """Every record of the source against the target. Exit code 1 if something is unexplained."""
-    import sys
-
-    is_live = output.on_terminal() and not ask.as_json
     told = 0
+    with output.working("comparing", is_shown=not ask.as_json) as say:
 
-    def tell(_difference: Any) -> None:
-        nonlocal told
-        told += 1
-        if is_live and told % 100 == 0:
-            print(f"{told:,} differences", end="\r", file=sys.stderr, flush=True)
+        def tell(_difference: Any) -> None:
+            nonlocal told
+            told += 1
+            if told % 100 == 1:
+                say(f"comparing: {told:,} differences so far")
 
-    report = await ask.app.migrations.verify(job, tell=tell)
+        report = await ask.app.migrations.verify(job, tell=tell)
     ask.answer(report.plainly(), lambda: print(report.text()))
     return 0 if report.passed else 1
 

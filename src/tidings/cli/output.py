@@ -6,7 +6,8 @@ Lines in a pipe are for other programs: one row each, all columns in full, times
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,6 +51,16 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=not on_terminal())
+
+
+@contextmanager
+def working(words: str, *, is_shown: bool = True) -> Iterator[Callable[[str], None]]:
+    """A sign of life where a person looks, for what may take long; what it gives changes the words."""
+    if not (is_shown and on_terminal()):
+        yield lambda _: None
+        return
+    with console().status(words) as status:
+        yield status.update
 
 
 def say(*parts: str | Text | tuple[str, str], end: str = "\n") -> None:

@@ -94,7 +94,7 @@ async def _serve(
         if Role.TRANSPORT in share.roles:
             await fleet.carry(settings, share, stack, emit=emit)
         is_open = await app.access.door.is_open()
-        banner.show(app, phone, works=works, config=config, is_open=is_open)
+        banner.show(app, phone, share=share, config=config, is_open=is_open)
         await _first(stop, serving)
         pages.close()
         await asyncio.gather(server.end(), app.worker.stop())

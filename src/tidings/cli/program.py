@@ -29,6 +29,7 @@ from . import (
     migrate_records,
     models,
     nodes,
+    output,
     rollout,
     roster,
     sandbox,
@@ -42,6 +43,7 @@ from . import (
 )
 from .commands import command
 from .help import Sections, examples
+from .options import AsJson
 
 program = typer.Typer(
     name="tidings",
@@ -104,6 +106,9 @@ program.command("sandbox")(sandbox.sandbox)
 
 
 @program.command("version")
-def version() -> None:
+def version(as_json: AsJson = False) -> None:
     """Print the version."""
-    _version(True)
+    if as_json:
+        output.say_json({"version": __version__})
+    else:
+        _version(True)

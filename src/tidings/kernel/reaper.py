@@ -66,6 +66,7 @@ class Reaper:
         """Give up silent nodes, and settle what dead ones held."""
         try:
             rows = await self._store.read("node_list")
+            strays = await self._store.read("node_strays")
         except Exception:
             self.forget()
             raise
@@ -74,7 +75,7 @@ class Reaper:
         self._seen, quiet = silent(self._seen, live, now=self._clock.monotonic(), lease=self._lease)
         if self._store.sole_worker:
             quiet = live  # we hold the work lock, so no other process can be working
-        dead = [row for row in others if row["state"] == "dead"]
+        dead = [row for row in [*others, *strays] if row["state"] != "live" and row["id"] != self._me()]
         for row in quiet:
             # No row back: it has beaten since it was read, while we slept. It is alive, and not buried.
             if (await self._store.write([Step("node_dead", {"id": row["id"], "beat": row["beat"]})]))[0]:

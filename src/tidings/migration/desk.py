@@ -13,9 +13,8 @@ from ..model.errors import Invalid, NotFound, Refused
 from ..model.time import DAY
 from ..store.port import Once, Outrun, Row, Step, Store
 from . import shown
-from .connections import Connections, Opened
+from .connections import Connections
 from .crosswalk import JobLedger
-from .foreman import audited, moving
 from .jobfile import Job
 from .jobs import (
     OVER,
@@ -27,17 +26,19 @@ from .jobs import (
     PlanReport,
     Status,
     identity,
+    moving,
     new_view,
     view_of,
 )
-from .mapping.lint import Finding, lint, observed
+from .linting import findings_of
+from .mapping.lint import Finding
 from .progress import causes_of, plan_report_of, status_of
 from .replaying import Repaired, Replay, dead_pages
 from .report import Difference, Report
-from .telling import telling
+from .telling import audited, telling
 from .undoing import Fate, Undo, Undone, refuse_while_undone
 from .verify import verify
-from .words import Attribute, Standing, Trouble
+from .words import Standing, Trouble
 
 KEEP_KEYS = DAY
 _LOG = 200  # lines of a record or of the audit trail that are shown
@@ -107,31 +108,7 @@ class Migrations:
         """The map against both systems: what would be lost or refused."""
         row = await self._row(id, tenant)
         async with self._connections.use(row["n"], row["version"]) as opened:
-            return await self._lint(opened)
-
-    async def _lint(self, opened: Opened) -> list[Finding]:
-        if opened.findings is not None:
-            return opened.findings
-        there: dict[str, Any] = {}
-        here: dict[str, Any] = {}
-        try:
-            for one in opened.job.types:
-                there[one.name] = await self._attributes(opened, one.source)
-                here[one.name] = await opened.target.attributes(one.target)
-        except Trouble as trouble:
-            raise Refused(
-                f"a system cannot be asked: {trouble.reason}", remedy="mend that, then try again"
-            ) from None
-        opened.findings = lint(opened.job.types, there, here)
-        return opened.findings
-
-    async def _attributes(self, opened: Opened, source: str) -> list[Attribute] | None:
-        """As the source names them; otherwise as its first records show them."""
-        named = await opened.source.attributes(source)
-        if named is not None:
-            return list(named)
-        page = await opened.source.page(source, None)
-        return observed(page.records) if page.records else None
+            return await findings_of(opened)
 
     # -- what a job does
 
@@ -146,7 +123,7 @@ class Migrations:
         row = await self._row(id, tenant)
         view = view_of(row)
         async with self._connections.use(row["n"], row["version"]) as opened:
-            findings = await self._lint(opened)
+            findings = await findings_of(opened)
             return await plan_report_of(self._store, view, opened, findings, self._clock.now())
 
     async def plan_page(

@@ -17,10 +17,10 @@ from ..model.time import SECOND
 from ..store.port import Outrun, Row, Rows, Step, Store
 from .batches import KIND, QUEUE
 from .jobfile import Job
-from .jobs import BatchState, JobState, identity, job_of, view_of
+from .jobs import BatchState, JobState, identity, job_of, moving, view_of
 from .mapping.parsing import LARGEST_BATCH, SMALLEST_BATCH
 from .opening import new_batch, reopening
-from .telling import halting, telling
+from .telling import audited, halting, telling
 
 PAGE = 50  # jobs of one step
 LEASE = SECOND  # whoever looks is left alone for so long
@@ -315,18 +315,3 @@ class _Look:
 
     def _tell(self, type_: str, reason: str | None) -> Step:
         return telling(self._row["tenant"], self._row["name"], type_, reason)
-
-
-def moving(row: Row, state: JobState, reason: str | None) -> Step:
-    """Another state of a job, if it is still as it was looked at."""
-    params = {
-        "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
-        "held": None, "reason": reason, "parked_until": None,
-        "is_over": state in (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED),
-    }  # fmt: skip
-    return Step("job_move", params, needed=True)
-
-
-def audited(job: int, who: str, what: str, detail: str = "") -> Step:
-    """A line of the audit trail."""
-    return Step("job_audit_add", {"job": job, "who": who[:200], "what": what, "detail": detail[:500]})

@@ -13,9 +13,9 @@ from ..kernel.clock import Clock
 from ..model.time import micros
 from ..store.port import Outrun, Row, Step, Store
 from .crosswalk import packed
-from .foreman import audited
 from .jobs import view_of
 from .progress import status_of
+from .telling import audited
 
 PAGE = 1000
 _EVERY = 3600.0  # seconds between two looks

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from ..store.port import Row
+from ..store.port import Row, Step
 from .jobfile import Job, System, read_job
 from .mapping.hashing import digest
 from .words import FINAL, Standing
@@ -189,6 +189,16 @@ def view_of(row: Row) -> JobView:
 def job_of(view: JobView) -> Job:
     """What was written in its file; it was checked when it came, and hooks were allowed or refused then."""
     return read_job(view.definition, allow_hooks=True)
+
+
+def moving(row: Row, state: JobState, reason: str | None) -> Step:
+    """Another state of a job, if it is still as it was looked at."""
+    params = {
+        "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
+        "held": None, "reason": reason, "parked_until": None,
+        "is_over": state in OVER,
+    }  # fmt: skip
+    return Step("job_move", params, needed=True)
 
 
 def identity(system: System) -> str:

@@ -10,12 +10,12 @@ import orjson
 from ..kernel.clock import Clock
 from ..model.errors import Invalid, Refused
 from ..store.port import Row, Step, Store
-from .foreman import audited
 from .jobfile import Job
 from .jobs import OVER, JobState, JobView, identity, job_of
 from .mapping.hashing import plain
 from .opening import reopening
 from .progress import status_of
+from .telling import audited
 from .undoing import refuse_while_undone
 
 PAGE = 500

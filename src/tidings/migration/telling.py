@@ -1,4 +1,4 @@
-"""Events of migration, as rows of the outbox: written in the transaction of the change that they tell of."""
+"""Events of migration and its audit trail: written in the transaction of the change that they tell of."""
 
 from __future__ import annotations
 
@@ -35,9 +35,13 @@ def telling(tenant: str, name: str, type_: str, reason: str | None) -> Step:
 
 def halting(job: int, reason: str, until: int | None, tell: Step, place: int) -> list[Step]:
     """A job stops, once told; `place` is how many steps come before."""
-    audit = {"job": job, "who": "engine", "what": "paused", "detail": reason[:500]}
     return [
         Step("job_halt", {"n": job, "reason": reason[:500], "until": until}),
         tell._replace(only_if=place),
-        Step("job_audit_add", audit, only_if=place),
+        audited(job, "engine", "paused", reason)._replace(only_if=place),
     ]
+
+
+def audited(job: int, who: str, what: str, detail: str = "") -> Step:
+    """A line of the audit trail."""
+    return Step("job_audit_add", {"job": job, "who": who[:200], "what": what, "detail": detail[:500]})

@@ -21,7 +21,7 @@ from .jobs import BatchState, JobState
 from .limits import NOTE_EVERY, Limiter, Load, month_of, next_month
 from .policies import DEFAULT_WAIT, HEALTH, MONTH, SAME_CAUSE, SUSPICIOUS, Verdict
 from .preparing import Results
-from .telling import told
+from .telling import halting, told
 from .words import Failure, Trouble
 
 TURN = 10.0  # seconds after which a batch lets others in
@@ -208,13 +208,9 @@ class Turn:
         steps = [*steps, *self._parking.values()]
         self._parking = {}
         if self._halting is not None:
-            (reason, until), place, self._halting = self._halting, len(steps), None
-            audit = {"job": self.batch.job, "who": "engine", "what": "paused", "detail": reason}
-            steps += [
-                Step("job_halt", {"n": self.batch.job, "reason": reason, "until": until}),
-                told(self.opened, "migration.paused", reason)._replace(only_if=place),
-                Step("job_audit_add", audit, only_if=place),
-            ]
+            (reason, until), self._halting = self._halting, None
+            tell = told(self.opened, "migration.paused", reason)
+            steps += halting(self.batch.job, reason, until, tell, len(steps))
         return steps
 
     def count(self, limiter: Limiter, *, good: bool, failed: bool, throttled: bool, took: float) -> None:

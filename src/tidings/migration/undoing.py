@@ -24,11 +24,11 @@ from ..store.port import Outrun, Row, Step, Store
 from .comparing import changes
 from .connections import Opened
 from .crosswalk import packed
-from .foreman import audited
 from .limits import Limiter, Sleep
 from .looking import NOTHING, SIDE_BY_SIDE
 from .policies import DEFAULT_WAIT
 from .preparing import Item, Preparer, Results
+from .telling import audited
 from .words import Erasing, Failure, Standing, Strategy, Trouble, Written
 
 PORTION = 50  # records of one transaction

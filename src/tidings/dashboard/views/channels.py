@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ
-from ...model.errors import Refused
 from ...outbound.connections import codes
 from ...outbound.desk import Desk
 from ..frame import Frame, Way
@@ -40,8 +39,8 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     async def code(request: Request) -> Response:
         """The code to scan, as a picture; asked for anew each time, and kept nowhere."""
         scan = await desk.channels.scan(request.path_params["name"])
-        if scan.code is None:
-            raise Refused("there is no code to scan", remedy="start the session where it is held")
+        if scan.code is None:  # a page that still shows it learns the rest a moment later
+            return Response(status_code=204)
         return Response(
             codes.as_svg(scan.code), media_type="image/svg+xml", headers={"cache-control": "no-store"}
         )

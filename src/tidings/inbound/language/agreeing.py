@@ -27,7 +27,7 @@ def agree(first: Heard, second: Weighed) -> Heard:
     if not first.requests:
         return _by_weight(first, second) if _stands_alone(first, second) else first
     if set(first.requests) == set(second.requests):
-        return replace(first, accord=Accord.SURE if _is_clear(second) else Accord.LOOSE)
+        return replace(first, accord=Accord.SURE if _is_clear(first, second) else Accord.LOOSE)
     if second.likely < (_NEVER if _is_whole(first.requests) else _HARDLY):
         return replace(first, requests=(), accord=Accord.NONE)
     if _is_part(second.requests, first.requests) or _is_other(second, first.requests):
@@ -52,9 +52,10 @@ def _stands_alone(first: Heard, second: Weighed) -> bool:
     return second.likely >= (_HEDGED if first.evidence.is_hedged else _ALONE)
 
 
-def _is_clear(second: Weighed) -> bool:
-    """Several things in one message are easily mixed up."""
-    wanted, mentioned = (_CLEAR, _CLEAR) if len(second.requests) == 1 else _CLEARER
+def _is_clear(first: Heard, second: Weighed) -> bool:
+    """Several things in one message are easily mixed up, unless it says nothing else and in plain words."""
+    is_simple = len(second.requests) == 1 or (first.evidence.is_plain and not first.noise)
+    wanted, mentioned = (_CLEAR, _CLEAR) if is_simple else _CLEARER
     return second.likely >= wanted and second.margin >= mentioned
 
 

@@ -30,9 +30,9 @@ class Ground(StrEnum):
 
 MEASURED: Mapping[Ground, int] = {
     Ground.COMPLETE: 99,
-    Ground.PARTIAL: 93,
-    Ground.LOOSE: 97,
-    Ground.APART: 90,
+    Ground.PARTIAL: 96,
+    Ground.LOOSE: 98,
+    Ground.APART: 96,
     Ground.OPEN: 40,
     Ground.UNPLACED: 35,
     Ground.TIMED: 35,

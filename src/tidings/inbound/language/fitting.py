@@ -1,7 +1,7 @@
 """Fits the weights of the second reading on labelled messages, and says how they do on an author left out.
 
-    python -m tidings.inbound.language.fitting tests/corpora/inbound             writes weights.tsv
-    python -m tidings.inbound.language.fitting tests/corpora/inbound --across    measures by author
+    python -m tidings.inbound.language.fitting tests/corpora/inbound                   writes weights.tsv
+    python -m tidings.inbound.language.fitting tests/corpora/inbound --across fifth    measures on that author
 
 Deterministic: the same messages give the same weights.
 """
@@ -45,7 +45,7 @@ _RARE = 2  # messages: what fewer have says nothing
 _ROUNDS = 8
 _SPEED = 0.25
 _SETTLED = 0.02  # an error so small teaches nothing
-_SEEDS = (1, 2, 3)
+_SEEDS = (1, 2)
 _LIGHT = 0.1  # weights below it are left out
 
 
@@ -166,15 +166,15 @@ def _learn(lesson: Lesson, i: int, weights: dict[str, list[float]], moved: dict[
         weights[name][i] -= _SPEED * error / sqrt(moved[name][i])
 
 
-def across(folder: Path) -> Iterator[str]:
-    """Each author's messages, read with weights that never saw them. The grammar is as it is."""
+def across(folder: Path, authors: Sequence[str], *, errors: bool) -> Iterator[str]:
+    """These authors' messages, each read with weights that never saw them. The phrases are as they are."""
     cases = {author: _cases(folder, parts) for author, parts in AUTHORS.items()}
     studied = {author: study(each) for author, each in cases.items()}
     others = study([case for case in _cases(folder, ("tuning",)) if not case.expected])
-    for author, each in cases.items():
+    for author in authors:
         weights = fit([others, *(lessons for other, lessons in studied.items() if other != author)])
-        score = asyncio.run(evaluate(RulesMind(weights=weights), each))
-        yield f"{author}\n{score.report(errors='--errors' in sys.argv)}\n"
+        score = asyncio.run(evaluate(RulesMind(weights=weights), cases[author]))
+        yield f"{author}\n{score.report(errors=errors)}\n"
 
 
 def _cases(folder: Path, parts: Sequence[str]) -> list[Case]:
@@ -186,8 +186,10 @@ def main(arguments: Sequence[str]) -> None:
     """Fit and write, or measure across authors."""
     folder = Path(arguments[0])
     if "--across" in arguments:
-        for line in across(folder):
+        named = [author for author in arguments if author in AUTHORS]
+        for line in across(folder, named or list(AUTHORS), errors="--errors" in arguments):
             sys.stdout.write(line)
+            sys.stdout.flush()
         return
     weights = fit([study(_cases(folder, parts)) for parts in AUTHORS.values()])
     (Path(__file__).parent / FILE).write_text(printed(weights), encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 # What speaks of the past, of a search or of what may be, asks for nothing. The first two spoil only their own
@@ -125,6 +126,7 @@ class Mood(NamedTuple):
         return self.is_perhaps or self.is_told or self.is_question
 
 
+@lru_cache(256)  # both readings ask
 def mood(sentence: str, *, ends_asking: bool) -> Mood:
     """How a sentence is meant, by its words and its question mark."""
     is_question = (ends_asking or bool(_QUESTION.match(sentence))) and not _ASKED_FOR.search(sentence)

@@ -90,6 +90,7 @@ SHORT: tuple[tuple[str, str], ...] = (
         rf"day|from|\d{{4}})\b|,)",
         r"\1 \2th",
     ),
+    (rf"\b({_WEEKDAY}) ([1-9]|1[0-2])(?=,)(?!, ?\d)", r"\1 \2th"),
     (r"\bcn\b", "can"),
     (r"\b(?:nigt|ngt|nite)\b", "night"),
     (r"\b(?:cru|crue|crwe)\b", "crew"),

@@ -48,7 +48,14 @@ def weigh(row: Row, weights: Weights) -> Weighed:
     margin = min((max(share, 1 - share) for share in shares.values()), default=1.0)
     warnings: list[str] = []
     requests = planned(row, action, kept, warnings)
-    return Weighed(actions, requests, margin, tuple(warnings))
+    is_shared = len(requests) > 1 and _has_two_sides(row)
+    return Weighed(actions, requests, LIKELY if is_shared else margin, tuple(warnings))
+
+
+def _has_two_sides(row: Row) -> bool:
+    """ "We do until midnight, they do the rest": which is whose?"""
+    there = {token.text for token in row.tokens}
+    return bool(there & {"they", "them", "their"}) and bool(there & {"we", "us", "our"})
 
 
 def planned(row: Row, action: Action, kept: set[int], warnings: list[str]) -> tuple[Request, ...]:
