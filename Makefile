@@ -6,6 +6,7 @@
 PYTHON ?= python3
 WORKERS ?= 3
 ARGS ?=
+SEEDS ?= 5000
 
 UV := $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
 BIN := .venv/bin
@@ -26,7 +27,7 @@ run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 	@exec $(BIN)/tidings serve $(ARGS)
 
 sync: $(UV)
-	@$(UV) sync --frozen --all-extras --inexact --quiet
+	@$(UV) sync --frozen --all-extras --group fuzz --inexact --quiet
 
 test: lint types postgres rabbitmq faketime strace chromium promtool ## check and test everything (ARGS="-k retry")
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -98,9 +99,12 @@ bench: $(UV) ## measure against peers and the raw limits
 	$(UV) run --frozen --all-extras --group bench python -m bench $(ARGS)
 
 crash: sync postgres rabbitmq faketime strace ## crash drills, longer than in make test
+	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/simulation/test_elsewhere.py -q --timeout 600
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/crash -m crash --timeout 3600 $(ARGS)
 
-soak: sync postgres rabbitmq faketime strace ## crash drills for hours
+soak: sync postgres rabbitmq faketime strace ## crash drills for hours, thousands of simulated worlds (SEEDS=20000)
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+	TIDINGS_MACHINE_EXAMPLES=$${TIDINGS_MACHINE_EXAMPLES:-300} $(BIN)/pytest tests/simulation/test_store_machine.py -q --timeout 7200
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-50} $(BIN)/pytest tests/crash -m crash --timeout 43200 $(ARGS)
 
 fuzz: $(UV) postgres ## made-up calls of every route of the API (ARGS="--cases 100 --seed 7")

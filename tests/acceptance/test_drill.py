@@ -33,9 +33,9 @@ PATIENCE = 240  # seconds; reached only when something is broken
 _SCHEMAS = "select nspname from pg_namespace where nspname not like 'pg\\_%' order by 1"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """One of the test's own, so that no test removes what another left behind."""
+    """One of the test's own, so that it removes nothing that others left behind."""
     made = tmp_path / "temporary"
     made.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(made))
@@ -89,6 +89,7 @@ def test_a_drill_on_a_file_counts_and_leaves_the_users_database_alone(tmp_path: 
 
 
 @pytest.mark.postgres
+@pytest.mark.usefixtures("folder_for_temporary_files")
 async def test_a_drill_on_postgresql_works_in_a_schema_of_its_own(postgres_url: str, tmp_path: Path) -> None:
     """The schema is there only while it runs; with `hold` nothing is doubled at all, and what is in doubt is
     held (F4, F5)."""
@@ -124,6 +125,7 @@ def test_a_drill_that_is_interrupted_cleans_up(tmp_path: Path) -> None:
     assert not left_in(tmp_path) and not living_in(folder)
 
 
+@pytest.mark.usefixtures("folder_for_temporary_files")
 def test_what_a_killed_drill_left_behind_is_removed_on_request(tmp_path: Path) -> None:
     """Its processes end with it; `--clean` removes the rest, but never that of a drill that still runs."""
     chosen = Settings(database=f"sqlite:///{tmp_path}/tidings.db")
@@ -141,6 +143,7 @@ def test_what_a_killed_drill_left_behind_is_removed_on_request(tmp_path: Path) -
     assert asyncio.run(clean(chosen)) == [] and not left_in(tmp_path)
 
 
+@pytest.mark.usefixtures("folder_for_temporary_files")
 async def test_a_drill_that_finds_something_says_what_to_look_at_and_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

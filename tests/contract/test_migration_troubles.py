@@ -222,6 +222,27 @@ async def test_pause_resume_and_cancel_are_seen_between_two_chunks(moving: Movin
     assert sum(status.counts.values()) == 300
 
 
+async def test_a_slow_database_does_not_keep_a_paced_target_waiting_for_ever(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C8: each commit takes longer than an instant may be late; the next instants lie further ahead."""
+    moving.books.default = Strategy.RECONCILE
+    moving.books.limits = Limits(writes_per_second=50.0, concurrency=4)
+    moving.give("people", people(60))
+    write = moving.store.write
+
+    async def slowly(steps: Any) -> Any:
+        moving.clock.advance(seconds=0.2)
+        return await write(steps)
+
+    monkeypatch.setattr(moving.store, "write", slowly)
+    began = moving.clock.now()
+    id_ = await run(moving)
+
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 60}
+    assert moving.clock.now() - began < 120_000_000
+
+
 async def test_two_records_of_one_key_do_not_overwrite_each_other(moving: Moving) -> None:
     """The later one is set aside, and the reason names the first."""
     rows = [{"id": str(n), "name": f"P{n}", "mail": f"{n % 4}@x.org"} for n in range(6)]

@@ -70,11 +70,11 @@ class Rig(BaseRig):
         environment = {**os.environ, "TIDINGS_CRASH_AT": crash_at or "", **(surroundings or {})}
         return self.start("tests.crash.worker", options, log, cwd=ROOT, env=environment)
 
-    async def working(self, *senders: Sender, within: float = 20) -> None:
+    async def working(self, *senders: Sender, within: float = 60) -> None:
         """Wait until these have joined."""
         assert await until(lambda: all(sender.facts("node_joined") for sender in senders), within)
 
-    async def died(self, sender: Sender, how: str, *, within: float = 20) -> Fault:
+    async def died(self, sender: Sender, how: str, *, within: float = 60) -> Fault:
         """Wait until it has killed itself at its crash point; if it never does, kill it."""
         give_up = time.time() + within
         alive_at = time.time()
@@ -103,7 +103,7 @@ class Rig(BaseRig):
         sender.process.send_signal(signal.SIGCONT)
         return self.note(Fault(Kind.PAUSE, sender.pid, begin, end, how, left))
 
-    async def stopped(self, sender: Sender, *, within: float = 20) -> float:
+    async def stopped(self, sender: Sender, *, within: float = 60) -> float:
         """Wait until it has stopped itself; gives the last moment at which it ran."""
         ran_at = time.time()
         give_up = ran_at + within

@@ -28,7 +28,7 @@ async def test_workers_whose_connections_are_ended_go_on_by_themselves(
     message that was not on its way at that moment arrives once (F13)."""
     chance = random.Random("backends")
     parts = portions(names("m", scaled(400, 4000)), scaled(4, 20) + 1)
-    async with drill(tmp_path / "drill", postgres_database, Options(lease=10, beat=2)) as rig:
+    async with drill(tmp_path / "drill", postgres_database, Options(lease=30, beat=2, deadline=20)) as rig:
         pair = [rig.spawn(), rig.spawn()]
         await rig.working(*pair)
         ended = 0

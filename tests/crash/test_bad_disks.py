@@ -65,7 +65,9 @@ async def test_a_full_disk_refuses_what_is_new_and_repeats_nothing(
     """Filled while messages are on their way: an accept is refused, not half stored; results that cannot be
     written are kept and written when there is room, by the same process, without a hand (F15)."""
     database = SqliteFile(small_disk / "tidings.db")
-    async with drill(tmp_path / "drill", database, Options(slots=16), {"delay": (0.3, 0.6)}) as rig:
+    async with drill(
+        tmp_path / "drill", database, Options(slots=16, deadline=20), {"delay": (0.3, 0.6)}
+    ) as rig:
         worker = rig.spawn()
         await rig.working(worker)
         await rig.producer.produce(names("m", min(600, scaled(60, 600))))

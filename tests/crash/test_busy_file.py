@@ -49,13 +49,15 @@ async def test_a_file_that_is_held_makes_nobody_send_twice(
     held, stormed = portions(names("m", scaled(200, 2000)), 2)
     stop = threading.Event()
     async with drill(
-        tmp_path / "drill", sqlite_database, Options(lease=1, beat=0.2), {"delay": (0.05, 0.3)}
+        tmp_path / "drill", sqlite_database, Options(lease=1, beat=0.2, deadline=20), {"delay": (0.05, 0.3)}
     ) as rig:
         first = rig.spawn()
         await rig.working(first)
-        second = rig.spawn()
+        second = rig.spawn(produce=names("by-second", 10))
+        assert second.process.stdout is not None
+        await asyncio.to_thread(second.process.stdout.readline)  # it has accepted, and stands by
         await rig.producer.produce(held)
-        await rig.until_seen(5)
+        await rig.until_seen(rig.seen() + 5)
         await asyncio.to_thread(hold, sqlite_database.path, 2.5)
         storms = [asyncio.create_task(asyncio.to_thread(storm, sqlite_database.path, stop)) for _ in range(3)]
         await rig.producer.produce(stormed, single=True)
@@ -70,4 +72,4 @@ async def test_a_file_that_is_held_makes_nobody_send_twice(
     assert idle and codes == [0, 0]
     assert not verdict.crimes and not verdict.duplicates and not verdict.held
     assert senders == {first.pid}
-    assert all(counts), "there was no storm: this run proves nothing (R7)"
+    assert sum(counts) > 20, "there was no storm: this run proves nothing (R7)"

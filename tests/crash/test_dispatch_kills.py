@@ -93,7 +93,7 @@ async def test_killed_transports_and_dispatchers_lose_nothing_and_repeat_nothing
         await rig.kill(head, "dispatcher")
         await producing
         await rig.producer.produce(parts[-1])
-        idle = await rig.idle(within=scaled(60, 300))
+        idle = await rig.idle(within=scaled(120, 300))
         codes = await asyncio.gather(rig.stop(steady), rig.stop(second))
         verdict = await rig.verdict()
         doubted = sum(book.unknown for book in (await books(rig.database)).values())
@@ -130,7 +130,7 @@ async def test_a_killed_broker_loses_nothing_and_work_resumes_by_itself(
         rig.note(Fault(Kind.CUT, 0, begin, time.time(), "kill -9 of RabbitMQ", left))
         await producing
         await rig.producer.produce(parts[1])
-        idle = await rig.idle(within=60)
+        idle = await rig.idle(within=scaled(120, 300))
         codes = await asyncio.gather(*(rig.stop(sender) for sender in (*pair, head)))
         verdict = await rig.verdict()
     noticed: list[Any] = head.reasons("broker_lost")

@@ -31,7 +31,7 @@ async def test_wrong_clocks_send_nothing_early_and_steal_nothing(
     """A right clock beside three wrong ones: nothing early, nothing twice, nobody taken for dead (F19)."""
     now, later = portions(names("m", scaled(300, 4000)), 2)
     async with drill(
-        tmp_path / "drill", postgres_database, Options(lease=10, beat=2), {"delay": (0.05, 0.2)}
+        tmp_path / "drill", postgres_database, Options(lease=30, beat=2, deadline=20), {"delay": (0.05, 0.2)}
     ) as rig:
         fleet = [rig.spawn(), *(rig.spawn(surroundings=wrong(clock)) for clock in CLOCKS)]
         await rig.working(*fleet)

@@ -185,8 +185,7 @@ class Link:
     def _reply(self, call: _Call, answer: Any) -> None:
         """It was carried out; the answer travels, if it does."""
         world, weather = self._world, call.weather
-        if call.what == "node_join":
-            self._host.nodes.add(answer[0][0]["id"])
+        world.lives(self._host, call.what, answer)
         if call.verb not in _READS and call.what != "node_beat":
             world.note("call", self._host.name, call.verb, call.what)
             world.check()

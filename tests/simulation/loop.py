@@ -31,6 +31,7 @@ class Host:
         self.pid = pid
         self.clock: HostClock | None = None  # of its machine
         self.nodes: set[int] = set()  # its incarnations
+        self.seen_at = 0.0  # when a beat of it was last carried out
         self.beaten_at = 0.0  # when it asked for the last beat that was answered
         self.is_alive = True
         self.is_paused = False

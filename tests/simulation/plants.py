@@ -267,10 +267,10 @@ def turn_kept(garden: ExitStack) -> None:
     garden.enter_context(patch.object(SqliteStore, "_pass_turn", lambda *_, **__: None))
 
 
-@_plant()
-def order_ignored(garden: ExitStack) -> None:
-    """Every task of an order key may be claimed."""
-    _rewrite(garden, {"near": (r"and head and", "and"), "heads": (r"and (t\.)?head\b", "")})
+@_plant("receiver", "cut all")
+def last_first(garden: ExitStack) -> None:
+    """The turn of an order key goes to the last in its line."""
+    _rewrite(garden, {"promote": (r"order by n\.first_due, n\.id", "order by n.first_due desc, n.id desc")})
 
 
 @_plant("rush")

@@ -46,16 +46,23 @@ def wrong_clock() -> Story:
     """A node whose clock is ten minutes behind begins with a message that has a turn."""
 
     def arrange(world: World) -> None:
+        def late(host: Host, verb: str, call: Call) -> None:
+            if verb == "next_due" and world.seconds < 1:
+                call.out = 0.3
+
         world.nemesis.skew = lambda: -600.0  # type: ignore[method-assign]
+        _weather(world, late)
 
     return Story(_plan(Order("m0", 0.0, 0.0, "paced"), nodes=1), arrange)
 
 
 def sleeping_reaper() -> Story:
-    """A reaper reads the others' beats and sleeps for a lease before it judges them."""
+    """A node misses one beat; a reaper reads it just then, and sleeps for a lease before it judges."""
 
     def arrange(world: World) -> None:
         def late(host: Host, verb: str, call: Call) -> None:
+            if host.pid == 2 and verb == "write" and 3.5 < world.seconds < 4.5:
+                call.fails = "before"
             if host.pid == 3 and verb == "read" and 4 < world.seconds < 5:
                 call.back = LEASE + 0.5
                 world.nemesis.log.append(Fault(Kind.CUT, 3, world.seconds, world.seconds + LEASE))

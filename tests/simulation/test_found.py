@@ -1,4 +1,4 @@
-"""What the simulation has found, as stories of their own: each of the first four failed before it was mended."""
+"""What the simulation has found, as stories: each of the first four failed before it was mended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_reaper_that_slept_does_not_bury_the_living() -> None:
     """A node that has beaten since it was read is alive, and keeps its tasks (B5)."""
     report = stories.sleeping_reaper().tell()
 
-    assert (report.crimes, report.met["NodeLost"]) == ({}, 0)
+    assert (report.crimes, report.met["NodeLost"], report.met["NodeFenced"]) == ({}, 0, 0)
 
 
 def test_what_a_claim_took_after_its_node_was_buried_is_found() -> None:

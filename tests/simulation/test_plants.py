@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from . import elsewhere
 from .loop import Deadlock
 from .plants import PLANTS, planted, worlds
 
@@ -18,6 +21,13 @@ def test_a_planted_bug_is_caught(name: str) -> None:
             return
 
     assert crimes, f"{name} went unseen: {plant.what}"
+
+
+def test_every_planted_bug_is_in_the_table() -> None:
+    """docs/explanation/proof.md says of each what catches it."""
+    page = (Path(__file__).parents[2] / "docs/explanation/proof.md").read_text()
+
+    assert [name for name in (*PLANTS, *elsewhere.PLANTS) if f"| `{name}`: " not in page] == []
 
 
 @pytest.mark.parametrize("name", ["no_lease", "no_doubt", "no_start_mark"])

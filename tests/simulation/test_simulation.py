@@ -9,6 +9,8 @@ import sys
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 from .many import Sum, verdict
 from .world import simulate
 
@@ -16,6 +18,7 @@ SEEDS = 150
 MORE = 150  # where a rare thing has not happened yet
 
 
+@pytest.mark.timeout(600)
 def test_in_many_worlds_nothing_is_lost_and_nothing_is_doubled_in_silence() -> None:
     """Every rule holds after every write and at the end; and every fault and every rare path was met (R7)."""
     total = Sum()

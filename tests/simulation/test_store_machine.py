@@ -44,6 +44,7 @@ def folders() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.timeout(600)
 def test_any_order_of_verbs_keeps_to_the_model_on_a_file() -> None:
     """Who may move a task, from which state and with which claim (design rules 4 and 5)."""
     furnished = template()

@@ -242,6 +242,18 @@ class World:
         ]
         self.met["suspect claimed"] += sum(task.crashes >= 2 for task in tasks)
 
+    def lives(self, host: Host, statement: str, answer: Any) -> None:
+        """Beats and deaths: nobody may be given up whose beat has moved within a lease."""
+        if statement == "node_join":
+            host.nodes.add(answer[0][0]["id"])
+        if statement in ("node_join", "node_beat") and answer[0]:
+            host.seen_at = self.seconds
+        if statement in ("node_dead", "node_gone") and answer[0]:
+            given_up = next(other for other in self.hosts if answer[0][0]["id"] in other.nodes)
+            is_last = answer[0][0]["id"] == max(given_up.nodes)
+            if is_last and given_up is not host and self.seconds - given_up.seen_at < LEASE:
+                self.accuse("a living node was given up", given_up.name)
+
     def standing(self, moves: Sequence[Transition]) -> dict[int, tuple[Any, ...]]:
         """How these tasks stand: state, node, start, message, queue."""
         question = "select state, node, started_at, tenant, queue from tasks where id = ?"

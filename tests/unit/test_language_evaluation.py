@@ -1,9 +1,10 @@
 """What the rules understand, measured on messages of several authors, and held there.
 
-`held-out` was written before the grammar, by its author; `third` to `sixth` by others, each measured once
-unseen and then studied. A figure on studied messages is a floor against regressions, no promise for an
-unseen chat; what to expect there is in docs/reference/shift-language.md. Of the unrelated lines every fifth,
-and of the older parts every second message is read here; the evaluation's own command reads them all.
+`held-out` was written before the grammar, by its author, and no weight is fitted on it; `third` to `sixth`
+are by others, each measured once unseen and then studied; `seventh` was measured once and left alone. A figure on studied messages is a floor against
+regressions, no promise for an unseen chat; what to expect there is in docs/reference/shift-language.md. Of
+the unrelated lines every fifth, and of the older parts every second message is read here; the evaluation's
+own command reads them all.
 """
 
 from __future__ import annotations
@@ -54,10 +55,20 @@ def test_the_held_out_messages_are_understood(held_out: Score) -> None:
     assert len(held_out.of(requests=True)) >= 300
     assert sum(not case.expected for case in load(CORPUS, "held-out")) >= 4_000
 
-    assert held_out.recall >= 0.98, held_out.report(errors=False)
-    assert held_out.right >= 0.95, held_out.report(errors=False)
-    assert held_out.false_alarms <= 0.002, held_out.report(errors=False)
-    assert held_out.wrong_bookings <= 0.004, held_out.report(errors=False)
+    assert held_out.recall >= 0.97, held_out.report(errors=False)
+    assert held_out.right >= 0.94, held_out.report(errors=False)
+    assert held_out.false_alarms <= 0.005, held_out.report(errors=False)
+    assert held_out.wrong_bookings <= 0.007, held_out.report(errors=False)
+
+
+def test_an_author_nobody_has_studied_is_understood() -> None:
+    """D9, D10: `seventh` is the bar's own case; its errors are never listed, so that it stays unseen."""
+    score = _read("seventh")
+
+    assert score.recall >= 0.93, score.report(errors=False)
+    assert score.right / score.recall >= 0.93, score.report(errors=False)
+    assert score.false_alarms <= 0.005, score.report(errors=False)
+    assert score.wrong_bookings <= 0.01, score.report(errors=False)
 
 
 @pytest.mark.parametrize("part", STUDIED)

@@ -126,7 +126,7 @@ class Rig:
         """How many copies have arrived."""
         return self._arrived.count()
 
-    async def until_seen(self, count: int, *, within: float = 20) -> bool:
+    async def until_seen(self, count: int, *, within: float = 60) -> bool:
         """Wait until so many copies have arrived in all."""
         return await until(lambda: self.seen() >= count or self.has_failed(), within)
 

@@ -21,6 +21,7 @@ BREAKS = 5  # failures in a row after which nobody calls for a while
 COOLDOWN = MINUTE
 SLOW = 4  # times the best: an answer that takes so long means 'too much'
 SLOW_FROM = 200_000  # microseconds below which nothing is slow
+LONGEST_LAG = 5.0  # seconds that instants are asked for ahead of time, where the database is slow
 NOTE_EVERY = 0.5  # seconds between two notes of one batch
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -100,6 +101,7 @@ class Limiter:
         self.name = name
         self._store = store
         self._clock = clock
+        self._lag = 0.0  # seconds between asking for an instant and being able to use it
 
     async def join(self, per_second: float | None, limits: Limits) -> None:
         """Make it known, with what its documents and the job say."""
@@ -110,7 +112,7 @@ class Limiter:
 
     async def take(self, wanted: int) -> Taken:
         """As many instants as there are within the horizon, at most so many."""
-        now = self._clock.now()
+        now = self._clock.now() + round(self._lag * SECOND)
         params = {"name": self.name, "wanted": wanted, "at": now, "ahead": AHEAD}
         rows = (await self._store.write([Step("job_system_take", params)]))[0]
         if not rows:
@@ -120,6 +122,13 @@ class Limiter:
         if not taken:
             return Taken([], max(0.01, (first - AHEAD - now) / SECOND))
         return Taken([first + place * step for place in range(taken)])
+
+    def learn(self, late: float) -> None:
+        """Instants were missed by so many seconds, or none was: the next ones lie as much further ahead.
+
+        Where a commit takes longer than an instant may be late, nothing would ever be sent otherwise.
+        """
+        self._lag = min(LONGEST_LAG, self._lag + late) if late else self._lag * 0.9
 
     async def turn(self, sleep: Sleep) -> None:
         """Wait for an instant of one's own."""

@@ -65,6 +65,7 @@ class Writer:
         self._target_type = turn.opened.job.type(self._type).target
         self._strategy = turn.opened.target.strategy(self._target_type)
         self._is_over = False
+        self._late = 0.0  # seconds by which an instant was missed
         self._portion = BEGIN_WITH
 
     def needs_claim(self, item: Item) -> bool:
@@ -78,6 +79,7 @@ class Writer:
         """
         bulk, share = self._opened.limits.bulk, share_of(row)
         self._is_over = False  # whoever sends has looked anew: a short pause may be over
+        self._late = 0.0
         instants: list[int] | None = None
         calls = min(-(-len(waiting) // bulk), max(self._portion, share), self._turn.room(row))
         began = self._clock.monotonic()
@@ -93,6 +95,8 @@ class Writer:
         point("started")
         groups = [chosen[begin : begin + bulk] for begin in range(0, len(chosen), bulk)]
         left = await self._call_all(groups, instants, share, claimed_at)
+        if instants is not None:
+            self._opened.writes.learn(self._late)
         point("sent")
         await self._turn.commit()
         point("settled")
@@ -144,6 +148,7 @@ class Writer:
             if early > 0:
                 await self._sleep(early)
             if -early > LATEST:
+                self._late = max(self._late, -early)
                 return False
         return not self._is_over and self._clock.monotonic() - claimed_at <= BEGIN_WITHIN
 

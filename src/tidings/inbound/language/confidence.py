@@ -32,7 +32,7 @@ MEASURED: Mapping[Ground, int] = {
     Ground.COMPLETE: 99,
     Ground.PARTIAL: 96,
     Ground.LOOSE: 98,
-    Ground.APART: 96,
+    Ground.APART: 98,
     Ground.OPEN: 40,
     Ground.UNPLACED: 35,
     Ground.TIMED: 35,
