@@ -18,6 +18,13 @@ from .plan import LANES
 if TYPE_CHECKING:
     from .world import World
 
+_FITTING = {
+    "cancel": ("pending", "processing"),
+    "retry": ("failed",),
+    "reschedule": ("pending",),
+    "pause": (),
+}
+
 
 class People:
     """What they did, for the judge: only what was answered counts as told."""
@@ -38,12 +45,14 @@ class People:
             await asyncio.sleep(self._random.expovariate(1 / 2.0))
             if loop.time() >= end:
                 return
-            known = self._world.query("select id, tenant from tasks order by id")
+            known = self._world.query("select id, tenant, state from tasks order by id")
             if not known:
                 continue
-            task, ref = self._random.choice(known)
+            wish = self._random.choice(tuple(_FITTING))
+            fitting = [one for one in known if one[2] in _FITTING[wish]]
+            task, ref, _ = self._random.choice(fitting or known)
             try:
-                await self._wish(self._random.choice(("cancel", "retry", "reschedule", "pause")), task, ref)
+                await self._wish(wish, task, ref)
             except Temporary:
                 self._world.met["a person's wish unanswered"] += 1
 
