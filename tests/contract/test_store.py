@@ -8,7 +8,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.kernel.lanes import Lane
 from tidings.model.task import Category, NewTask, NodeId, Settled, State, Task, Transition
 from tidings.model.time import SECOND
-from tidings.store.port import Once, Rows, Step, Store, Wish
+from tidings.store.port import Once, Rows, Step, Store, Tally, Wish
 
 
 async def node(store: Store, name: str = "n") -> NodeId:
@@ -127,10 +127,12 @@ async def test_settling_done_twice_after_a_lost_answer_is_kept(store: Store, clo
     me = await node(store)
     await store.enqueue([new(clock)])
     task = (await store.claim(me, wish())).tasks[0]
-    await store.settle(me, [done(task)])
+    tally = [Tally("q", "done", 1, 5)]
+    await store.settle(me, [done(task)], tally=tally)
 
-    assert await store.settle(me, [done(task)]) == [Settled.KEPT]
+    assert await store.settle(me, [done(task)], tally=tally) == [Settled.KEPT]
     assert len(await history(store, task.id)) == 2
+    assert [row["n"] for row in await store.read("tally_sums", since=0)] == [1], "counted once"
 
 
 async def test_the_same_node_cannot_settle_its_old_claim(store: Store, clock: ManualClock) -> None:

@@ -416,14 +416,15 @@ class SqliteStore:
         """Move claimed tasks on, in one transaction."""
 
         def work(connection: apsw.Connection) -> list[Settled]:
-            now = self._now()
+            now, before = self._now(), connection.total_changes()
             answers = self._settle_plain(connection, node, moves, now) or [
                 self._settle_one(connection, node, move, now) for move in moves
             ]
-            connection.executemany(
-                self._sql["tally_add"].sql,
-                [(now, count.queue, count.what, count.n, count.ms) for count in tally],
-            )
+            if not moves or connection.total_changes() > before:  # a repetition counts nothing
+                connection.executemany(
+                    self._sql["tally_add"].sql,
+                    [(now, count.queue, count.what, count.n, count.ms) for count in tally],
+                )
             self._run_all(connection, also)
             self._pass_turn(connection, keys, demote=False)
             return answers

@@ -14,5 +14,6 @@ with kept as (
   insert into tallies (at, queue, what, n, ms)
   select coalesce(:now::bigint, tidings_now()) / 60000000 * 60000000, c.queue, c.what, c.n, c.ms
   from unnest(:t_queues::text[], :t_whats::text[], :t_ns::int[], :t_mss::bigint[]) c(queue, what, n, ms)
+  where exists (select 1 from kept) or cardinality(:ids::bigint[]) = 0  -- a repetition counts nothing
 )
 select id from kept
