@@ -43,11 +43,15 @@ def folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def drilling(folder: Path, *words: str) -> subprocess.Popen[str]:
-    """A drill as a user starts one."""
-    return subprocess.Popen(
-        [*COMMAND, "drill", *words], cwd=folder, env=environment(QUICK), text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    """A drill as a user starts one: Ctrl-C reaches it, also where whoever runs the tests is deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # not inherited, as deafness is
+    try:
+        return subprocess.Popen(
+            [*COMMAND, "drill", *words], cwd=folder, env=environment(QUICK), text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def left_in(folder: Path) -> list[Path]:

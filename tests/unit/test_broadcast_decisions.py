@@ -17,6 +17,7 @@ from tidings.outbound.broadcasting.plans import read_plan
 from tidings.outbound.broadcasting.portions import (
     AHEAD,
     LOOK,
+    REFILL,
     WINDOW,
     End,
     Halt,
@@ -67,8 +68,8 @@ def test_a_whole_window_is_taken_first() -> None:
     assert (take.size, take.due_at, take.gap, take.look_at) == (WINDOW, NOW, 0, NOW + LOOK)
 
 
-@pytest.mark.parametrize(("open_", "taken"), [(WINDOW // 2, WINDOW // 2), (WINDOW // 2 + 1, 0), (WINDOW, 0)])
-def test_the_window_is_refilled_when_half_of_it_is_gone(open_: int, taken: int) -> None:
+@pytest.mark.parametrize(("open_", "taken"), [(REFILL, WINDOW - REFILL), (REFILL + 1, 0), (WINDOW, 0)])
+def test_the_window_is_refilled_when_a_quarter_of_it_is_gone(open_: int, taken: int) -> None:
     """Not for every single one that ends."""
     verdict = judge(look(tally=tally(open=open_, processing=10), taken=WINDOW))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..model.errors import Invalid
 from . import engine, output
 from .help import examples
 from .options import AsJson, ConfigFile, Database
@@ -31,6 +32,7 @@ EXAMPLES = examples(
 )
 
 TERMINATED = 128 + signal.SIGTERM
+_BOUNDS = {"messages": (1, 1_000_000), "kills": (0, 10_000), "workers": (1, 64), "seconds": (1, 86_400)}
 _STYLE = {True: "bold red", False: ""}
 
 
@@ -43,16 +45,13 @@ class Rule(StrEnum):
 
 def drill(
     *,
-    messages: Annotated[
-        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Messages to send.")
-    ] = 3000,
-    kills: Annotated[int, typer.Option(min=0, max=10_000, metavar="N", help="Processes to kill.")] = 8,
-    workers: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Workers at any time.")] = 3,
-    seconds: Annotated[
-        float, typer.Option(min=1, max=86_400, metavar="S", help="How long messages come in.")
-    ] = 15,
+    messages: Annotated[int, typer.Option(metavar="N", help="Messages to send.")] = 3000,
+    kills: Annotated[int, typer.Option(metavar="N", help="Processes to kill.")] = 8,
+    workers: Annotated[int, typer.Option(metavar="N", help="Workers at any time.")] = 3,
+    seconds: Annotated[float, typer.Option(metavar="S", help="How long messages come in.")] = 15,
     on_unknown: Annotated[
-        Rule, typer.Option(help="What is in doubt is sent again, or held for a person.")
+        Rule,
+        typer.Option(metavar="RULE", help="resend: what is in doubt is sent again; hold: a person decides."),
     ] = Rule.RESEND,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="Where chance begins; without it a new one.")
@@ -75,11 +74,20 @@ def drill(
     chosen.check()
     if clean:
         return _clean(chosen, as_json=as_json)
+    _check(messages=messages, kills=kills, workers=workers, seconds=seconds)
     from ..drill.plan import Course
 
     seed = _seed() if seed is None else seed
     course = Course(messages, kills, workers, seconds, str(on_unknown), seed)
     raise typer.Exit(engine.run(_drill(chosen, course, keep=keep, as_json=as_json), fast=True))
+
+
+def _check(**given: float) -> None:
+    """Refuse what a machine cannot do."""
+    for name, value in given.items():
+        least, most = _BOUNDS[name]
+        if not least <= value <= most:
+            raise Invalid(f"{name} is {value:g}", field=name, remedy=f"Give --{name} {least} to {most:,}")
 
 
 async def _drill(chosen: Settings, course: Course, *, keep: bool, as_json: bool) -> int:

@@ -155,7 +155,8 @@ class Undo:
                 if trouble.failure is not Failure.RATE_LIMIT:
                     problem = f"{name} {item.id} could not be undone: {trouble.reason}"
                     raise Refused(problem, remedy="mend that, then undo again: it goes on") from None
-                await self._sleep((trouble.wait or DEFAULT_WAIT).total_seconds())
+                wait = DEFAULT_WAIT if trouble.wait is None else trouble.wait
+                await self._sleep(wait.total_seconds())
         raise Refused("the target says 'slow down' again and again", remedy="undo again later: it goes on")
 
     async def _one(self, name: str, item: Item, target: Erasing, *, dry_run: bool) -> Fate:
