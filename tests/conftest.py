@@ -10,9 +10,10 @@ import asyncio
 import itertools
 import os
 import shutil
+import subprocess
 import tempfile
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,23 @@ def sqlite_file(tmp_path: Path, furnished_file: Path) -> Path:
 def sqlite_url(sqlite_file: Path) -> str:
     """Its URL."""
     return f"sqlite:///{sqlite_file}"
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Makes a disk of the size that it is given ("2m"), in memory; it is gone after the test."""
+    place = tmp_path / "disk"
+
+    def make(size: str) -> Path:
+        place.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("only root can make a small disk")
+        return place
+
+    yield make
+    if place.is_mount():
+        subprocess.run(["umount", "--lazy", place], check=True)
 
 
 def _roomy_folder() -> Path | None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,17 +26,9 @@ FAILING = "fsync,fdatasync:error=EIO:when=2+3"  # the second, and every third af
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(disk: Callable[[str], Path]) -> Path:
     """A disk of a few megabytes."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", place], capture_output=True, check=False
-    )
-    if made.returncode:
-        pytest.skip("only root can make a small disk")
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
+    return disk("24m")
 
 
 def fill(place: Path) -> Path:
