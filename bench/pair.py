@@ -29,8 +29,8 @@ _SPAN = "select min(at) filter (where origin = 'pending'), max(at) from tidings.
 _LEFT = "select exists (select from tidings.tasks where state in ('pending', 'processing'))"
 
 
-async def drain(dsn: str, n: int, slots: int = 256) -> dict[str, Any]:
-    """Messages/s of two workers with a no-op channel, 2 history rows each, every claim fenced."""
+async def drain(dsn: str, n: int, slots: int = 256, processes: int = PROCESSES) -> dict[str, Any]:
+    """Messages/s of two workers or more with a no-op channel, 2 history rows each, every claim fenced."""
     from tidings.model.task import OnUnknown
 
     from .engine import Marking, engine
@@ -39,7 +39,7 @@ async def drain(dsn: str, n: int, slots: int = 256) -> dict[str, Any]:
         await ours.fill(n)
         await ours.tidy()
         command = [sys.executable, "-m", "bench.pair", "work", "--dsn", dsn, "--slots", str(slots)]
-        async with working(dsn, command) as connection:
+        async with working(dsn, command, processes) as connection:
             await until_none(connection, _LEFT)
         await ours.verify(n)
     connection = await asyncpg.connect(dsn)
@@ -80,12 +80,14 @@ async def pass_gate(dsn: str) -> None:
 
 
 @asynccontextmanager
-async def working(dsn: str, command: Sequence[str]) -> AsyncIterator[asyncpg.Connection]:
-    """Two processes of this command, let through the gate together; each is ended by its pid."""
+async def working(
+    dsn: str, command: Sequence[str], processes: int = PROCESSES
+) -> AsyncIterator[asyncpg.Connection]:
+    """Two processes of this command, or so many, let through the gate together; each is ended by its pid."""
     connection = await asyncpg.connect(dsn)
     await connection.execute("select pg_advisory_lock($1)", _GATE)
-    with _children(command) as children:
-        while await connection.fetchval(_WAITING, _GATE) < PROCESSES:
+    with _children(command, processes) as children:
+        while await connection.fetchval(_WAITING, _GATE) < processes:
             assert all(child.poll() is None for child in children), "a worker failed"
             await asyncio.sleep(0.02)
         await connection.execute("select pg_advisory_unlock($1)", _GATE)
@@ -94,11 +96,11 @@ async def working(dsn: str, command: Sequence[str]) -> AsyncIterator[asyncpg.Con
 
 
 @contextmanager
-def _children(command: Sequence[str]) -> Iterator[list[subprocess.Popen[bytes]]]:
+def _children(command: Sequence[str], processes: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     with ExitStack() as stack:
         children = [
             stack.enter_context(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL))
-            for _ in range(PROCESSES)
+            for _ in range(processes)
         ]
         try:
             yield children

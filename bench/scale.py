@@ -1,7 +1,9 @@
-"""At scale: a claim among ten million rows, and an hour's backlog of half a million after a stop.
+"""At scale: more rows, more processes, and an hour's backlog of half a million after a stop.
 
     python -m bench.scale claim                     10,000,000 pending rows; 20 queues
     python -m bench.scale catch_up                  500,000 overdue; urgent messages come in meanwhile
+    python -m bench.scale rows                      poll, claim and drain beside 1,000 to 10,000,000 rows
+    python -m bench.scale nodes                     the same backlog drained by 1 to 4 processes
 
 Each on a PostgreSQL of its own. The last line is one JSON object.
 """
@@ -13,14 +15,17 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import asyncpg
 import uvloop
 
 from tidings.model.message import Draft, Message
 from tidings.model.task import OnUnknown
 from tidings.model.time import MINUTE, SECOND
+from tidings.store.postgres import PostgresStore
 
+from .calls import call
 from .engine import CHANNEL, Engine, Marking, engine
 from .figures import spread
 from .noise import Noise
@@ -31,6 +36,9 @@ from .servers import postgres
 URGENT = 0  # priority
 EVERY = 0.1  # seconds between two urgent messages
 DOWN = 55 * MINUTE  # how long ago the oldest was due: less than the grace period, so none expires
+DRAINED = 20_000
+_DONE = "select count(*) from tasks where queue = $1 and state = 'done'"
+NODES = 4
 NORMAL = 0.02  # seconds of lag that count as normal again
 
 
@@ -101,13 +109,87 @@ def claiming(n: int) -> list[Row]:
     ]  # fmt: skip
 
 
+async def _beside(url: str, rows: int) -> dict[str, float]:
+    """What a poll, a claim and a drain cost beside so many rows of the future."""
+    found = await claim_latency(url, future=rows, keyed=0, paused=0, polls=150)
+    async with engine(url, Marking(OnUnknown.RESEND), slots=256) as ours:
+        await ours.fill(DRAINED)
+        await ours.tidy()
+        began = time.perf_counter()
+        ours.worker.start()
+        await ours.until_settled(DRAINED)
+        found["per_s"] = DRAINED / (ours.last - began)
+        assert isinstance(ours.store, PostgresStore)
+        async with ours.store._connection() as connection:
+            done = await connection.fetchval(_DONE, CHANNEL, timeout=300)
+    assert done == DRAINED, f"only {done} are done"
+    return found
+
+
+def growing_rows(most: int) -> list[Row]:
+    """From a thousand rows to so many, tenfold each time; a database of its own for each."""
+    measured: list[Row] = []
+    rows = 1000
+    with postgres() as server:
+        while rows <= most:
+            with server.database() as url, Noise() as noise:
+                found = uvloop.run(_beside(url, rows))
+            share = noise.share
+            measured += [
+                Row(key=f"poll_{rows}", what=f"empty poll beside {rows:,} rows, p99",
+                    measured=found["next_p99_ms"], unit="ms", at_most=2, foreign_cpu=share),
+                Row(key=f"claim_{rows}", what="  claim of 100, p99", unit="ms", at_most=10,
+                    measured=found["claim_p99_ms"], foreign_cpu=share),
+                Row(key=f"drain_{rows}", what=f"  drain of {DRAINED:,}", measured=found["per_s"],
+                    foreign_cpu=share),
+            ]  # fmt: skip
+            rows *= 10
+    return measured
+
+
+def growing_nodes(n: int) -> list[Row]:
+    """One to four processes on one backlog, one PostgreSQL and the cores that there are."""
+    measured: list[Row] = []
+    with postgres() as server:
+        for processes in range(1, NODES + 1):
+            with server.database() as url, Noise() as noise:
+                found = call("bench.pair", "drain", dsn=url, n=n, processes=processes)
+                size = asyncio.run(_bytes(url)) / n
+            what = f"{n:,} drained by {processes} process" + ("" if processes == 1 else "es")
+            measured.append(Row(key=f"nodes_{processes}", what=what, measured=found["per_s"],
+                                foreign_cpu=noise.share, samples=found["shares"]))  # fmt: skip
+    measured.append(
+        Row(key="bytes", what="on disk per ended message, indexes included", measured=size, unit="B")
+    )
+    return measured
+
+
+async def _bytes(url: str) -> int:
+    connection = await asyncpg.connect(url)
+    await connection.execute("vacuum full tidings.tasks, tidings.messages, tidings.history")
+    size: int = await connection.fetchval(
+        "select sum(pg_total_relation_size(name::regclass))::bigint"
+        " from unnest(array['tidings.tasks', 'tidings.messages', 'tidings.history']) name"
+    )
+    await connection.close()
+    return size
+
+
+MEASURES: dict[str, tuple[Callable[[int], list[Row]], int]] = {
+    "claim": (claiming, 10_000_000),
+    "catch_up": (catching_up, 500_000),
+    "rows": (growing_rows, 10_000_000),
+    "nodes": (growing_nodes, 100_000),
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one of them, print the table and one line of JSON; 0 when every bar holds."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
-    parser.add_argument("what", choices=["claim", "catch_up"])
+    parser.add_argument("what", choices=list(MEASURES))
     parser.add_argument("--rows", type=int)
     chosen = parser.parse_args(argv)
-    measure, usual = (claiming, 10_000_000) if chosen.what == "claim" else (catching_up, 500_000)
+    measure, usual = MEASURES[chosen.what]
     rows = measure(chosen.rows or usual)
     holds = all(row.holds for row in rows if row.has_bar)
     print(table(rows))

@@ -3,6 +3,9 @@
     python -m bench.soak                    15 minutes on a PostgreSQL of its own, one JSON line at the end
     python -m bench.soak --minutes 60
 
+Kills come at random moments, as those of power cuts and out-of-memory killers do; with --aimed they hit only
+nodes that have something in hand, as those of a drill do, which proves more with fewer kills.
+
 The judge is the ledger of the drill: the producer's log, the receiver's, the injector's and the engine's own
 books. The receiver answers within 20 ms. What is asked beside it: how many are overdue at any look, and how
 long the question for the next due message takes.
@@ -99,7 +102,7 @@ def rows_of(found: Report, looks: Looks, foreign: float) -> list[Row]:
     ]
 
 
-async def soak(url: str, minutes: float, seed: int) -> tuple[Report, Looks]:
+async def soak(url: str, minutes: float, seed: int, *, aimed: bool) -> tuple[Report, Looks]:
     """Run the drill, and look on."""
     seconds = 60 * minutes
     course = Course(
@@ -110,6 +113,7 @@ async def soak(url: str, minutes: float, seed: int) -> tuple[Report, Looks]:
         on_unknown="resend",
         seed=seed,
         delay=DELAY,
+        aimed=aimed,
     )
     settings, looks = Settings(database=url), Looks()
     async with scratch(settings, keep=False) as place, looks.asking(place.database):
@@ -121,9 +125,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--aimed", action="store_true", help="kill only those that have something in hand")
     chosen = parser.parse_args(argv)
     with postgres() as server, server.database() as url, Noise() as noise:
-        found, looks = asyncio.run(soak(url, chosen.minutes, chosen.seed))
+        found, looks = asyncio.run(soak(url, chosen.minutes, chosen.seed, aimed=chosen.aimed))
     rows = rows_of(found, looks, noise.share)
     print(table(rows))
     holds = found.is_clean and all(row.holds for row in rows)

@@ -19,6 +19,7 @@ from tidings.model.time import SECOND
 from tidings.store.migrations import migrations, missing
 from tidings.store.port import Once, Step, Store, Wish
 from tidings.store.postgres import PostgresStore
+from tidings.store.server import refuse_unsafe
 from tidings.store.sqlite import SqliteStore
 from tidings.store.statements import statements
 
@@ -89,8 +90,6 @@ async def test_unsafe_server_settings_are_refused(
     postgres_url: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Durability is decided by the server, so it is read back."""
-    from tidings.store import postgres
-
     asked: list[str] = []
 
     class Server:
@@ -102,7 +101,7 @@ async def test_unsafe_server_settings_are_refused(
             return "off" if setting == name else "on"
 
     with pytest.raises(WrongStore, match=f"{name} = off"):
-        await postgres._refuse_unsafe(Server())
+        await refuse_unsafe(Server())
 
 
 async def test_synchronous_commit_off_is_refused(postgres_url: str) -> None:

@@ -23,6 +23,7 @@ from tidings import config
 from tidings.api import create_api
 from tidings.app import build
 from tidings.cli.program import program
+from tidings.config.reading import NOT_SETTINGS
 from tidings.dashboard import add_pages
 from tidings.inbound.models import settings as model_settings
 from tidings.kernel import breaker, crashpoints, retry
@@ -137,8 +138,8 @@ def test_every_variable_that_is_no_setting_has_its_entry() -> None:
     """Each beginning that the configuration passes over stands for at least one variable."""
     told = set(named(sections(page("reference/settings.md"))["Variables that are no settings"], "variable"))
 
-    assert all(name.startswith(config.NOT_SETTINGS) for name in told)
-    assert all(any(name.startswith(start) for name in told) for start in config.NOT_SETTINGS)
+    assert all(name.startswith(NOT_SETTINGS) for name in told)
+    assert all(any(name.startswith(start) for name in told) for start in NOT_SETTINGS)
 
 
 # -- commands

@@ -10,10 +10,9 @@ ordinary slots.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..kernel.clock import Clock
@@ -33,9 +32,9 @@ from ..observability.events import Emit, NoTransport, ReportUnreadable, StoreTro
 from ..store.port import Store
 from .aftermath import judged, late_news, settle_doubtful
 from .errands import REASONS, Errand, Errands, bound, parcels
+from .gates import Gates
 from .incoming import Incoming, ack_all
 from .link import OUTCOMES, PARCELS, Doubtful, Down, Link, Refused, outcomes_of
-from .window import LEAST, next_window
 from .wire import (
     LARGEST,
     MARKER,
@@ -65,13 +64,6 @@ class Terms(NamedTuple):
     poison_after: int = 4
 
 
-def by_dispatch(lane: Lane, cap: int) -> Lane:
-    """A lane whose attempts are made by transports: they say when they start, and a window caps it."""
-    made = replace(lane, cap=cap)
-    object.__setattr__(made, "marks_start", False)
-    return made
-
-
 class RemoteHands:
     """One node's errands. Made anew for each incarnation."""
 
@@ -95,19 +87,16 @@ class RemoteHands:
         self._clock = clock
         self._runner = runner
         self._node = runner.node
-        self._lanes = lanes
         self._queues = queues
         self._handlers = handlers
         self._local = local
-        self._limits = limits
         self._terms = terms
         self._emit = emit
         self._turns = Turns(store, clock)
         self._errands = Errands()
-        self._done: Counter[str] = Counter()  # by channel, since the last tick
-        self._most: Counter[str] = Counter()  # in flight at once since then
-        self._caps = {queue: min(LEAST, limits[queue]) for queue in queues}
-        self._out: Counter[str] = Counter()
+        self._gates = Gates(
+            lanes, queues, limits, monotonic=clock.monotonic, can_give=self._can_give, opened=runner.wake
+        )
         self._acks: deque[tuple[Incoming, list[TaskId]]] = deque()
         self._marker: tuple[int, float] | None = None  # number, and when it was sent
         self._markers = 0
@@ -116,7 +105,6 @@ class RemoteHands:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self._is_reading = self._is_ready = False
-        self._nobody: dict[str, float] = {}  # channels that no transport serves; until when they rest
         self._leaving: asyncio.Task[None] | None = None
         self._acking = False
         self._closed = False
@@ -145,10 +133,7 @@ class RemoteHands:
                 job.task, job.lane, job.claimed_at, now + paced + length, job.content, alone=alone
             )
             self._errands.add(errand)
-            self._out[job.task.queue] += 1
-        for queue, count in self._out.items():
-            self._most[queue] = max(self._most[queue], count)
-            self._gate(queue)
+        self._gates.give([job.task.queue for job in away])
         self._spawn(self._give_away([self._errands.held[job.task.id] for job in away]))
 
     async def quiet(self) -> None:
@@ -310,9 +295,9 @@ class RemoteHands:
             await self._insist(lambda: self._store.start(self._node.id, starts))
         for (incoming, report), each in zip(reports, heard, strict=True):
             if each.ended or each.started:
-                self._nobody.pop(report.channel, None)
+                self._gates.is_served(report.channel)
             for errand, outcome, seconds in each.ended:
-                self._done[errand.task.queue] += 1
+                self._gates.note_done(errand.task.queue)
                 self._hand(errand, judged(self._handlers, errand, outcome), seconds)
             if any(why is Why.EXPIRED for _, why in each.back):
                 self._nobody_took(report.channel, now)
@@ -324,18 +309,16 @@ class RemoteHands:
             self._acks.append((incoming, ids))
 
     def _nobody_took(self, channel: str, now: float) -> None:
-        """Rest before the next try: claiming what nobody takes only fills the history."""
+        """The channel rests before the next try."""
         if now - self._link.up_since < self._terms.ttl:
             return  # its time ran out while the broker was away: that says nothing about transports
-        if channel not in self._nobody:
+        if self._gates.rest(channel, _REST * self._terms.ttl):
             self._emit(NoTransport(channel))
-        self._nobody[channel] = now + _REST * self._terms.ttl
-        self._caps[channel] = min(LEAST, self._limits[channel])
 
     @property
     def unserved(self) -> list[str]:
         """The channels whose messages no transport takes."""
-        return sorted(self._nobody)
+        return self._gates.unserved
 
     async def _news(self, channel: str, late: list[Told]) -> None:
         await self._insist(lambda: late_news(self._store, self._node.id, channel, late, emit=self._emit))
@@ -367,7 +350,7 @@ class RemoteHands:
     async def tick(self) -> None:
         """Once a second: windows, what is in doubt, what nothing was heard of."""
         now = self._clock.monotonic()
-        self._turn_windows()
+        self._gates.turn()
         await self.acknowledge()
         await self._doubt(self._errands.doubtful(now))
         asked = self._marker is not None and now - self._marker[1] <= _AGAIN
@@ -410,35 +393,12 @@ class RemoteHands:
         set_aside = sum(decision.what.startswith("failed") for decision in decisions)
         self._emit(TransportLost(self._node.id, len(errands) - set_aside, set_aside))
 
-    def _turn_windows(self) -> None:
-        for queue in self._queues:
-            self._caps[queue] = next_window(
-                self._caps[queue],
-                done=self._done[queue],
-                most_in_flight=self._most[queue],
-                slots=self._limits[queue],
-            )
-            self._most[queue] = self._out[queue]
-        self._done.clear()
-        self.open_or_shut()
-
     def open_or_shut(self) -> None:
         """Nothing is claimed while there is nobody to give it to."""
-        for queue in self._queues:
-            self._gate(queue)
+        self._gates.set_all()
 
-    def _gate(self, queue: str) -> None:
-        """A window that is full opens again when a good part of it is free: claims and parcels stay large."""
-        window, out = self._caps[queue], self._out[queue]
-        was_shut = self._lanes[queue].cap == 0
-        full = out >= (window * 2 // 3 if was_shut else window)
-        rests = bool(self._nobody) and self._nobody.get(queue, 0.0) > self._clock.monotonic()
-        is_shut = full or rests or not self._is_ready or not self._link.is_up
-        cap = 0 if is_shut else window
-        if self._lanes[queue].cap != cap:
-            self._lanes[queue] = by_dispatch(self._lanes[queue], cap)
-            if was_shut:
-                self._runner.wake()
+    def _can_give(self) -> bool:
+        return self._is_ready and self._link.is_up
 
     # -- ends
 
@@ -464,8 +424,7 @@ class RemoteHands:
             self._runner.release(errand.task)
 
     def _forget(self, errand: Errand) -> None:
-        self._out[errand.task.queue] -= 1
-        self._gate(errand.task.queue)
+        self._gates.take_back(errand.task.queue)
         if not self._errands.held:
             self._quiet.set()
 

@@ -30,6 +30,7 @@ class Course:
     on_unknown: str
     seed: int
     delay: tuple[float, float] = DELAY  # how long the receiver takes to answer
+    aimed: bool = True  # at a worker that has something in hand; else at any
 
 
 class Line(NamedTuple):

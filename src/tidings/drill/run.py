@@ -128,15 +128,17 @@ class Exercise:
             await self.rig.kill(self._feeder, PRODUCER)
             self._feeder = self._feed()
             return
-        await self._until(self._is_busy)
+        if self._course.aimed:
+            await self._until(self._is_busy)
         victim = await self._victim()
         await self.rig.kill(victim)
         self._workers.remove(victim)
         self._hire()
 
     async def _victim(self) -> Sender:
-        """One that has something in hand, if there is one."""
-        return self._chance.choice(await self._busy() or self._mortal)
+        """One that has something in hand, if there is one; or anybody."""
+        busy = await self._busy() if self._course.aimed else []
+        return self._chance.choice(busy or self._mortal)
 
     @property
     def _mortal(self) -> list[Sender]:

@@ -100,6 +100,7 @@ class Worker:
             emit=self._emit,
             tunables=self._tunables,
             stir=self.stir,
+            has_company=lambda: not self._store.sole_worker and self.reaper.sees_others,
             hands=self._hands,
         )
 

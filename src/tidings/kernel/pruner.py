@@ -17,13 +17,16 @@ _DUTY = "prune"
 _EVERY = 30 * SECOND
 _PAGE = 1000
 _PAGES = 10  # pages of one step, so that no step is long
+_LONGER = (
+    2 * DAY
+)  # PostgreSQL forgets history by whole days, and what a dead node held may be settled a day late
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
     """How long things are kept. Dead letters are kept until a person decides."""
 
-    history: timedelta = timedelta(days=30)
+    history: timedelta = timedelta(days=30)  # and, a little longer, the processes that it names
     ended: timedelta = timedelta(days=90)  # done, cancelled and expired tasks with their contents
     tallies: timedelta = timedelta(days=7)
 
@@ -33,6 +36,7 @@ class Prune(NamedTuple):
 
     tasks: int = 0
     history: int = 0
+    nodes: int = 0
 
 
 class Pruner:
@@ -76,11 +80,12 @@ class Pruner:
                 Step("prune_tallies", {"before": now - micros(self._retention.tallies)}),
                 Step("tally_pack", {"before": now - 2 * MINUTE}),
                 Step("tally_drop", {"before": now - 2 * MINUTE}),
+                Step("prune_nodes", {"before": now - micros(self._retention.history) - _LONGER}),
                 Step("prune_history", {"before": now - micros(self._retention.history)}),
             ]
         )
         dropped = sum(row.get("dropped", 0) for row in rows[-1])
-        done = Prune(await self._tasks(now - micros(self._retention.ended)), dropped)
+        done = Prune(await self._tasks(now - micros(self._retention.ended)), dropped, len(rows[-2]))
         if any(done):
             self._emit(Pruned(*done))
         return done

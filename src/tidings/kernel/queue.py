@@ -14,6 +14,8 @@ from ..model.time import iso
 from ..store.port import OrderKey, Row, Step, Store
 from .decide import clean
 
+RESCHEDULED = "rescheduled to"  # how the line of the history begins
+
 
 class Answer(StrEnum):
     """What came of a person's wish."""
@@ -71,7 +73,7 @@ async def reschedule(
     if row is None:
         return Answer.MISSING, None
     step = Step("reschedule", {"id": task, "due_at": due_at, "expires_at": expires_at})
-    record = _record(row, State.PENDING, State.PENDING, f"rescheduled to {iso(due_at)}")
+    record = _record(row, State.PENDING, State.PENDING, f"{RESCHEDULED} {iso(due_at)}")
     done = await store.change([step, record._replace(only_if=0)], keys=_keys(row))
     if not done[0]:
         return Answer.REFUSED, (await look(store, task) or row)["state"]

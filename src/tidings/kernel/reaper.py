@@ -58,6 +58,11 @@ class Reaper:
         self._poison_after = poison_after
         self._seen: dict[int, Sighting] = {}
 
+    @property
+    def sees_others(self) -> bool:
+        """Whether other nodes were alive at the last look."""
+        return bool(self._seen)
+
     def forget(self) -> None:
         """A read failed: what was seen before proves nothing any more."""
         self._seen = {}

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..model.errors import Temporary, told
 from ..model.outcome import Defer, Outcome, Retry, Unknown
@@ -35,10 +35,11 @@ from .pressure import Pressure
 from .queue import expire
 from .settler import Result, Settler
 from .slots import Hands, Job, Slots
+from .stagger import Stagger
 from .standing import Standing
+from .starts import Starts
 from .turns import Turns
 
-_LARGEST_SETTLE = 1000
 _FAIR_SHARE = 8  # one slot in eight goes to the oldest due
 
 
@@ -73,6 +74,7 @@ class Runner:
         emit: Emit,
         tunables: Tunables = Tunables(),
         stir: Callable[[], None] = lambda: None,  # called when a hint comes
+        has_company: Callable[[], bool] = lambda: False,  # whether other nodes work on the same tasks
         hands: Callable[[Runner, Slots], Hands] | None = None,  # who does the work; None: slots of our own
     ) -> None:
         self._store = store
@@ -83,6 +85,8 @@ class Runner:
         self._emit = emit
         self._tunables = tunables
         self._stir = stir
+        self._stagger = Stagger(clock, has_company)
+        self._following: asyncio.TimerHandle | None = None  # a hint, in a moment
         self._limited = frozenset(lane.queue for lane in lanes.values() if lane.per_second is not None)
         self._keyed = frozenset(lane.queue for lane in lanes.values() if lane.keyed) & self._limited
         self._turnless: Counter[str] = Counter()  # claimed of keyed queues, and without an instant as yet
@@ -96,6 +100,18 @@ class Runner:
         self._in_flight = 0
         slots = Slots(tunables.slots, self._attempt)
         self._slots: Hands = slots if hands is None else hands(self, slots)
+        self._starts = Starts(
+            store,
+            clock,
+            node,
+            lanes,
+            handlers,
+            keyed=self._keyed,
+            emit=emit,
+            feed=self._slots.feed,
+            hand_in=self._hand_in,
+            drop=self._drop,
+        )
         self._beginning: set[asyncio.Task[None]] = set()
         self._credit = 0
         self._least_room = max(1, tunables.slots // 4)  # below this, a claim waits a moment for more
@@ -142,10 +158,12 @@ class Runner:
     def _hinted(self) -> None:
         """Somebody accepted something: all nodes hear it, so each waits a moment of its own."""
         self._stir()
-        if self._store.sole_worker:
-            self.wake()
-        else:
-            asyncio.get_running_loop().call_later(self._clock.chance() * 0.003, self.wake)
+        if self._following is None:
+            self._following = asyncio.get_running_loop().call_later(self._stagger.seconds(), self._follow)
+
+    def _follow(self) -> None:
+        self._following = None
+        self.wake()
 
     @property
     def node(self) -> Node:
@@ -197,6 +215,7 @@ class Runner:
                     continue
                 wanted = self._room_for_one_claim()
                 claimed, expired = await self._fetch()
+                self._stagger.note(found=claimed > 0)
                 pause = 0.1
                 if self._pressure.rest and not self._stopping:
                     await asyncio.sleep(self._pressure.rest)
@@ -304,122 +323,14 @@ class Runner:
             await self._quiet()
 
     async def _begin(self, tasks: list[Task], durable: Awaitable[bool] | None = None) -> None:
-        """Load contents in batches by kind, take turns and mark starts where that is needed, and run."""
         try:
-            await self._set_out(tasks, durable)
+            if not await self._starts.set_out(tasks, durable):
+                self._doubtful_claim = True
         finally:
             keyed = [task.queue for task in tasks if task.queue in self._keyed]
             self._turnless.subtract(keyed)
             if keyed:
                 self.wake()
-
-    async def _set_out(self, tasks: list[Task], durable: Awaitable[bool] | None) -> None:
-        if not tasks:
-            return
-        claimed_at = self._clock.now()
-        by_kind: dict[str, list[Task]] = {}
-        for task in tasks:
-            by_kind.setdefault(task.kind, []).append(task)
-        loaded = await self._load_all(by_kind, claimed_at)
-        if durable is not None:
-            try:
-                stands = await durable
-            except Exception as error:  # as when the claim itself fails: perhaps it was written
-                self._emit(StoreTrouble("claim", told(error)))
-                self._doubtful_claim = True
-                for task in tasks:
-                    self._drop(task)
-                return
-            if not stands:
-                loaded = await self._load_all(by_kind, claimed_at)
-        point("claimed")
-        for kind, contents in loaded.items():
-            await self._set_off(kind, by_kind[kind], contents, claimed_at)
-
-    async def _set_off(
-        self, kind: str, group: list[Task], contents: Mapping[TaskId, Any] | Defer | Retry, claimed_at: int
-    ) -> None:
-        """Take turns, mark the starts and run; or hand in what became of all of them."""
-        marked: set[TaskId] = set()
-        if not isinstance(contents, Defer | Retry):
-            try:
-                group, contents = await self._take_turns(kind, group, contents)
-                marked = await self._mark_started(group)
-            except Temporary as error:
-                contents = self._unanswered(error, claimed_at)
-        if isinstance(contents, Defer | Retry):
-            self._hand_in_all(group, contents, claimed_at)
-        else:
-            self._run_all(self._handlers[kind], group, contents, marked, claimed_at)
-
-    async def _take_turns(
-        self, kind: str, group: list[Task], contents: Mapping[TaskId, Any]
-    ) -> tuple[list[Task], Mapping[TaskId, Any]]:
-        """The tasks of keyed queues with their instants; they had none when they were claimed."""
-        handler = self._handlers[kind]
-        keyed = [task for task in group if task.queue in self._keyed and task.id in contents]
-        if not keyed or not isinstance(handler, Paced):
-            return group, contents
-        taken = await handler.take_turns(keyed, contents)
-        timed = {id_: turn.at for id_, turn in taken.items() if isinstance(turn, Turn)}
-        group = [task._replace(start_at=timed[task.id]) if task.id in timed else task for task in group]
-        return group, {**contents, **taken}
-
-    async def _load_all(
-        self, by_kind: Mapping[str, list[Task]], claimed_at: int
-    ) -> dict[str, Mapping[TaskId, Any] | Defer | Retry]:
-        return {kind: await self._load(kind, group, claimed_at) for kind, group in by_kind.items()}
-
-    async def _load(
-        self, kind: str, group: list[Task], claimed_at: int
-    ) -> Mapping[TaskId, Any] | Defer | Retry:
-        """The contents of these tasks, or what becomes of all of them without."""
-        handler = self._handlers.get(kind)
-        if handler is None:
-            return Defer(claimed_at + 60 * SECOND, f"this node does not know {kind!r}")
-        try:
-            return await handler.load(group)
-        except Temporary as error:
-            return self._unanswered(error, claimed_at)
-        except Exception as error:  # a handler may do anything; its tasks must not vanish with it
-            return Retry(Category.SYSTEM, told(error))
-
-    def _unanswered(self, error: Temporary, claimed_at: int) -> Defer:
-        self._emit(StoreTrouble("load", error.problem))
-        return Defer(claimed_at, "the database did not answer")
-
-    def _run_all(
-        self,
-        handler: Handler,
-        group: list[Task],
-        contents: Mapping[TaskId, Any],
-        marked: set[TaskId],
-        claimed_at: int,
-    ) -> None:
-        now = self._clock.monotonic()
-        jobs: list[Job] = []
-        for task in group:
-            lane = self._lanes[task.queue]
-            if task.id not in contents:
-                missing = Retry(Category.SYSTEM, "its content is missing")
-                self._hand_in(Result(task, missing, claimed_at, 0.0))
-            elif lane.marks_start and not task.start_at and task.id not in marked:
-                self._drop(task)  # the claim was lost before the start: somebody else has it
-            else:
-                paced = (task.start_at - claimed_at) / SECOND if task.start_at else 0
-                jobs.append(
-                    Job(task, lane, contents[task.id], handler.run, claimed_at, now + paced + lane.patience)
-                )
-        self._slots.feed(jobs)
-
-    async def _mark_started(self, group: list[Task]) -> set[TaskId]:
-        """Intent before effect: one write for the whole batch."""
-        to_mark = [task for task in group if self._lanes[task.queue].marks_start and not task.start_at]
-        if not to_mark:
-            return set()
-        marked = await self._store.start(self._node.id, to_mark)
-        point("started")
-        return marked
 
     async def _attempt(self, job: Job) -> None:
         """One attempt, whose outcome is handed in whatever happens."""
@@ -473,10 +384,6 @@ class Runner:
     def _hand_in(self, result: Result) -> None:
         self._drop(result.task)
         self._settler.hand_in(result)
-
-    def _hand_in_all(self, group: list[Task], outcome: Outcome, claimed_at: int) -> None:
-        for task in group:
-            self._hand_in(Result(task, outcome, claimed_at, 0.0))
 
     def _settled(self, may_claim: bool) -> None:
         self._changed.set()
@@ -537,7 +444,11 @@ class Runner:
             if not self._node.is_trusted or not self._store.may_work():
                 delay = longest  # nothing may be claimed until the next beat
             elif delay <= 0 and not found:
-                delay = 0.002 + 0.01 * self._clock.chance()  # somebody else is taking it
+                delay = (
+                    0.002 + 0.01 * self._clock.chance() + self._stagger.seconds()
+                )  # somebody else takes it
+            elif delay > 0:
+                delay += self._stagger.late()
             if delay > 0:
                 await self._wait(self._woken, min(delay, longest))
             if self._woken.is_set() or delay < longest:

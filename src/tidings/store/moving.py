@@ -20,7 +20,8 @@ import orjson
 from ..model.errors import Refused, StoreUnavailable, WrongStore
 from .foreign import quoted
 from .migrations import MOVED, missing
-from .postgres import PostgresStore, split
+from .postgres import PostgresStore
+from .server import split
 
 OURS = "schema_migrations"  # each side has its own
 PAGE = 2000

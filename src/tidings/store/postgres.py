@@ -11,13 +11,13 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
-from ..model.errors import InProgress, StoreFull, StoreUnavailable, WrongStore
+from ..model.errors import InProgress, StoreFull, StoreUnavailable
 from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
 from . import migrations
+from .hints import Hints
 from .pacing import Pace, Turns, share_out
 from .port import (
     Claimed,
@@ -33,11 +33,11 @@ from .port import (
     Tally,
     Wish,
 )
+from .server import SESSION, no_reset, refuse_unsafe, split, translated
 from .statements import statements
 from .together import Together, filed, handed_out, rounds
 from .turns import pace_of, taken, when_free
 
-_CHANNEL = "tidings_wake"
 _TASK_COLUMNS = (
     "id",
     "tenant",
@@ -52,28 +52,6 @@ _TASK_COLUMNS = (
     "expires_at",
     "max_tries",
 )
-# Plans are pinned to index scans and made once: a queue's table is empty in one minute and full in the next,
-# statistics lag behind, and planning the claim costs as much as running it. JIT would cost more still.
-_SESSION = {
-    "jit": "off",
-    "plan_cache_mode": "force_generic_plan",
-    "enable_seqscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "enable_bitmapscan": "off",
-    "application_name": "tidings",
-}
-_LOST = (
-    OSError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a connection that broke off while it was being used
-    asyncpg.PostgresConnectionError,
-    asyncpg.PostgresSystemError,
-    asyncpg.OperatorInterventionError,  # shutdown, crash, start, a cancelled query
-    asyncpg.InsufficientResourcesError,  # connections, memory
-    TimeoutError,
-)
-
 # Nothing was written, and that need not be the fault of all that shared the transaction.
 _ONE_OF_THEM = (ValueError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
@@ -93,10 +71,7 @@ class PostgresStore:
         self._size = connections
         self._patience = patience
         self._pool: asyncpg.Pool | None = None
-        self._listener: asyncpg.Connection | None = None
-        self._listening: asyncio.Task[None] | None = None
-        self._wake: Callable[[], None] = lambda: None
-        self._hinting: asyncio.Task[None] | None = None
+        self._hints = Hints(self._dsn, self._connection)
         self._sql = statements("postgres")
         self._together: Together[Creation, Enqueued] = Together(self._enqueue_all, at_once=2)
 
@@ -104,21 +79,21 @@ class PostgresStore:
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Connect, read the server's settings back, and check or bring up the schema."""
-        with _translated():
+        with translated():
             self._pool = await asyncpg.create_pool(
                 self._dsn,
                 min_size=0,
                 init_size=1,
                 max_size=self._size,
-                reset=_no_reset,
+                reset=no_reset,
                 command_timeout=self._patience,
                 timeout=5,
-                server_settings={**_SESSION, "search_path": self.schema},
+                server_settings={**SESSION, "search_path": self.schema},
                 max_inactive_connection_lifetime=300,
             )
             try:
                 async with self._pool.acquire() as connection:
-                    await _refuse_unsafe(connection)
+                    await refuse_unsafe(connection)
                     await migrations.on_postgres(connection, self.schema, upgrade=upgrade, create=create)
             except BaseException:
                 await self.close()
@@ -126,14 +101,7 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Close all connections; a hint that is about to go out still goes."""
-        if self._hinting is not None:
-            await asyncio.wait([self._hinting], timeout=1)
-        for task in (self._listening, self._hinting):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-        self._listening = self._hinting = None
+        await self._hints.close()
         if self._pool is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(5):
@@ -444,7 +412,14 @@ class PostgresStore:
             statement = self._sql["settle_done"]
             rows = await connection.fetch(
                 statement.sql,
-                *statement.bind({**counts, "ids": [m[0] for m in plain], "claims": [m[1] for m in plain]}),
+                *statement.bind(
+                    {
+                        **counts,
+                        "ids": [move.id for move in plain],
+                        "claims": [move.claim_no for move in plain],
+                        "details": [move.detail for move in plain],
+                    }
+                ),
             )
             kept = {row[0]: State.DONE for row in rows}
             counts.update(_tally_arrays(()))
@@ -483,36 +458,11 @@ class PostgresStore:
 
     async def hint(self) -> None:
         """NOTIFY on a connection of its own after the commit, at most once in 5 ms."""
-        if self._hinting is None or self._hinting.done():
-            self._hinting = asyncio.create_task(self._notify())
-
-    async def _notify(self) -> None:
-        await asyncio.sleep(0.005)
-        with contextlib.suppress(StoreUnavailable, StoreFull):
-            async with self._connection() as connection:
-                await connection.execute(f"notify {_CHANNEL}")
+        self._hints.give()
 
     def on_hint(self, wake: Callable[[], None]) -> None:
         """Listen on a connection of its own; a lost one is replaced; polling alone is correct meanwhile."""
-        self._wake = wake
-        if self._listening is None:
-            self._listening = asyncio.create_task(self._listen())
-
-    async def _listen(self) -> None:
-        while True:
-            with contextlib.suppress(*_LOST, asyncpg.PostgresError):
-                connection = await asyncpg.connect(
-                    self._dsn, timeout=5, server_settings={"application_name": "tidings wake"}
-                )
-                try:
-                    gone = asyncio.Event()
-                    connection.add_termination_listener(lambda _c, gone=gone: gone.set())
-                    await connection.add_listener(_CHANNEL, lambda *_: self._wake())
-                    self._wake()
-                    await gone.wait()
-                finally:
-                    connection.terminate()
-            await asyncio.sleep(1)
+        self._hints.take(wake)
 
     # -- plumbing
 
@@ -526,7 +476,7 @@ class PostgresStore:
             raise StoreUnavailable("the database is not open", remedy="open the store first")
         # With one that is free nobody waits, and a limit would cost as much as the connection.
         patience = None if pool.get_idle_size() else self._patience
-        with _translated():
+        with translated():
             connection = await pool.acquire(timeout=patience)
             try:
                 yield connection
@@ -549,8 +499,8 @@ _MOVE_ARRAYS = (
 
 
 def _is_plain(move: Transition) -> bool:
-    """Done with nothing to add: the cheap statement can settle it."""
-    return move.to is State.DONE and move.detail is None and not move.unknown
+    """Done without a doubt: the cheap statement can settle it."""
+    return move.to is State.DONE and not move.unknown
 
 
 def _verdict(move: Transition, state: str | None) -> Settled:
@@ -569,69 +519,3 @@ def _tally_arrays(tally: Sequence[Tally]) -> dict[str, list[Any]]:
         "t_ns": [t.n for t in tally],
         "t_mss": [t.ms for t in tally],
     }
-
-
-def split(url: str) -> tuple[str, str]:
-    """The driver's URL, and the schema that ours may name in `?schema=`."""
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
-    schema = query.pop("schema", "tidings")
-    return urlunsplit(parts._replace(query=urlencode(query))), schema
-
-
-async def _no_reset(_connection: asyncpg.Connection) -> None:
-    """Nothing to reset: no session state is ever changed, and a round trip per use would be paid for it."""
-
-
-async def _refuse_unsafe(connection: asyncpg.Connection) -> None:
-    """Durability is decided by the server's settings, so they are read back."""
-    if connection.get_server_version().major < 14:
-        raise WrongStore(
-            "this PostgreSQL is older than 14", remedy="upgrade the server to PostgreSQL 14 or newer"
-        )
-    for name in ("fsync", "full_page_writes", "synchronous_commit"):
-        if await connection.fetchval("select current_setting($1)", name) == "off":
-            raise WrongStore(
-                f"PostgreSQL runs with {name} = off, which loses accepted messages in a power cut",
-                remedy=f"set {name} = on (ALTER SYSTEM SET {name} = on, then reload)",
-            )
-
-
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    """The driver's errors as ours."""
-    try:
-        yield
-    except asyncpg.DiskFullError as error:
-        raise StoreFull("the database's disk is full", remedy="free space; work resumes by itself") from error
-    except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError) as error:
-        raise WrongStore(
-            f"PostgreSQL refused the connection: {error}", remedy="check the database URL"
-        ) from error
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise WrongStore(
-            f"PostgreSQL does not allow it ({error})",
-            remedy="let the role own its schema, or GRANT CREATE ON DATABASE to it for the first start",
-        ) from error
-    except asyncpg.ProtocolViolationError as error:
-        raise WrongStore(
-            f"the server refused our session settings ({error})",
-            remedy="behind PgBouncer list them in ignore_startup_parameters, see docs/how-to/postgresql.md",
-        ) from error
-    except asyncpg.ReadOnlySQLTransactionError as error:
-        raise WrongStore(
-            "this PostgreSQL is read-only", remedy="point the database URL at the primary"
-        ) from error
-    except (
-        asyncpg.DeadlockDetectedError,
-        asyncpg.SerializationError,
-        asyncpg.LockNotAvailableError,
-    ) as error:
-        raise StoreUnavailable(
-            f"PostgreSQL was busy ({error})", remedy="the same call may succeed now"
-        ) from error
-    except _LOST as error:
-        raise StoreUnavailable(
-            f"PostgreSQL does not answer ({type(error).__name__}: {error})",
-            remedy="check that the server runs and the database URL is right",
-        ) from error

@@ -10,7 +10,7 @@ import asyncpg
 
 from ..model.errors import Refused, StoreUnavailable, WrongStore
 from .foreign import quoted
-from .postgres import split
+from .server import split
 
 PREFIX = "tidings_drill_"
 _PATIENCE = 60.0  # seconds that one statement may take

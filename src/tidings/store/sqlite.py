@@ -435,8 +435,8 @@ class SqliteStore:
     def _settle_plain(
         self, connection: apsw.Connection, node: NodeId, moves: Sequence[Transition], now: int
     ) -> list[Settled] | None:
-        """The common case in two bulk calls; None when some move is not plain or some claim is lost."""
-        if any(m.to is not State.DONE or m.detail is not None or m.unknown for m in moves):
+        """The common case in bulk; None when some move is not plain or some claim is lost."""
+        if any(move.to is not State.DONE or move.unknown for move in moves):
             return None
         connection.execute("savepoint plain")
         fences = _array([move.id << 16 | move.claim_no & 0xFFFF for move in moves])
@@ -446,7 +446,13 @@ class SqliteStore:
             connection.execute("release plain")
             return None
         connection.execute("release plain")
-        connection.execute(self._sql["record_done"].sql, (node, now, _array([move.id for move in moves])))
+        if any(move.detail is not None for move in moves):
+            connection.executemany(
+                self._sql["record"].sql,
+                [(m.id, "processing", "done", m.tries, node, None, m.detail, now) for m in moves],
+            )
+        else:
+            connection.execute(self._sql["record_done"].sql, (node, now, _array([m.id for m in moves])))
         return [Settled.KEPT] * len(moves)
 
     def _settle_one(self, connection: apsw.Connection, node: NodeId, move: Transition, now: int) -> Settled:

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from tidings.app import _Voice
 from tidings.app import build as build_app
+from tidings.app.ways_in import Voice
 from tidings.config import ChannelSettings, Settings
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, Misconfigured
@@ -311,7 +311,7 @@ async def test_an_answer_in_a_group_goes_to_the_group_and_not_to_a_person_of_tha
             database=f"sqlite:///{tmp_path}/x.db", channels={"crew": ChannelSettings("groupme", options)}
         )
         app = build_app(settings, clock=clock)
-        voice = _Voice(app.messages, app.channels)
+        voice = Voice(app.messages, app.channels)
         more = {"tenant": "default", "order_key": "crew/9", "now": clock.now()}
         _, row = await voice.prepare("crew", "9", "done", in_chat=True, **more)  # type: ignore[arg-type]
         assert to in row

@@ -1,0 +1,139 @@
+"""Wiring of the ways in: sources, workflows with their minds, the shift calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..config import Settings
+from ..inbound import hearing, intake
+from ..inbound.calendar.base import ShiftCalendar
+from ..inbound.calendar.builtin import BuiltinCalendar
+from ..inbound.calendar.http import HttpCalendar
+from ..inbound.calendar.settings import CalendarSettings
+from ..inbound.desk import InboundDesk, open_inbound
+from ..inbound.effects import ledger
+from ..inbound.language.shift_words import DEFAULTS as SHIFTS
+from ..inbound.workflow import building as workflows
+from ..inbound.workflow.settings import WorkflowSettings
+from ..kernel.clock import Clock
+from ..kernel.lanes import Lane
+from ..model.errors import Misconfigured
+from ..model.message import Draft
+from ..model.task import NewTask
+from ..observability.events import Emit
+from ..outbound import messages
+from ..outbound.channels.base import Channel, SpeaksInChats
+from ..outbound.messages import Messages
+from ..store.port import Store
+
+
+def inbound_of(
+    store: Store, clock: Clock, lanes: dict[str, Lane], settings: Settings, emit: Emit
+) -> InboundDesk:
+    """What comes in; its lane is there where a source is."""
+    chosen = settings.inbound
+    if chosen.sources and intake.QUEUE in lanes:
+        raise Misconfigured(
+            f"the channel name {intake.QUEUE!r} is the engine's own", remedy="give your channel another name"
+        )
+    if chosen.sources:
+        lanes[intake.QUEUE] = hearing.lane()
+    tell = workflows.tell(_workflow_settings(settings), clock)
+    return open_inbound(store, clock, chosen.sources, production=chosen.production, tell=tell, emit=emit)
+
+
+class Voice:
+    """Replies and notices of inbound are messages of outbound."""
+
+    table: str = "messages"
+    columns: tuple[str, ...] = messages.COLUMNS
+
+    def __init__(self, accepting: Messages, channels: Mapping[str, Channel]) -> None:
+        self._messages = accepting
+        self._channels = channels
+
+    async def prepare(
+        self,
+        channel: str,
+        to: str,
+        text: str,
+        *,
+        tenant: str,
+        order_key: str,
+        now: int,
+        in_chat: bool = False,
+    ) -> tuple[NewTask, tuple[Any, ...]]:
+        """One message, ready for a transaction of inbound's."""
+        way_out = self._channels.get(channel)
+        if in_chat and isinstance(way_out, SpeaksInChats):
+            to = way_out.chat(to)
+        draft = Draft(channel, to, text, tenant=tenant, order_key=order_key)
+        return await self._messages.prepare(draft, now)
+
+
+def _workflow_settings(settings: Settings) -> WorkflowSettings:
+    """With what the other settings say where nothing was set."""
+    chosen, shifts = settings.inbound.workflow or WorkflowSettings(), shift_settings(settings)
+    return replace(
+        chosen,
+        zone=chosen.zone or settings.zone.key,
+        squads=chosen.squads or shifts.squads,
+        calendar=shifts.name,
+        grid=shifts.grid,
+    )
+
+
+def workflows_of(
+    store: Store,
+    clock: Clock,
+    calendar: ShiftCalendar,
+    accepting: Messages,
+    channels: Mapping[str, Channel],
+    settings: Settings,
+) -> workflows.Workflows:
+    """Workflows over what comes in, with the mind that is configured."""
+    chosen, model = _workflow_settings(settings), settings.inbound.model
+    for option, named in (
+        ("admins", {admin.partition(":")[0] for admin in chosen.admins}),
+        ("replies", {chosen.replies.get(source, source) for source in settings.inbound.sources}),
+    ):
+        if chosen.enabled and (unknown := sorted(named - set(settings.channels))):
+            raise Misconfigured(
+                f"inbound.{option} needs the channel {unknown[0]!r}, which is not configured",
+                remedy=f"write [channels.{unknown[0]}], or name another one under inbound.{option}",
+                field=f"inbound.{option}",
+            )
+
+    def minds() -> workflows.Minds:
+        from ..inbound.language.rules import RulesMind
+        from ..inbound.models.build import build as build_mind
+        from ..inbound.models.prompt import load
+        from ..inbound.models.recorded import RecordedMind
+
+        rules = RulesMind(chosen.shifts or None)
+        if model is None:
+            return workflows.Minds(rules, rules, rules)
+        shifts = {**SHIFTS, **chosen.shifts}
+        recorded = RecordedMind.from_journal(model, load(model.prompts), store, clock, shifts=shifts)
+        return workflows.Minds(rules, build_mind(model, rules, store, clock, shifts=shifts), recorded)
+
+    return workflows.build(chosen, store, clock, calendar, Voice(accepting, channels), minds)
+
+
+def shift_settings(settings: Settings) -> CalendarSettings:
+    """Those that are configured, or the built-in calendar's."""
+    if ledger.QUEUE in settings.channels:
+        raise Misconfigured(
+            f"the channel name {ledger.QUEUE!r} is the engine's own",
+            remedy="give your channel another name",
+        )
+    return settings.inbound.calendar or CalendarSettings()
+
+
+def calendar_of(chosen: CalendarSettings, store: Store, clock: Clock) -> ShiftCalendar:
+    """The shift calendar that commands go to."""
+    if chosen.kind == "http":
+        return HttpCalendar(chosen, now=clock.now)
+    return BuiltinCalendar(store, chosen.name)

@@ -1,0 +1,273 @@
+"""Settings: everything that can be set, with its default and what it is for."""
+
+# ruff: noqa: RUF009 - `_setting` is dataclasses.field with our metadata, not a value computed once
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from ..kernel import retry
+from ..model import durations
+from ..model.errors import Misconfigured
+from ..outbound.alerts.settings import Thresholds, Unit
+from . import values
+from .secrets import show
+
+if TYPE_CHECKING:
+    from ..inbound.calendar.settings import CalendarSettings
+    from ..inbound.models.settings import ModelSettings
+    from ..inbound.sources.settings import SourceSettings
+    from ..inbound.workflow.settings import WorkflowSettings
+
+DEFAULT_CHANNELS = MappingProxyType({"phone": "sandbox", "console": "console"})
+
+
+def _setting(default: object, parse: Callable[[Any], Any], about: str) -> Any:
+    """One setting: its default, written as a user would, how it is read, and what it is for."""
+    value = parse(default) if default is not None else None
+    return field(default=value, metadata={"parse": parse, "about": about})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ChannelSettings:
+    """One configured way out. Values from the environment are always text."""
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def describe(self) -> Mapping[str, Any]:
+        """Kind and options, safe to print."""
+        return {"kind": self.kind, **show(self.options)}
+
+    def __repr__(self) -> str:
+        return f"ChannelSettings({self.describe()!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class InboundSettings:
+    """What comes in, part by part; each is read and described by the package that it belongs to."""
+
+    model: ModelSettings | None = None
+    calendar: CalendarSettings | None = None
+    sources: Mapping[str, SourceSettings] = field(default_factory=dict)
+    production: bool = True  # on a test system, testers may speak for others
+    workflow: WorkflowSettings | None = None  # the options of [inbound] itself
+
+    def describe(self) -> Mapping[str, Any]:
+        """The parts that are set, safe to print."""
+        sources = {name: show(source.plainly()) for name, source in self.sources.items()}
+        return {
+            **({} if self.workflow is None else show(self.workflow.plainly())),
+            **({} if self.model is None else {"model": self.model.describe()}),
+            **({} if self.calendar is None else {"calendar": self.calendar.describe()}),
+            **({"sources": sources, "production": self.production} if sources else {}),
+        }
+
+    def __repr__(self) -> str:
+        return f"InboundSettings({self.describe()!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Settings:
+    """Everything that can be set. Secrets inside are `Secret`; print `describe()`, not the fields."""
+
+    database: str = _setting("sqlite:///data/tidings.db", values.database, "where everything is kept")
+    host: str = _setting("127.0.0.1", values.text, "address to listen on")
+    port: int = _setting(8020, values.whole(0, 65_535), "port to listen on; 0 takes a free one")
+    public_url: str | None = _setting(
+        None, values.public, "where others reach this server: providers call back there"
+    )
+    api_keys: tuple[str, ...] = _setting(
+        (), values.keys, "keys that callers must show; may be empty on loopback"
+    )
+    zone: ZoneInfo = _setting("UTC", values.zone, "time zone in which words such as 'tomorrow 9am' are read")
+    slots: int = _setting(100, values.whole(1, 10_000), "tasks in hand at once, per process")
+    slots_per_channel: int = _setting(
+        None, values.whole(1, 10_000), "the same per channel; unset: as many as slots"
+    )
+    poll: timedelta = _setting("1s", values.length, "longest sleep between two looks for work")
+    lease: timedelta = _setting("10s", values.length, "silence after which a node counts as dead")
+    beat: timedelta = _setting("2s", values.length, "time between two heartbeats")
+    grace: timedelta = _setting("24h", values.length, "how late a message may still go out after an outage")
+    poison_after: int = _setting(
+        4, values.whole(1, 100), "deaths of its node after which a task is set aside"
+    )
+    breaker_failures: int = _setting(
+        5, values.whole(1, 1000), "failures in a row that stop a channel for a while"
+    )
+    breaker_pause: timedelta = _setting("60s", values.length, "how long, until one message tries it again")
+    keep_history: timedelta = _setting(
+        "30d", values.length, "how long the history of moves, and of processes that left, is kept"
+    )
+    keep_done: timedelta = _setting("90d", values.length, "how long finished messages are kept")
+    keep_audit: timedelta = _setting("365d", values.length, "how long the audit trail is kept")
+    keep_migrations: timedelta = _setting(
+        "90d", values.length, "how long records and logs of ended migrations are kept"
+    )
+    max_body: int = _setting("256KiB", values.size, "largest message")
+    max_bulk: int = _setting(1_000_000, values.whole(1, 100_000_000), "most lines in one bulk call")
+    log_format: str = _setting(
+        "auto", values.choice("auto", "json", "text"), "auto: text on a terminal, else json"
+    )
+    log_level: str = _setting(
+        "info", values.choice("debug", "info", "warning", "error"), "least level to log"
+    )
+    sandbox: bool = _setting(True, values.flag, "run the pretend phone when a channel points at it")
+    sandbox_port: int = _setting(8025, values.whole(0, 65_535), "port of the pretend phone")
+    events_private: bool = _setting(
+        False, values.flag, "let events go to private addresses and over http, for development"
+    )
+    events_secrets: tuple[str, ...] = _setting(
+        (), values.signing, "sign events to a URL that is no subscription, such as a broadcast's webhook"
+    )
+    alert_channel: str | None = _setting(None, values.text, "the channel on which people are told of alerts")
+    alert_to: tuple[str, ...] = _setting((), values.addresses, "who is told of alerts there")
+    statsd: tuple[str, int] | None = _setting(
+        None, values.place, "where counters and times go over UDP, such as 127.0.0.1:8125"
+    )
+    otel: bool = _setting(False, values.flag, "send them with OpenTelemetry, too (extra `otel`)")
+    memory_limit: int | None = _setting(
+        None, values.size, "memory that one process may use, for its alert; unset: what the system allows"
+    )
+    broker: str | None = _setting(
+        None,
+        values.broker,
+        "the RabbitMQ between dispatchers and transports; unset: nodes send by themselves",
+    )
+    broker_channels: tuple[str, ...] = _setting(
+        (), values.names, "the channels that go through it; empty: all of them"
+    )
+    broker_wait: timedelta = _setting(
+        "10s", values.length, "how long a message waits in RabbitMQ for a transport before it is taken back"
+    )
+    replica: str | None = _setting(
+        None, values.replica, "a PostgreSQL standby for lists, pages and exports; claims never go there"
+    )
+    recycle_after: int | None = _setting(
+        None, values.whole(1, 10**12), "messages after which a process ends in order, to be started afresh"
+    )
+    recycle_memory: int | None = _setting(None, values.size, "memory in use after which it does")
+    channels: Mapping[str, ChannelSettings] = field(
+        default_factory=lambda: {name: ChannelSettings(kind) for name, kind in DEFAULT_CHANNELS.items()}
+    )
+    policies: Mapping[str, retry.Policy] = field(default_factory=dict)
+    inbound: InboundSettings = field(default_factory=InboundSettings)
+    alerts: Thresholds = field(default_factory=Thresholds)
+    origins: Mapping[str, str] = field(default_factory=dict)  # what was set, and where
+
+    def __post_init__(self) -> None:
+        if self.slots_per_channel is None:
+            object.__setattr__(self, "slots_per_channel", self.slots)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server, as far as its address says."""
+        return _is_loopback(self.host)
+
+    @property
+    def database_path(self) -> Path | None:
+        """The SQLite file; None for a server."""
+        is_file = self.database.startswith("sqlite:///")
+        return Path(self.database.removeprefix("sqlite:///")) if is_file else None
+
+    @property
+    def dispatched(self) -> frozenset[str]:
+        """The channels whose messages are sent by transports."""
+        if self.broker is None:
+            return frozenset()
+        return frozenset(self.broker_channels or self.channels)
+
+    @property
+    def all_policies(self) -> Mapping[str, retry.Policy]:
+        """The ready-made retry policies and the user's own."""
+        return {**retry.POLICIES, **self.policies}
+
+    def check(self) -> None:
+        """Refuse settings that contradict each other."""
+        if self.lease < 2 * self.beat:
+            lease, beat = durations.spell(self.lease), durations.spell(self.beat)
+            raise Misconfigured(
+                f"lease ({lease}) is under two beats ({beat} each)",
+                remedy="Make the lease longer or the beat shorter, or healthy nodes will be taken for dead",
+                field="lease",
+            )
+        if bool(self.alert_channel) != bool(self.alert_to) or (
+            self.alert_channel and self.alert_channel not in self.channels
+        ):
+            known = ", ".join(sorted(self.channels))
+            raise Misconfigured(
+                f"alert_channel is {self.alert_channel!r} and alert_to {list(self.alert_to)!r}",
+                remedy=f"Set both or neither; the channel is one of: {known}",
+                field="alert_channel",
+            )
+        if unknown := sorted(set(self.broker_channels) - set(self.channels)):
+            raise Misconfigured(
+                f"broker_channels names {unknown[0]!r}, which is no channel",
+                remedy=f"Use some of: {', '.join(sorted(self.channels))}",
+                field="broker_channels",
+            )
+        if self.replica and self.database_path is not None:
+            raise Misconfigured(
+                "replica is set, but the database is a SQLite file",
+                remedy="Leave replica out, or point database at the PostgreSQL that it follows",
+                field="replica",
+            )
+        if self.sandbox and self.port and self.port == self.sandbox_port:
+            raise Misconfigured(
+                f"port and sandbox_port are both {self.port}",
+                remedy="Change one of them",
+                field="sandbox_port",
+            )
+
+    def refuse_open_door(self, *, has_admin: bool) -> None:
+        """Refuse to listen where others can reach us, unless callers have to show a key.
+
+        `has_admin`: whether the database has a key of an admin; it does as well as one of the settings.
+        """
+        if not (self.api_keys or has_admin or self.is_local):
+            raise Misconfigured(
+                f"host is {self.host!r}, which others can reach, but there is no key of an admin",
+                remedy='Run: tidings keys create NAME --role admin, or set api_keys = ["env:NAME"], '
+                "or listen on 127.0.0.1",
+                field="host",
+            )
+
+    def describe(self) -> Mapping[str, Any]:
+        """Every setting in plain values, safe to print: secrets and passwords in URLs are masked."""
+        plain = {name: show(getattr(self, name), name) for name in SIMPLE}
+        channels = {name: channel.describe() for name, channel in self.channels.items()}
+        policies = {name: retry.explain(policy) for name, policy in self.policies.items()}
+        inbound = self.inbound.describe()
+        alerts = {item.name: _plain_threshold(self.alerts, item) for item in fields(self.alerts)}
+        return {
+            **plain, "channels": channels, "policies": policies, "inbound": inbound, "alerts": alerts
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"Settings({self.describe()!r})"
+
+
+SIMPLE: Mapping[str, Callable[[Any], Any]] = {
+    item.name: item.metadata["parse"] for item in fields(Settings) if "parse" in item.metadata
+}
+
+
+def _plain_threshold(limits: Thresholds, item: Field[Any]) -> Any:
+    """A threshold as it may be written."""
+    value = getattr(limits, item.name)
+    return (
+        f"{value >> 20}MiB" if item.metadata["unit"] is Unit.SIZE and not value % (1 << 20) else show(value)
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,42 @@
+"""Who goes first when all nodes hear the same hint (B12: the database is not asked by everybody at once)."""
+
+from __future__ import annotations
+
+from tidings.kernel.clock import ManualClock
+from tidings.kernel.stagger import Stagger
+
+
+class Certain(ManualClock):
+    """Chance always gives its most."""
+
+    def chance(self) -> float:
+        """Just under one."""
+        return 0.999
+
+
+def test_a_node_that_is_alone_waits_for_nobody() -> None:
+    """B12: without company there is nobody to let go first, however often nothing was found."""
+    stagger = Stagger(Certain(), lambda: False)
+    for _ in range(10):
+        stagger.note(found=False)
+    assert (stagger.seconds(), stagger.late()) == (0.0, 0.0)
+
+
+def test_whoever_found_something_last_follows_the_next_hint_at_once() -> None:
+    """B12, A1: within 3 ms, and punctually where the instant is known."""
+    stagger = Stagger(Certain(), lambda: True)
+    stagger.note(found=False)
+    stagger.note(found=True)
+    assert 0 < stagger.seconds() <= 0.003
+    assert stagger.late() == 0.0
+
+
+def test_whoever_came_for_nothing_waits_longer_each_time_up_to_a_tenth_of_a_second() -> None:
+    """B12: so that a quiet fleet costs little more than one node; and it is never long."""
+    stagger = Stagger(Certain(), lambda: True)
+    waits = []
+    for _ in range(12):
+        stagger.note(found=False)
+        waits.append(stagger.late())
+    assert waits == sorted(waits)
+    assert waits[0] < waits[3] < waits[-1] < 0.1
