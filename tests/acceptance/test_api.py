@@ -881,7 +881,7 @@ async def test_the_reference_names_every_route_and_field(home: House) -> None:
         *(f"/v1/migrations/{{id}}/{verb}" for verb in ("approve", "audit", "cancel", "dead", "dead/export")),
         *(f"/v1/migrations/{{id}}/{verb}" for verb in ("job", "lint", "pause", "plan", "plan/records")),
         *(f"/v1/migrations/{{id}}/{verb}" for verb in ("records", "records/{type}/{source_id}", "repaired")),
-        *(f"/v1/migrations/{{id}}/{verb}" for verb in ("replay", "resume", "run", "verify")),
+        *(f"/v1/migrations/{{id}}/{verb}" for verb in ("replay", "resume", "run", "undo", "verify")),
         "/v1/dead",
         *(f"/v1/dead/{verb}" for verb in ("groups", "retry", "discard")),
         "/v1/channels",

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect
 
+from tidings.cli.program import program
+from tidings.model.errors import Invalid
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
@@ -307,7 +309,45 @@ async def test_a_break_in_the_middle_of_an_upload_leaves_it_ready_to_go_on(
     assert (told["total"], told["duplicates"], told["state"]) == (95, 0, "pending")
 
 
+async def test_a_refused_one_leaves_nothing_behind_at_the_api_and_the_page(home: House) -> None:
+    """B4: 422 with the reason; no broadcast is listed, and the key can be used again."""
+    http, key = home.http, {"idempotency-key": "k"}
+    assert (await http.post("/v1/lists", json={"name": "none"})).status_code == 201
+    body = {"channel": "out", "text": "hello", "list": "none"}
+    for _ in range(2):
+        refused = await http.post("/v1/broadcasts", json=body, headers=key)
+        assert (refused.status_code, "nobody to send it to" in refused.text) == (422, True)
+    page = await http.post("/broadcasts", data=body | {"trigger": "MANUAL", "key": "p"})
+    assert (page.status_code, "nobody to send it to" in page.text) == (422, True)
+    assert (await http.get("/v1/broadcasts")).json()["items"] == []
+
+    again = await http.post("/v1/broadcasts", json=BODY, headers=key)
+    assert again.status_code == 201 and "idempotency-replayed" not in again.headers
+
+
 # -- the command line
+
+
+def test_a_file_that_is_refused_leaves_nothing_behind(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B4: neither the broadcast nor its key stays; mended, the same command makes it."""
+    monkeypatch.chdir(folder)
+    people = folder / "people.csv"
+    words = ["--channel", "out", "--text", "hi", "--file", "people.csv", "--manual", "--key", "k"]
+
+    def broadcasts(*words: str) -> Any:
+        program(["broadcasts", *words, "--json"], standalone_mode=False)
+        return json.loads(capsys.readouterr().out)
+
+    with pytest.raises(Invalid, match="cannot be read"):
+        broadcasts("create", *words)
+    people.write_text('address\nada\n""\n')
+    with pytest.raises(Invalid, match="row 3: the address is"):
+        broadcasts("create", *words)
+    assert broadcasts("list")["items"] == []
+    people.write_text("address\nada\nbob\n")
+    assert broadcasts("create", *words)["total"] == 2
 
 
 @pytest.fixture

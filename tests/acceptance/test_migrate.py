@@ -13,6 +13,7 @@ import pytest
 
 from tidings.access.caller import Caller, acting_as
 from tidings.cli.program import program
+from tidings.dashboard.views import migrations as migration_views
 from tidings.migration.jobfile import read_job
 from tidings.model.errors import Invalid
 
@@ -47,7 +48,7 @@ def definition(folder: Path, **more: Any) -> dict[str, Any]:
 def written(folder: Path) -> dict[str, str]:
     """What the target has: addresses by key."""
     lines = (folder / "here" / "people.ndjson").read_text().splitlines()
-    found = [json.loads(line) for line in lines]
+    found = [json.loads(line) for line in lines if line.strip()]
     assert len({one["id"] for one in found}) == len(found), "nobody twice"
     return {one["id"]: one["mail"] for one in found}
 
@@ -238,6 +239,63 @@ async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(
     assert "is completed" in await press("pause")
     assert "1 opened again" in await press("replay", type="people")
     assert (await http.post(f"{page}/explode")).status_code == 404
+
+
+async def planned(house: House, folder: Path) -> str:
+    """A job that was planned, approved and run."""
+    id_ = await made(house, folder)
+    for action in ("plan", "approve", "run"):
+        assert (await house.http.post(f"/v1/migrations/{id_}/{action}")).status_code == 200
+        await over(house, id_)
+    return id_
+
+
+async def test_what_was_created_is_taken_out_again_through_the_api(house: House, tmp_path: Path) -> None:
+    """C8, C9: a dry run says it and does nothing; a second undoing finds nothing; the trail says who."""
+    id_, http = await planned(house, tmp_path), house.http
+    undo = f"/v1/migrations/{id_}/undo"
+
+    async def lines(body: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        answer = await http.post(undo, json=body)
+        assert answer.status_code == 200, answer.text
+        return [json.loads(line) for line in answer.text.splitlines()]
+
+    foreseen = await lines({"dry_run": True})
+    assert written(tmp_path) == GOOD
+    done = await lines()
+    assert written(tmp_path) == {}
+    assert [line["record"] for line in foreseen[:-1]] == [line["record"] for line in done[:-1]]
+    assert {line["record"]["fate"] for line in done[:-1]} == {"erased"}
+    end = {"undone": {"id": id_, "dry_run": False, "counts": {"erased": 18}}, "not_told": 0}
+    assert done[-1] == end and foreseen[-1]["undone"]["counts"] == {"erased": 18}
+    assert (await lines())[-1]["undone"]["counts"] == {}
+    trail = (await http.get(f"/v1/migrations/{id_}/audit")).json()["items"]
+    assert ("this machine", "undone", "18 erased") in [(x["who"], x["what"], x["detail"]) for x in trail]
+
+    await http.post(f"/v1/migrations/{id_}/run")
+    refused = await http.post(undo)
+    assert refused.status_code == 409 and "it can be undone when" in refused.text
+    assert (await http.post("/v1/migrations/none/undo")).status_code == 404
+    assert (await http.post(undo, json={"dry": True})).status_code == 422
+
+
+async def test_the_page_shows_what_would_be_taken_out_before_it_is(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C8: the button that deletes comes with the preview, asks again, and says what it did."""
+    id_, http = await planned(house, tmp_path), house.http
+    page = f"/migrations/{id_}"
+    assert f'action="{page}/undo"' not in (await http.get(page)).text
+
+    foreseen = (await http.post(f"{page}/foresee-undo", follow_redirects=True)).text
+    assert "18 erased" in foreseen and f'action="{page}/undo" data-confirm="Delete' in foreseen
+    monkeypatch.setattr(migration_views, "FORESEEN", 5)
+    part = (await http.post(f"{page}/foresee-undo", follow_redirects=True)).text
+    assert "5 erased of the 5 that were looked at, and more" in part
+    assert written(tmp_path) == GOOD
+
+    assert "Undone: 18 erased" in (await http.post(f"{page}/undo", follow_redirects=True)).text
+    assert written(tmp_path) == {}
 
 
 async def test_what_the_map_calls_secret_is_in_the_export_alone(house: House, tmp_path: Path) -> None:

@@ -100,17 +100,61 @@ def test_one_look_for_programs(sqlite_url: str, tmp_path: Path, monkeypatch: pyt
     assert piped.exit_code == 0 and "Newest failures" in piped.stdout
 
 
-@pytest.mark.parametrize(("typed", "offered"), [("al", "alerts"), ("db m", "move"), ("top --ev", "--every")])
-def test_a_shell_completes_commands_and_options(typed: str, offered: str) -> None:
-    """As bash asks for it."""
+def offered(typed: str, **env: str) -> list[str]:
+    """What bash is told when the tabulator key is pressed."""
     words = f"tidings {typed}"
     asked = {
         "_TIDINGS_COMPLETE": "complete_bash",
         "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split()) - 1),
+        "COMP_CWORD": str(len(words.split()) - (not words.endswith(" "))),
     }
-    told = CliRunner().invoke(program, [], prog_name="tidings", env=asked)
-    assert offered in told.stdout.split()
+    told = CliRunner().invoke(program, [], prog_name="tidings", env=asked | env)
+    assert not told.stderr
+    return told.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "word"),
+    [
+        ("al", "alerts"),
+        ("db m", "move"),
+        ("top --ev", "--every"),
+        ("messages list --state s", "sent"),
+        ("channels show ", "phone"),
+        ("send --channel ph", "phone"),
+    ],
+)
+def test_a_shell_completes_commands_options_and_words(typed: str, word: str) -> None:
+    """As bash asks for it; what it offers fits what was typed."""
+    found = offered(typed)
+    assert word in found and all(one.startswith(typed.rpartition(" ")[2]) for one in found)
+
+
+def test_a_shell_completes_what_is_in_the_database(sqlite_url: str) -> None:
+    """Ids and names, each where it is asked for; nothing where there is nothing, and never an error."""
+
+    async def fill() -> list[str]:
+        async with house(sqlite_url) as built:
+            desk = built.app.desk
+            await desk.templates.create({"name": "welcome", "text": "hello"})
+            await desk.audience.create({"name": "volunteers"})
+            return [await built.accept(to="ada"), await built.accept(to="bob")]
+
+    first, second = asyncio.run(fill())
+
+    assert offered("messages show ", TIDINGS_DATABASE=sqlite_url) == [second, first]
+    assert offered(f"messages why -d {sqlite_url} {first}") == [first]
+    assert offered("templates show w", TIDINGS_DATABASE=sqlite_url) == ["welcome"]
+    assert offered("broadcasts create --list ", TIDINGS_DATABASE=sqlite_url) == ["volunteers"]
+    for word in ("broadcasts show ", "schedules show ", "dead retry "):
+        assert not offered(word, TIDINGS_DATABASE=sqlite_url)
+    assert not offered("messages show ", TIDINGS_DATABASE="postgresql://nobody@127.0.0.1:9/none")
+
+
+def test_completing_makes_no_database(tmp_path: Path) -> None:
+    """Whoever only presses a key finds no file afterwards."""
+    assert not offered("messages show ", TIDINGS_DATABASE=f"sqlite:///{tmp_path}/data/tidings.db")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")

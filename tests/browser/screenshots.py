@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 import sys
 import tempfile
 from contextlib import chdir
 from pathlib import Path
 
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Page
+
+from tidings.app import App
+from tidings.model.time import MINUTE, SECOND
+from tidings.outbound import watch as charts
+from tidings.store.port import Step
 
 from .stage import Sample, browser, chromium, fill, first_of, serving, settled, watch
 
@@ -70,10 +77,38 @@ async def take(folder: Path) -> int:
             await first_of(page, f"{stage.url}/cases")
             await watch(stage.app)
             await stage.app.migrations.plan(sample.job, by="ada")
+            await _some_changes(page, stage.url)
+            await _a_busy_quarter(stage.app)
             wanted = pictures(sample)
             for name, path in wanted.items():
                 await _take(chrome, name, stage.url + path, folder)
             return len(wanted)
+
+
+async def _some_changes(page: Page, url: str) -> None:
+    """By a person, so that the audit trail has something to tell."""
+    for path, body in (
+        ("channels/mail/pause", {"reason": "the provider is down"}),
+        ("channels/mail/resume", {}),
+        ("messages", {"channel": "phone", "to": "joan", "text": "The bus leaves at ten", "in": "90m"}),
+    ):
+        answer = await page.request.post(f"{url}/v1/{path}", data=body)
+        assert answer.ok, await answer.text()
+
+
+async def _a_busy_quarter(app: App) -> None:
+    """Fifteen minutes of work, as the charts would remember it."""
+    now, chance = app.clock.now(), random.Random(1)
+    steps = [
+        Step("tally_add", {"now": now - ago * MINUTE, "queue": "phone", "what": what, "n": n, "ms": n * 40})
+        for ago in range(1, 15)
+        for what, n in (("done", chance.randint(220, 380)), ("retry:temporary", chance.randint(0, 6)))
+    ]
+    await app.store.write(steps)
+    past = app.desk.overview._watch._samples
+    for ago in range(14 * 6, 0, -1):
+        due = max(0, round(30 * math.sin(ago / 9)) + chance.randint(-6, 12))
+        past.appendleft(charts.Sample(now - (14 * 6 + 1 - ago) * 10 * SECOND, due, due / 40))
 
 
 async def _take(chrome: Browser, name: str, url: str, folder: Path) -> None:

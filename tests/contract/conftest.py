@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +12,9 @@ from tidings.kernel.clock import ManualClock
 from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from .moving import Moving
 
 
 @pytest.fixture
@@ -29,3 +34,11 @@ async def store(request: pytest.FixtureRequest, clock: ManualClock) -> AsyncIter
     await made.open()
     yield made
     await made.close()
+
+
+@pytest.fixture
+def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
+    """Files, books, and a node that moves records between them."""
+    from .moving import Moving
+
+    return Moving(store, clock, tmp_path, monkeypatch)

@@ -183,6 +183,13 @@ class Moving:
         """A new job's id."""
         return (await self.migrations.create(self.job(types, **more), by="test")).id
 
+    async def run(self, types: Mapping[str, Any], **more: Any) -> str:
+        """A new job, run until it rests; its id."""
+        id_ = await self.create(types, **more)
+        await self.migrations.run(id_, by="anna")
+        await self.drive(id_)
+        return id_
+
     async def step(self) -> bool:
         """One round of all that a node does; False: nothing was claimed. When killed, nothing is settled."""
         if not self._joined:

@@ -38,6 +38,7 @@ from tidings.inbound.words import (
     Request,
     Scene,
 )
+from tidings.inbound.workflow.afterthoughts import Afterthoughts
 from tidings.inbound.workflow.book import StoreBook
 from tidings.inbound.workflow.followup import FollowUp
 from tidings.inbound.workflow.langgraph import runner
@@ -208,6 +209,7 @@ class Squad:
             book, clock, self.settings, runner(self.how, self.mind, self.calendar.day),
             rules=self.rules, mind=self.mind, read_day=self.calendar.day,
         )  # fmt: skip
+        changes = Afterthoughts(store, clock, self.settings, book, self.pipeline)
         self.keeper = TimeKeeper(store, clock, self.settings, caller)
         self.notifier = Notifier(store, clock, voice, self.settings.admins)
         self.cases = Cases(store, clock, self.settings, voice)
@@ -224,7 +226,7 @@ class Squad:
             self.lanes,
             {
                 "message": Delivery(store, self.channels, now=clock.now),
-                "heard": Alarmed(Hearer(store, self.pipeline), caller, clock),
+                "heard": Alarmed(Hearer(store, self.pipeline, changes), caller, clock),
                 "rehearing": Alarmed(Rehearing(store, self.pipeline), caller, clock),
                 "effect": EffectHandler(store, clock, {self.calendar.name: self.calendar}),
                 "followup": FollowUp(store, clock, self.settings, voice, caller),

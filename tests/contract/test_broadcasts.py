@@ -18,98 +18,13 @@ from tidings.model.errors import InProgress, Invalid, NotFound, Refused, StoreUn
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
-from tidings.model.time import DAY, HOUR, MINUTE, iso, micros
+from tidings.model.time import DAY, HOUR, MINUTE, iso
 from tidings.outbound.broadcasting import portions
-from tidings.outbound.broadcasting.broadcasts import Broadcasts
 from tidings.outbound.broadcasting.forgetting import FrozenPruner
-from tidings.outbound.broadcasting.freezing import Freezer
-from tidings.outbound.broadcasting.pump import Pump
-from tidings.outbound.messages import Rules
-from tidings.outbound.people.audience import Audience
-from tidings.outbound.people.contacts import Contacts
 from tidings.outbound.scheduling.making import Occasion
-from tidings.outbound.templating.templates import Templates
-from tidings.store.port import Row, Rows, Step, Store
+from tidings.store.port import Rows, Step, Store
 
-from .world import World
-
-
-class House(World):
-    """A world with broadcasts in it."""
-
-    def __init__(
-        self, store: Store, clock: ManualClock, script: Any = lambda _m: Done(), **more: Any
-    ) -> None:
-        super().__init__(store, clock, script, slots=more.pop("slots", 50), **more)
-        self.templates = Templates(store, clock)
-        self.contacts = Contacts(store, clock, list(self.channels))
-        self.audience = Audience(store, clock, self.contacts)
-        self.freezer = self.another_freezer()
-        self.broadcasts = Broadcasts(store, clock)
-        self.pump = self.another_pump()
-
-    def another_freezer(self) -> Freezer:
-        return Freezer(self.store, self.clock, self.channels, self.templates, self.audience)
-
-    def another_pump(self) -> Pump:
-        return Pump(
-            self.store, self.clock, self.freezer, grace=micros(Rules().grace), emit=self.events.append
-        )
-
-    async def cast(self, *to: Any, **fields: Any) -> str:
-        """Make a broadcast to these."""
-        body = {"channel": "main", "text": "hello", "addresses": list(to) or people(5)} | fields
-        return str((await self.freezer.create(body)).answer["id"])
-
-    async def run(self, *, seconds: float = 0, rounds: int = 30) -> None:
-        """Let time pass, then pump and send until nothing happens any more at this moment."""
-        self.clock.advance(seconds)
-        for _ in range(rounds):
-            await self.worker.node.beat()
-            await self.pump.step()
-            self.clock.advance(0.05)
-            if not (await self.worker.runner.step()).claimed:
-                self.clock.advance(1)
-                await self.pump.step()
-                await self.pump.step()
-                await self.worker.node.beat()
-                if not (await self.worker.runner.step()).claimed:
-                    return
-
-    async def look(self, id_: str) -> Row:
-        """How it stands; the books are compared with the rows at every look."""
-        shown = await self.broadcasts.show(id_)
-        assert sum(shown["counts"].values()) == shown["total"], shown["counts"]
-        assert all(n >= 0 for n in shown["counts"].values()), shown["counts"]
-        return shown
-
-    async def counts(self, id_: str) -> dict[str, int]:
-        """The words that count anything."""
-        return {word: n for word, n in (await self.look(id_))["counts"].items() if n}
-
-    async def roll(self, id_: str) -> list[Row]:
-        """Every recipient."""
-        return [row async for page in await self.broadcasts.export(id_) for row in page]
-
-    @property
-    def to(self) -> list[str]:
-        """Who was sent something, in order."""
-        return [message.recipient for message in self.channel.sent]
-
-    async def outbox(self) -> list[tuple[str, str | None]]:
-        """What is to be told to others."""
-        return [(row["type"], row["target"]) for row in await self.store.read("outbox_page", limit=100)]
-
-
-def people(n: int, first: int = 0) -> list[str]:
-    """So many addresses."""
-    return [f"p{number:06}" for number in range(first, first + n)]
-
-
-async def stream(*rows: Any) -> AsyncIterator[tuple[int, Any]]:
-    """Rows of an upload."""
-    for number, row in enumerate(rows, 1):
-        yield number, {"address": row} if isinstance(row, str) else row
+from .house import House, people, stream
 
 
 def failing(*to: str) -> Callable[[Message], Outcome]:
@@ -500,19 +415,6 @@ async def test_a_list_of_contacts_is_frozen_as_it_is_now(house: House) -> None:
 
     assert [m.text for m in house.channel.sent] == ["Hi Ada of Adatown", "Hi Bob of Bobtown"]
     assert [row["contact"] for row in await house.roll(id_)] == ids
-
-
-async def test_an_empty_list_is_refused_and_its_key_is_free_again(house: House) -> None:
-    """A clear answer; nothing is left that could be sent."""
-    await house.audience.create({"name": "none"})
-    body = {"channel": "main", "text": "hi", "list": "none"}
-    with pytest.raises(Invalid, match="nobody"):
-        await house.freezer.create(body, key="k")
-    with pytest.raises(NotFound, match="no list"):
-        await house.freezer.create(body | {"list": "nope"}, key="k")
-    await house.run()
-    assert not house.to
-    assert {row["state"] for row in (await house.broadcasts.page()).items} == {"cancelled"}
 
 
 async def test_a_template_is_rendered_for_each_and_a_missing_variable_refuses_all(house: House) -> None:

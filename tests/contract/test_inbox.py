@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidings.inbound.filing import Known, file, spoken_for
-from tidings.inbound.hearing import NO_WORKFLOW, Heard, NoWorkflow, ended
+from tidings.inbound.hearing import MARKED, NO_WORKFLOW, Heard, NoWorkflow, ended
 from tidings.inbound.inbox import STATES
 from tidings.inbound.intake import NotTaken
 from tidings.inbound.sources.settings import SourceSettings
@@ -201,7 +201,7 @@ async def test_edits_and_deletes_mark_the_original(world: Conversing) -> None:
     assert (rows["3"]["state"], rows["3"]["reason"]) == (
         "skipped", "its sender deleted it before it was handled",
     )  # fmt: skip
-    assert {rows[n]["state"] for n in ("11", "12", "13")} == {"skipped"}
+    assert {(rows[n]["state"], rows[n]["reason"]) for n in ("11", "12", "13")} == {("done", MARKED)}
 
 
 async def test_a_change_of_what_was_handled_is_told_once(world: Conversing) -> None:
@@ -274,24 +274,33 @@ async def test_what_has_expired_is_taken_up_where_a_person_wants_it(world: Conve
 
 
 @pytest.mark.parametrize(
-    ("more", "reason"),
+    ("more", "reason", "remedy"),
     [
-        ({"kind": Said.EDIT, "original": "7"}, "an edit"),
-        ({"kind": Said.SYSTEM}, "the platform itself said it"),
-        ({"own": True}, "a bot said it"),
-        ({"conversation": "8"}, "it is of another group"),
-        ({"text": "{{@Ben}} no crew"}, "it wants to speak for somebody else"),
+        ({"kind": Said.SYSTEM}, "the platform itself said it", "only what people say"),
+        ({"own": True}, "a bot said it", "let a person on the roster say it"),
+        ({"conversation": "8"}, "it is of another group", "a source of its own"),
+        ({"text": "{{@Ben}} no crew"}, "it wants to speak for somebody else", "without the name in front"),
+        ({"kind": Said.EDIT, "original": "7", "own": True}, "a bot said it", "let a person"),
     ],
 )
 async def test_what_must_not_be_handled_is_never_taken_up(
-    world: Conversing, more: dict[str, Any], reason: str
+    world: Conversing, more: dict[str, Any], reason: str, remedy: str
 ) -> None:
-    """A person's retry goes no further than the rules of the roster (D5)."""
+    """A person's retry goes no further than the rules of the roster, and says what helps instead (D5)."""
     await world.take(said(1, world.second(), **more))
     id_ = (await world.all())[0]["id"]
-    with pytest.raises(Refused, match=f"the message is skipped: {reason}"):
+    with pytest.raises(Refused, match=f"the message is skipped: {reason}") as refused:
         await world.inbox.retry(id_)
+    assert remedy in refused.value.remedy
     assert (await world.all())[0]["state"] == "skipped"
+
+
+async def test_an_edit_that_expired_is_not_taken_up_by_itself(world: Conversing) -> None:
+    """It belongs to a message; what is meant now is said anew (D2)."""
+    await world.take(said(1, world.second() - 25 * HOUR, "mended", kind=Said.EDIT, original="7"))
+    with pytest.raises(Refused, match="it only changes another message") as refused:
+        await world.inbox.retry((await world.all())[0]["id"])
+    assert "in a new one" in refused.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tidings.kernel.clock import ManualClock
 from tidings.migration.jobs import JobState
 from tidings.migration.words import Attribute, Failure, Fields, Standing, Trouble
 from tidings.model.errors import Invalid
-from tidings.store.port import Store
 
 from .moving import Moving
 
@@ -29,20 +26,6 @@ TYPES: dict[str, Any] = {
     "companies": {"fields": {"name": "name"}},
     "people": {"key": "mail", "fields": FIELDS},
 }
-
-
-@pytest.fixture
-def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
-    """Files, books, and a node between them."""
-    return Moving(store, clock, tmp_path, monkeypatch)
-
-
-async def run(moving: Moving, types: dict[str, Any], **more: Any) -> str:
-    """A job, run until it rests."""
-    id_ = await moving.create(types, **more)
-    await moving.migrations.run(id_, by="anna")
-    await moving.drive(id_)
-    return id_
 
 
 def person(number: int, **more: Any) -> dict[str, Any]:
@@ -79,7 +62,7 @@ async def test_one_record_in_fifty_is_bad_in_every_way_and_the_others_are_moved(
         return Trouble(Failure.SERVER, "HTTP 500", sent=True) if fields["name"] == "P650" else None
 
     moving.books.fault = fault
-    id_ = await run(moving, TYPES)
+    id_ = await moving.run(TYPES)
 
     status = await moving.migrations.status(id_)
     assert status.job.state is JobState.COMPLETED and status.job.reason == "14 records were set aside"
@@ -118,7 +101,7 @@ async def test_a_column_that_is_not_there_stops_the_run_before_its_first_record(
     csv = {"kind": "csv", "path": str(moving.folder)}
     types = {"people": {"fields": {"name": "name", "mail": "mial"}}}
 
-    id_ = await run(moving, types, source=csv)
+    id_ = await moving.run(types, source=csv)
 
     view = await moving.migrations.find(id_)
     assert view.state is JobState.PAUSED and moving.books.writes == 0
@@ -140,7 +123,7 @@ async def test_an_attribute_that_the_target_does_not_have_sets_its_records_aside
     moving.give("people", [{"id": str(n), "name": f"P{n}", "tel": "1"} for n in range(40)])
     moving.books.known = [Attribute("name", "text"), Attribute("phone", "text")]
 
-    id_ = await run(moving, {"people": {"fields": {"name": "name", "phnoe": "tel"}}})
+    id_ = await moving.run({"people": {"fields": {"name": "name", "phnoe": "tel"}}})
 
     (cause,) = await moving.migrations.dead(id_)
     assert cause.count == 40 and "no such attribute: did you mean 'phone'?" in cause.reason
@@ -157,8 +140,8 @@ async def test_a_field_of_fifty_megabytes_is_set_aside_and_the_others_are_moved(
         )
     database.close()
 
-    id_ = await run(
-        moving, {"people": {"fields": {"name": "name"}}}, source={"kind": "sql", "url": f"sqlite:///{path}"}
+    id_ = await moving.run(
+        {"people": {"fields": {"name": "name"}}}, source={"kind": "sql", "url": f"sqlite:///{path}"}
     )
 
     (cause,) = await moving.migrations.dead(id_)

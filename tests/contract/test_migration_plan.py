@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tidings.kernel.clock import ManualClock
 from tidings.migration.jobs import Action, JobState
 from tidings.migration.words import Failure, Fields, Limits, Standing, Strategy, Trouble
 from tidings.model.errors import NotFound, Refused
-from tidings.store.port import Store
 
 from .moving import Killed, Moving
 
 COMPANIES = {"fields": {"name": {"path": "name", "required": True}}}
 PEOPLE = {"fields": {"name": "name", "company": {"path": "company", "reference": "companies"}}}
 BOTH: dict[str, Any] = {"people": PEOPLE, "companies": COMPANIES}
-
-
-@pytest.fixture
-def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
-    """Files, books, and a node between them."""
-    return Moving(store, clock, tmp_path, monkeypatch)
 
 
 def some(moving: Moving) -> None:

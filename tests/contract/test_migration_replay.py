@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tidings.kernel.clock import ManualClock
-from tidings.migration import batches, extract, forgetting, opening
+from tidings.migration import batches, extract, forgetting, opening, replaying
 from tidings.migration.forgetting import JobPruner
 from tidings.migration.jobs import JobState
 from tidings.migration.words import Failure, Fields, Limits, Standing, Trouble
 from tidings.model.errors import Refused
-from tidings.store.port import Store, Wish
+from tidings.store.port import Step, Wish
 
-from .moving import Moving
+from .moving import Killed, Moving
 
 NAME = {"name": {"path": "name", "required": True}}
 TYPES: dict[str, Any] = {
@@ -25,20 +23,6 @@ TYPES: dict[str, Any] = {
     "people": {"fields": {**NAME, "company": {"path": "company", "reference": "companies"}}},
     "companies": {"fields": {**NAME, "boss": {"path": "boss", "reference": "companies"}}},
 }
-
-
-@pytest.fixture
-def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
-    """Files, books, and a node between them."""
-    return Moving(store, clock, tmp_path, monkeypatch)
-
-
-async def run(moving: Moving, types: Mapping[str, Any], **more: Any) -> str:
-    """A job, run until it rests."""
-    id_ = await moving.create(types, **more)
-    await moving.migrations.run(id_, by="anna")
-    await moving.drive(id_)
-    return id_
 
 
 def refusing(*names: str) -> Any:
@@ -54,12 +38,12 @@ async def test_parents_and_children_that_are_replayed_together_wait_for_each_oth
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A boss, a company, a person and notes, all dead: one replay writes all, in small portions, too (C4)."""
-    monkeypatch.setattr(opening, "LARGEST_BATCH", 2)
+    monkeypatch.setattr(opening, "PORTION", 2)
     moving.give("companies", [{"id": "1", "name": "C1", "boss": 2}, {"id": "2", "name": "C2"}])
     moving.give("people", [{"id": str(n), "name": f"P{n}", "company": 1} for n in range(5)])
     moving.give("notes", [{"id": str(n), "text": f"N{n}", "person": n} for n in range(5)])
     moving.books.fault = refusing("C2")
-    id_ = await run(moving, TYPES)
+    id_ = await moving.run(TYPES)
     counts = (await moving.migrations.status(id_)).counts
     assert counts == {Standing.REJECTED: 1, Standing.FAILED: 11}
 
@@ -78,7 +62,7 @@ async def test_children_whose_parents_stay_dead_fail_after_the_replay(moving: Mo
     moving.give("people", [{"id": str(n), "name": f"P{n}", "company": 1} for n in range(5)])
     moving.give("notes", [])
     moving.books.fault = refusing("C1")
-    id_ = await run(moving, TYPES)
+    id_ = await moving.run(TYPES)
 
     assert await moving.migrations.replay(id_, by="anna") == 6
     view = await moving.drive(id_)
@@ -87,12 +71,131 @@ async def test_children_whose_parents_stay_dead_fail_after_the_replay(moving: Mo
     assert {cause.failure for cause in await moving.migrations.dead(id_)} == {"validation", "dependency"}
 
 
+async def dead(moving: Moving, types: Mapping[str, Any] = {"people": {"fields": NAME}}) -> str:
+    """A job of which all, seven people among them, were set aside for nothing that lasts."""
+    moving.give("people", [{"id": str(number), "name": f"P{number}"} for number in range(7)])
+    moving.books.fault = lambda *_: Trouble(Failure.VALIDATION, "no", code="422")
+    id_ = await moving.run(types)
+    moving.books.fault = lambda *_: None
+    return id_
+
+
+def dying(moving: Moving, monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
+    """The process is killed instead of opening one more portion than these."""
+    write, left = moving.store.write, [after]
+
+    async def killing(steps: Sequence[Step]) -> Any:
+        if any(step.name == "job_reopen" for step in steps):
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+        return await write(steps)
+
+    monkeypatch.setattr(moving.store, "write", killing)
+
+
+async def test_many_are_opened_in_portions_and_counted_exactly(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C4: the job rests until the last one is open; the answer, the telling and the trail say how many."""
+    monkeypatch.setattr(opening, "PORTION", 3)
+    id_, told, states = await dead(moving), list[int](), list[str]()
+    write = moving.store.write
+
+    async def watching(steps: Sequence[Step]) -> Any:
+        done = await write(steps)
+        if any(step.name == "job_reopen" for step in steps):
+            states.append((await moving.migrations.find(id_)).state)
+        return done
+
+    with pytest.MonkeyPatch.context() as watched:
+        watched.setattr(moving.store, "write", watching)
+        assert await moving.migrations.replay(id_, by="anna", tell=told.append) == 7
+
+    assert told == [3, 6, 7] and states == ["paused", "paused", "running"]
+    assert (await moving.migrations.status(id_)).per_second == 0
+    trail = [(line["what"], line["detail"]) for line in await moving.migrations.audit(id_)]
+    assert trail[-2:] == [("replay begun", "in portions"), ("replayed", "7 records")]
+    assert (await moving.drive(id_)).state is JobState.COMPLETED
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 7}
+    assert moving.books.writes == 14, "each was tried twice, and no more"
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_replay_killed_between_portions_leaves_the_rest_for_the_next(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch, *, waits: bool
+) -> None:
+    """C4: what is open is moved by itself after a while, the rest is still dead; none is opened twice."""
+    monkeypatch.setattr(opening, "PORTION", 3)
+    id_ = await dead(moving)
+    with pytest.MonkeyPatch.context() as deadly:
+        dying(moving, deadly, after=2)
+        with pytest.raises(Killed):
+            await moving.migrations.replay(id_, by="anna")
+    view = await moving.migrations.find(id_)
+    assert (view.state, view.reason) == (JobState.PAUSED, replaying.RESTS)
+    assert [cause.count for cause in await moving.migrations.dead(id_)] == [1]
+    if waits:
+        moving.clock.advance(seconds=61)
+        await moving.foreman.step()
+        view = await moving.drive(id_)
+        assert (view.state, view.reason) == (JobState.COMPLETED, "1 records were set aside")
+
+    assert await moving.migrations.replay(id_, by="anna") == 1
+    assert (await moving.drive(id_)).reason is None
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 7}
+    assert moving.books.writes == 14
+
+
+async def test_a_replay_stops_when_somebody_moves_the_job_and_says_how_far_it_came(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancel between two portions holds: nothing more is opened, and the rest is named."""
+    monkeypatch.setattr(opening, "PORTION", 3)
+    id_, write = await dead(moving), moving.store.write
+
+    async def meddling(steps: Sequence[Step]) -> Any:
+        done = await write(steps)
+        if any(step.name == "job_begin" for step in steps):
+            await moving.migrations.cancel(id_, by="boris")
+        return done
+
+    monkeypatch.setattr(moving.store, "write", meddling)
+    with pytest.raises(Refused, match="moved by somebody else when 3 records were open again"):
+        await moving.migrations.replay(id_, by="anna")
+
+    assert (await moving.migrations.find(id_)).state is JobState.CANCELLED
+    assert [cause.count for cause in await moving.migrations.dead(id_)] == [4]
+
+
+@pytest.mark.parametrize("is_paused", [True, False])
+async def test_a_replay_leaves_a_job_that_is_not_over_as_it_was(
+    moving: Moving, monkeypatch: pytest.MonkeyPatch, *, is_paused: bool
+) -> None:
+    """Whoever paused it resumes it; one that runs rests only while the portions are opened."""
+    monkeypatch.setattr(opening, "PORTION", 3)
+    moving.give("companies", [{"id": "1", "name": "C1"}])
+    id_ = await dead(moving, types={name: {"fields": NAME} for name in ("companies", "people")})
+    assert await moving.migrations.replay(id_, by="anna", type="companies") == 1
+    if is_paused:
+        await moving.migrations.pause(id_, by="boris", reason="wait")
+
+    assert await moving.migrations.replay(id_, by="anna", type="people") == 7
+
+    view = await moving.migrations.find(id_)
+    assert (str(view.state), view.reason) == (("paused", "wait") if is_paused else ("running", None))
+    if is_paused:
+        await moving.migrations.resume(id_, by="boris")
+    assert (await moving.drive(id_)).state is JobState.COMPLETED
+    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 8}
+
+
 async def test_the_rate_after_a_replay_is_that_of_the_replay(moving: Moving) -> None:
     """C10: what was moved before does not count as moved now."""
     moving.books.limits = Limits(writes_per_second=10.0, concurrency=2)
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(200)])
     moving.books.fault = refusing(*(f"P{n}" for n in range(20)))
-    id_ = await run(moving, {"people": {"fields": NAME}})
+    id_ = await moving.run({"people": {"fields": NAME}})
     assert 5 < (await moving.migrations.status(id_)).per_second <= 11
 
     moving.clock.advance(hours=5)
@@ -119,7 +222,7 @@ async def test_a_mended_record_is_verified_as_it_was_mended_and_stays_so(moving:
     rows[5] = '{"id": "5", "name": '
     rows[7] = {"id": "6", "name": "another 6"}
     moving.give("people", rows)
-    id_ = await run(moving, {"people": {"fields": NAME}})
+    id_ = await moving.run({"people": {"fields": NAME}})
     dead = [one["id"] async for one in moving.migrations.export(id_)]
     names = {name: f"mended {place}" for place, name in enumerate(dead)}
     assert len(names) == 4
@@ -232,14 +335,14 @@ async def test_old_records_are_forgotten_and_counts_audit_and_crosswalk_stay(
     monkeypatch.setattr(forgetting, "PAGE", 7)
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(30)])
     moving.books.fault = refusing("P3", "P4")
-    id_ = await run(moving, {"people": {"fields": NAME}})
+    id_ = await moving.run({"people": {"fields": NAME}})
     moving.books.fault = refusing("P4")
     assert await moving.migrations.replay(id_, by="anna") == 2
     await moving.drive(id_)
     before = (await moving.migrations.status(id_)).counts
     assert before == {Standing.WRITTEN: 29, Standing.REJECTED: 1}
     moving.clock.advance(hours=24 * 89)
-    young = await run(moving, {"people": {"fields": NAME}}, name="young")
+    young = await moving.run({"people": {"fields": NAME}}, name="young")
     moving.clock.advance(hours=48)
 
     await forget(moving, steps=2)

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tidings.kernel.clock import ManualClock
 from tidings.migration import batches, writer
 from tidings.migration.jobs import JobState
 from tidings.migration.words import Standing, Strategy
-from tidings.store.port import Store
 
 from .moving import Crash, Moving, losing
 
 PEOPLE = {"people": {"fields": {"name": "name"}}}
-
-
-@pytest.fixture
-def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
-    """Files, books, and a node between them."""
-    return Moving(store, clock, tmp_path, monkeypatch)
 
 
 def people(count: int) -> list[dict[str, Any]]:

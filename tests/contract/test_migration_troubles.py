@@ -5,37 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tidings.kernel.clock import ManualClock
 from tidings.migration.jobs import JobState
 from tidings.migration.words import Failure, Fields, Limits, Standing, Strategy, Trouble
-from tidings.store.port import Store
 
 from .moving import Moving
 
 PEOPLE: dict[str, Any] = {"people": {"fields": {"name": {"path": "name", "required": True}}}}
 
 
-@pytest.fixture
-def moving(store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Moving:
-    """Files, books, and a node between them."""
-    return Moving(store, clock, tmp_path, monkeypatch)
-
-
 def people(count: int, **more: Any) -> list[dict[str, Any]]:
     return [{"id": str(number), "name": f"P{number}", **more} for number in range(count)]
-
-
-async def run(moving: Moving, types: dict[str, Any] = PEOPLE, **more: Any) -> str:
-    """A job, run until it rests."""
-    id_ = await moving.create(types, **more)
-    await moving.migrations.run(id_, by="anna")
-    await moving.drive(id_)
-    return id_
 
 
 async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(moving: Moving) -> None:
@@ -53,7 +36,7 @@ async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(mo
         else None
     )
 
-    id_ = await run(moving)
+    id_ = await moving.run(PEOPLE)
 
     status = await moving.migrations.status(id_)
     assert status.job.state is JobState.COMPLETED and status.job.reason == "6 records were set aside"
@@ -96,7 +79,7 @@ async def test_a_known_wait_slows_the_whole_system_and_costs_no_try(moving: Movi
         return None
 
     moving.books.fault = throttle
-    id_ = await run(moving)
+    id_ = await moving.run(PEOPLE)
 
     assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 120}
     assert moving.clock.now() - began >= 2 * 30_000_000
@@ -115,7 +98,7 @@ async def test_each_kind_of_error_has_as_many_tries_as_its_policy_says(moving: M
         return Trouble(kinds[key], "down", sent=True) if key in kinds else None
 
     moving.books.fault = fault
-    id_ = await run(moving)
+    id_ = await moving.run(PEOPLE)
 
     assert tries == {"0": 1, "1": 5, "2": 3, "3": 1}
     assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 2, Standing.FAILED: 2}
@@ -126,7 +109,7 @@ async def test_wrong_credentials_stop_the_job_at_once_and_say_so(moving: Moving)
     moving.give("people", people(50))
     moving.books.fault = lambda *_: Trouble(Failure.CREDENTIALS, "HTTP 401: the key is not valid")
 
-    id_ = await run(moving)
+    id_ = await moving.run(PEOPLE)
 
     view = await moving.migrations.find(id_)
     assert view.state is JobState.PAUSED and "401" in (view.reason or "")
@@ -153,7 +136,7 @@ async def test_a_used_up_quota_parks_the_job_until_its_reset(moving: Moving) -> 
         return None
 
     moving.books.fault = fault
-    id_ = await run(moving)
+    id_ = await moving.run(PEOPLE)
     view = await moving.migrations.find(id_)
     assert view.state is JobState.PAUSED and view.parked_until is not None
     moving.clock.advance_to(view.parked_until)
@@ -171,7 +154,7 @@ async def test_many_errors_of_the_program_with_one_cause_stop_the_job(moving: Mo
         raise KeyError("oops")
 
     moving.books.fault = broken
-    id_ = await run(moving)
+    id_ = await moving.run(PEOPLE)
 
     view = await moving.migrations.find(id_)
     assert view.state is JobState.PAUSED and "for one cause" in (view.reason or "")
@@ -187,7 +170,7 @@ async def test_what_nobody_can_look_up_is_a_conflict_for_a_person(moving: Moving
         Trouble(Failure.TIMEOUT, "no answer", sent=True) if key == "1" else None
     )
 
-    id_ = await run(moving)
+    id_ = await moving.run(PEOPLE)
 
     assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 2, Standing.CONFLICT: 1}
     assert moving.books.writes == 3
@@ -237,7 +220,7 @@ async def test_a_slow_database_does_not_keep_a_paced_target_waiting_for_ever(
 
     monkeypatch.setattr(moving.store, "write", slowly)
     began = moving.clock.now()
-    id_ = await run(moving)
+    id_ = await moving.run(PEOPLE)
 
     assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 60}
     assert moving.clock.now() - began < 120_000_000
@@ -248,7 +231,7 @@ async def test_two_records_of_one_key_do_not_overwrite_each_other(moving: Moving
     rows = [{"id": str(n), "name": f"P{n}", "mail": f"{n % 4}@x.org"} for n in range(6)]
     moving.give("people", rows)
 
-    id_ = await run(moving, {"people": {"key": "mail", "fields": {"name": "name"}}})
+    id_ = await moving.run({"people": {"key": "mail", "fields": {"name": "name"}}})
 
     assert [row["name"] for row in moving.books.content("people")] == ["P0", "P1", "P2", "P3"]
     causes = await moving.migrations.dead(id_)
@@ -268,7 +251,7 @@ async def test_a_lost_answer_of_an_upsert_is_simply_sent_again(moving: Moving) -
         return None
 
     moving.books.lose = lose
-    id_ = await run(moving)
+    id_ = await moving.run(PEOPLE)
 
     assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 20}
     assert (moving.books.writes, moving.books.finds) == (22, 0)
@@ -308,7 +291,7 @@ async def test_a_call_that_never_ends_is_cut_off_and_found_by_reading(moving: Mo
         return written
 
     moving.books.write = hanging  # type: ignore[method-assign]
-    id_ = await run(moving, limits={"soft_limit": "100ms", "hard_limit": "200ms"})
+    id_ = await moving.run(PEOPLE, limits={"soft_limit": "100ms", "hard_limit": "200ms"})
 
     assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 12}
     assert len(moving.books.content("people")) == 12
@@ -320,7 +303,7 @@ async def test_a_credential_that_is_not_set_is_named_and_nothing_is_called(movin
     """The job waits for a person; the variable is said, its value never is (C9)."""
     moving.give("people", people(3))
     target = {"kind": "http", "url": "https://example.org/x", "token": "env:NO_SUCH_TOKEN"}
-    id_ = await run(moving, target=target)
+    id_ = await moving.run(PEOPLE, target=target)
 
     view = await moving.migrations.find(id_)
     assert view.state is JobState.PAUSED and "NO_SUCH_TOKEN" in (view.reason or "")

@@ -18,7 +18,7 @@ from tidings.migration.words import Failure, Standing, Strategy, Trouble
 from tidings.model.errors import Refused
 from tidings.store.port import Store
 
-from .moving import Books, Moving
+from .moving import Books, Killed, Moving
 
 TYPES: dict[str, Any] = {
     "people": {"fields": {"name": "name", "company": {"path": "company", "reference": "companies"}}},
@@ -101,33 +101,64 @@ async def test_an_upsert_that_nobody_looked_before_is_left_alone(moving: Moving)
     assert moving.books.erased == 5
 
 
-async def test_an_undoing_that_breaks_off_goes_on_and_nobody_begins_meanwhile(
+async def test_an_undoing_that_breaks_off_is_told_and_goes_on_at_once(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """'Slow down' is waited for; another error ends it with what to do; a run in between is refused."""
-    monkeypatch.setattr(undoing, "PORTION", 2)
+    """'Slow down' is waited for; another error ends it, what was taken out by then is written down (C9)."""
+    monkeypatch.setattr(undoing, "PORTION", 4)
+    monkeypatch.setattr(undoing, "SIDE_BY_SIDE", 2)
     id_ = await run(moving)
-    left, slept = [Trouble(Failure.RATE_LIMIT, "slow", wait=timedelta(0))], 3
+    slow, calls = [Trouble(Failure.RATE_LIMIT, "slow", wait=timedelta(0))], 0
 
     def fault(*_: object) -> Trouble | None:
-        nonlocal slept
-        slept -= 1
-        return left.pop() if left else Trouble(Failure.SERVER, "HTTP 500") if slept < 0 else None
+        nonlocal calls
+        calls += 1
+        return slow.pop() if slow else Trouble(Failure.SERVER, "HTTP 500") if calls > 3 else None
 
     moving.books.fault = fault
     with pytest.raises(Refused, match=r"could not be undone: HTTP 500.*it goes on"):
         await undo(moving, id_)
-    for begin in (moving.migrations.run, moving.migrations.plan):
-        with pytest.raises(Refused, match="being undone"):
-            await begin(id_, by="boris")
+    assert len(moving.books.content("people")) == 3
+    assert (await moving.migrations.status(id_)).counts[Standing.SKIPPED] == 2
+    line = (await moving.migrations.audit(id_))[-1]
+    assert (line["what"], line["detail"]) == ("undoing broke off", "2 erased")
     moving.books.fault = lambda *_: None
-    moving.clock.advance(minutes=6)
 
-    await undo(moving, id_)
+    assert len(await undo(moving, id_)) == 5
 
     assert moving.books.content("people") == moving.books.content("companies") == []
     await moving.migrations.run(id_, by="anna")
     assert (await moving.drive(id_)).state is JobState.COMPLETED
+
+
+async def test_nobody_begins_a_job_that_is_being_undone(moving: Moving) -> None:
+    """Neither a run nor a plan nor a second undoing; one that died is in the way for its lease only."""
+    id_ = await run(moving)
+
+    async def dying(*_: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as deadly:
+        deadly.setattr(moving.books, "erase", dying)
+        deadly.setattr(undoing.Undo, "_release", dying)
+        with pytest.raises(Killed):
+            await undo(moving, id_)
+    for begin in (moving.migrations.run, moving.migrations.plan):
+        with pytest.raises(Refused, match="being undone"):
+            await begin(id_, by="boris")
+    with pytest.raises(Refused, match="being undone"):
+        await undo(moving, id_)
+
+    moving.clock.advance(minutes=6)
+    assert len(await undo(moving, id_)) == 7
+
+
+async def test_a_preview_looks_at_the_first_ones_only(moving: Moving) -> None:
+    """A page need not wait for all of them."""
+    id_, finds = await run(moving), moving.books.finds
+    counts = await moving.migrations.undo(id_, by="anna", dry_run=True, tell=lambda _: None, most=3)
+
+    assert counts == {Fate.ERASED: 3} and moving.books.finds - finds == 3
 
 
 class Keeping:

@@ -263,7 +263,7 @@ async def test_groupme_is_read_gaplessly_over_http(world: Conversing) -> None:
         assert [(row["kind"], row["state"]) for row in rows[110:]] == [
             ("system", "skipped"),
             ("message", "skipped"),
-            ("delete", "skipped"),
+            ("delete", "received"),
         ]
         assert rows[0]["deleted_at"] is not None
 
@@ -276,7 +276,7 @@ async def test_groupme_is_read_gaplessly_over_http(world: Conversing) -> None:
         await source.close()
     rows = await world.all()
     assert [row["edited_text"] for row in rows if row["edited_text"]] == ["line 109, mended"]
-    assert (rows[-1]["kind"], rows[-1]["state"]) == ("edit", "skipped")
+    assert (rows[-1]["kind"], rows[-1]["state"]) == ("edit", "received")
     assert [notice for notice in world.notices if notice.type != CHANGED] == []
 
 

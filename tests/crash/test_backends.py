@@ -1,4 +1,4 @@
-"""PostgreSQL ends the connections of its clients under load, as at a failover (B17, F13)."""
+"""PostgreSQL ends the connections of its clients under load, as at a failover (B17, F13, F38)."""
 
 from __future__ import annotations
 
@@ -48,5 +48,37 @@ async def test_workers_whose_connections_are_ended_go_on_by_themselves(
 
     assert ended, "nobody was connected: this run proves nothing (R7)"
     assert idle and codes == [0, 0], "the same processes go on"
+    assert not verdict.crimes and not verdict.held
+    assert verdict.delivered == len(rig.tried())
+
+
+async def test_a_worker_that_is_killed_during_a_failover_costs_no_more_than_either_alone(
+    tmp_path: Path, postgres_database: PostgresDatabase, report: Report
+) -> None:
+    """All connections are ended and, before anybody has connected anew, one of the workers is killed: the
+    other one takes over what both had, and nothing is lost or repeated in silence (F38)."""
+    parts = portions(names("m", scaled(300, 3000)), 3)
+    async with drill(tmp_path / "drill", postgres_database, Options()) as rig:
+        steady = rig.spawn()
+        await rig.working(steady)
+        for refs in parts[:-1]:
+            victim = rig.spawn()
+            await rig.working(victim)
+            before = rig.seen()
+            producing = asyncio.create_task(rig.producer.produce(refs))
+            await rig.until_seen(before + len(refs) // 4)
+            begin = time.time()
+            ended = (await postgres_database.rows(_END_ALL))[0][0]
+            fault = await rig.kill(victim, "during a failover")
+            rig.note(Fault(Kind.CUT, 0, begin, time.time(), "backends ended"))
+            assert ended and fault.end - begin < 5
+            await producing
+        await rig.producer.produce(parts[-1])
+        idle = await rig.idle(within=90)
+        code = await rig.stop(steady)
+        verdict = await rig.verdict()
+    report(rig, verdict, kills=2)
+
+    assert idle and code == 0, "the one that lives goes on"
     assert not verdict.crimes and not verdict.held
     assert verdict.delivered == len(rig.tried())

@@ -1,4 +1,4 @@
-"""A disk that is full, and one that fails to write through (A11, B17, E1, F15, F16)."""
+"""A full disk, also while another takes over, and one that fails to write through (E1, F15, F16, F38)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import asyncio
 import contextlib
 import shutil
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from tidings.drill.rig import names, until
 from tidings.model.errors import StoreFull
 from tidings.model.message import Draft
+from tidings.testing import Cluster
 
-from .books import SqliteFile
+from .books import PostgresDatabase, SqliteFile, make_role
 from .conftest import Report
 from .rig import Options, Rig, drill, scaled
 from .worker import CHANNEL
@@ -51,29 +54,22 @@ async def refused(rig: Rig) -> int:
     return accepted
 
 
-async def test_a_full_disk_refuses_what_is_new_and_repeats_nothing(
-    tmp_path: Path, small_disk: Path, report: Report
-) -> None:
-    """Filled while messages are on their way: an accept is refused, not half stored; results that cannot be
-    written are kept and written when there is room, by the same process, without a hand (F15)."""
-    database = SqliteFile(small_disk / "tidings.db")
-    async with drill(
-        tmp_path / "drill", database, Options(slots=16, deadline=20), {"delay": (0.3, 0.6)}
-    ) as rig:
-        worker = rig.spawn()
-        await rig.working(worker)
-        await rig.producer.produce(names("m", min(600, scaled(60, 600))))
-        await rig.until_seen(20)
-        filler = fill(small_disk)
-        accepted = await refused(rig)
-        assert await until(lambda: bool(worker.facts("store_trouble")), 60)
-        filler.unlink()
-        idle = await rig.idle(within=90)
-        await rig.producer.produce(names("after", 20))
-        idle = idle and await rig.idle(within=60)
-        code = await rig.stop(worker)
-        verdict = await rig.verdict()
-        copies = [copy.ref for copy in rig.copies()]
+async def brimming(rig: Rig, place: Path, report: Report) -> None:
+    """Fill the disk while messages are on their way, and make room again: one process bears it all."""
+    worker = rig.spawn()
+    await rig.working(worker)
+    await rig.producer.produce(names("m", min(600, scaled(60, 600))))
+    await rig.until_seen(20)
+    filler = fill(place)
+    accepted = await refused(rig)
+    assert await until(lambda: bool(worker.facts("store_trouble")), 60)
+    filler.unlink()
+    idle = await rig.idle(within=90)
+    await rig.producer.produce(names("after", 20))
+    idle = idle and await rig.idle(within=60)
+    code = await rig.stop(worker)
+    verdict = await rig.verdict()
+    copies = [copy.ref for copy in rig.copies()]
     report(rig, verdict, accepted_to_the_brim=accepted)
 
     assert idle and code == 0, "the same process goes on"
@@ -83,6 +79,96 @@ async def test_a_full_disk_refuses_what_is_new_and_repeats_nothing(
     assert set(verdict.crimes) <= {"unexpected"}, (
         "what the producer's log does not know is accounted for above"
     )
+
+
+BRIMMING = Options(slots=16, deadline=20)
+SLOWLY = {"delay": (0.3, 0.6)}
+
+
+async def test_a_full_disk_refuses_what_is_new_and_repeats_nothing(
+    tmp_path: Path, small_disk: Path, report: Report
+) -> None:
+    """Filled while messages are on their way: an accept is refused, not half stored; results that cannot be
+    written are kept and written when there is room, by the same process, without a hand (F15)."""
+    database = SqliteFile(small_disk / "tidings.db")
+    async with drill(tmp_path / "drill", database, BRIMMING, SLOWLY) as rig:
+        await brimming(rig, small_disk, report)
+
+
+@pytest.mark.postgres
+async def test_a_full_disk_under_postgresql_is_borne_in_the_same_way(
+    tmp_path: Path, cluster: Cluster, report: Report
+) -> None:
+    """The database's files are on a disk of their own, which is full: no accept is half stored, no result is
+    lost, nothing is repeated (F15)."""
+    await make_role(cluster)
+    database = PostgresDatabase(cluster, "brim")
+    with small_tablespace(cluster.home.stat().st_uid) as place:
+        for command in (
+            f"create tablespace small location '{place}'",
+            "alter database brim set tablespace small",
+        ):
+            await administer(cluster, command)
+        try:
+            async with drill(tmp_path / "drill", database, BRIMMING, SLOWLY) as rig:
+                await brimming(rig, place, report)
+        finally:
+            cluster.drop_database("brim")
+            await administer(cluster, "drop tablespace small")
+
+
+async def administer(cluster: Cluster, command: str) -> None:
+    """One statement of the server's owner."""
+    connection = await asyncpg.connect(cluster.dsn(), timeout=10)
+    try:
+        await connection.execute(command)
+    finally:
+        await connection.close()
+
+
+@contextlib.contextmanager
+def small_tablespace(owner: int) -> Iterator[Path]:
+    """A disk of a few megabytes that belongs to the server."""
+    with tempfile.TemporaryDirectory(prefix="tidings-small-") as folder:
+        Path(folder).chmod(0o755)  # whoever the server runs as must be able to pass through
+        place = Path(folder) / "disk"
+        place.mkdir()
+        options = f"size=40m,uid={owner},mode=700"
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", place]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("only root can make a small disk")
+        try:
+            yield place
+        finally:
+            subprocess.run(["umount", "--lazy", place], check=True)
+
+
+async def test_a_disk_that_is_full_while_another_takes_over_loses_nothing(
+    tmp_path: Path, small_disk: Path, report: Report
+) -> None:
+    """A worker is killed with messages under way, and the disk is full when the next one starts: it waits for
+    room, by itself, and then takes over as if there had been room all the time (F38)."""
+    database = SqliteFile(small_disk / "tidings.db")
+    async with drill(tmp_path / "drill", database, Options(slots=16), SLOWLY) as rig:
+        first = rig.spawn()
+        await rig.working(first)
+        await rig.producer.produce(names("m", scaled(60, 600)))
+        await rig.until_seen(20)
+        await rig.kill(first)
+        filler = fill(small_disk)
+        accepted = await refused(rig)
+        second = rig.spawn()
+        met = await until(lambda: bool(second.facts("store_trouble")), 60)
+        filler.unlink()
+        idle = await rig.idle(within=90)
+        code = await rig.stop(second)
+        verdict = await rig.verdict()
+    report(rig, verdict, accepted_to_the_brim=accepted)
+
+    assert met, "it never met the full disk: this run proves nothing (R7)"
+    assert idle and code == 0, "the same process goes on"
+    assert set(verdict.crimes) <= ({"unexpected"} if accepted else set())
+    assert {line.ref for line in rig.tried()} <= {copy.ref for copy in rig.copies()}
 
 
 def spoil(pid: int, log: Path) -> subprocess.Popen[bytes]:

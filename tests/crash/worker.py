@@ -51,6 +51,7 @@ def settings(options: dict[str, Any]) -> Settings:
         lease=timedelta(seconds=options["lease"]),
         beat=timedelta(seconds=options["beat"]),
         poison_after=options["poison_after"],
+        breaker_pause=timedelta(seconds=options.get("breaker_pause", 60)),
         sandbox=False,
         broker=options.get("broker"),
         broker_wait=timedelta(seconds=options.get("broker_wait", 1.0)),

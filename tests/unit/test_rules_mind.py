@@ -212,3 +212,57 @@ async def test_an_injection_is_only_text() -> None:
     )
 
     assert extraction.requests == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ليس لدينا طاقم ليلة السبت", "אין צוות בשבת בלילה 1800-0600", "нет экипажа в субботу",
+        "土曜の夜はクルーなし",
+        "pas d'équipe samedi soir", "Keine Besatzung am Samstag von 18 bis 6 Uhr",
+        "no hay equipo el sábado por la noche 1800-0600",
+    ],
+)  # fmt: skip
+async def test_another_language_is_not_called_talk(text: str) -> None:
+    """D9: what the rules cannot read is for the model or a person, and not noise."""
+    intent = await MIND.intent(scene(ANN, text))
+    assert (intent.is_request, intent.confidence) == (None, 35) and "another language" in intent.reason
+
+
+@pytest.mark.parametrize(
+    "text", ["😀🚑🔥", "ok", "👍👍👍👍", "happy birthday Zoë!", "x" * 10_000, "Hafenstraße 12"]
+)
+async def test_what_is_only_short_or_odd_is_talk(text: str) -> None:
+    """D9: a person is not asked to look at every smile."""
+    assert (await MIND.intent(scene(ANN, text))).is_request is False
+
+
+async def test_a_text_that_was_not_read_to_its_end_is_read_back() -> None:
+    """D9: what stands behind it may say the opposite."""
+    found = await MIND.extract(scene(ANN, "no crew saturday night " + "blah " * 2_000))
+    assert found.is_loose and found.warnings == ("only the first 2000 characters were read",)
+    assert not (await MIND.extract(scene(ANN, "no crew saturday night"))).is_loose
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("no crew friday 1800-1200", "1800 to 1200 ends before it begins; which hours?"),
+        ("no crew friday 1500-1200", "1500 to 1200 ends before it begins; which hours?"),
+        ("no crew friday 2500-2600", "2500 is not a time of day"),
+        ("no crew friday 1800 to 2960", "2960 is not a time of day"),
+    ],
+)
+async def test_hours_that_cannot_be_meant_are_said(text: str, warning: str) -> None:
+    """D10: an end before its start and hours that no clock shows are asked for, never booked."""
+    found = await MIND.extract(scene(ANN, text))
+    assert warning in found.warnings
+    assert all(None in request for request in found.requests)
+
+
+async def test_a_long_night_is_a_window() -> None:
+    """D10: 1800-0800 over the night, and any length whose days are both named."""
+    (turn,) = await talk((ANN, "no crew friday 1800-0800"))
+    assert turn.requests == ["no_crew 42 20260109 1800 0600", "no_crew 42 20260110 0600 0800"]
+    (turn,) = await talk((ANN, "no crew from friday 1800 to saturday 1200"))
+    assert turn.requests == ["no_crew 42 20260109 1800 0600", "no_crew 42 20260110 0600 1200"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import engine, output
+from . import completing, engine, files, output
 from .commands import Ask, command
 from .help import examples
 from .options import After, ConfigFile, Database, Limit
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Broadcasts: one message for many people.", no_args_is_help=True)
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The broadcast's id.", show_default=False)]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The broadcast's id.", show_default=False, autocompletion=completing.broadcasts
+    ),
+]
 Form = Annotated[
     str | None, typer.Option("--form", metavar="csv|ndjson", help="Without it as the file is called.")
 ]
@@ -55,18 +60,31 @@ _TIMES = ("accepted", "scheduled", "frozen", "started", "paused", "ended")
 async def create(
     ask: Ask,
     *,
-    channel: Annotated[str, typer.Option("--channel", "-c", metavar="NAME", help="The way out.")],
+    channel: Annotated[
+        str,
+        typer.Option(
+            "--channel", "-c", metavar="NAME", help="The way out.", autocompletion=completing.channels
+        ),
+    ],
     to: Annotated[
         list[str] | None, typer.Option("--to", metavar="WHO", help="An address; as often as needed.")
     ] = None,
     file: Annotated[
         str | None, typer.Option("--file", metavar="FILE", help="Addresses as CSV or NDJSON; - is input.")
     ] = None,
-    list_: Annotated[str | None, typer.Option("--list", metavar="NAME", help="A list of contacts.")] = None,
+    list_: Annotated[
+        str | None,
+        typer.Option("--list", metavar="NAME", help="A list of contacts.", autocompletion=completing.lists),
+    ] = None,
     text: Annotated[str | None, typer.Option("--text", "-t", metavar="TEXT", help="The words.")] = None,
     subject: Annotated[str | None, typer.Option("--subject", metavar="TEXT", help="A headline.")] = None,
     data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="Anything else.")] = None,
-    template: Annotated[str | None, typer.Option("--template", metavar="NAME", help="Or a template.")] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "--template", metavar="NAME", help="Or a template.", autocompletion=completing.templates
+        ),
+    ] = None,
     var: Annotated[
         list[str] | None, typer.Option("--var", metavar="NAME=VALUE", help="The same for everybody.")
     ] = None,
@@ -118,9 +136,9 @@ async def create(
     ] = None,
 ) -> None:
     """Make a broadcast; it starts at once unless a time or --manual says otherwise."""
-    if not (to or file or list_):
-        from ..model.errors import Invalid
+    from ..model.errors import CallerError, Invalid
 
+    if not (to or file or list_):
         raise Invalid("nobody is to get it", field="to", remedy="give --to, --file or --list")
     body = {
         "channel": channel, "addresses": to or None, "list": list_, "text": text, "subject": subject,
@@ -139,7 +157,12 @@ async def create(
     if file is not None and row["state"] == "loading":
         if not ask.as_json:
             output.say(("loading ", "dim"), row["id"])
-        row = await _fill(ask.app, ask.desk, row["id"], file, form, expect, as_json=ask.as_json)
+        try:
+            row = await _fill(ask.app, ask.desk, row["id"], file, form, expect, as_json=ask.as_json)
+        except CallerError as error:
+            if not made.replayed:  # an earlier call's upload may still go on
+                await ask.desk.freezer.withdraw(row["id"], reason=error.problem, key=key)
+            raise
     _made(row, as_json=ask.as_json)
 
 
@@ -161,7 +184,6 @@ async def _fill(
     app: App, desk: Desk, id_: str, name: str, form: str | None, expect: int | None, *, as_json: bool
 ) -> Row:
     from ..outbound.people.uploads import rows
-    from . import files
 
     read_as = files.form_of(name, form)
     with files.opened(name) as file, files.progress(file, is_shown=not as_json) as show:
@@ -170,7 +192,7 @@ async def _fill(
         return await desk.freezer.upload(id_, found, expected=expect)
 
 
-@command(group, "list")
+@command(group, "list", epilog=examples("tidings broadcasts list", "tidings broadcasts list --state paused"))
 async def list_(
     ask: Ask,
     *,
@@ -185,7 +207,7 @@ async def list_(
     output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="no broadcasts")
 
 
-@command(group)
+@command(group, epilog=examples("tidings broadcasts show ID"))
 async def show(ask: Ask, broadcast: Id) -> None:
     """One broadcast: its options, its times, its exact tally."""
     row = await ask.desk.broadcasts.show(broadcast)
@@ -195,7 +217,7 @@ async def show(ask: Ask, broadcast: Id) -> None:
         _print(ask.app, row)
 
 
-@command(group)
+@command(group, epilog=examples("tidings broadcasts recipients ID --state failed"))
 async def recipients(
     ask: Ask,
     broadcast: Id,
@@ -236,50 +258,52 @@ def export(
 ) -> None:
     """All recipients as CSV, safe for spreadsheets unless --exact says otherwise."""
 
-    async def work() -> None:
-        import sys
-
+    async def work() -> int:
         from ..api.sheet import head, sheet
         from ..outbound.broadcasting.roll import COLUMNS, cells
 
+        written = 0
         async with engine.opened(engine.settings(config, database)) as app:
             pages = await app.desk.broadcasts.export(broadcast, state=state)
-            target = sys.stdout.buffer if output_file is None else output_file.open("wb")
-            try:
+            with files.written(output_file) as target, output.working("writing", is_shown=to_file) as say:
                 target.write(head(COLUMNS))
                 async for found in pages:
                     target.write(sheet(map(cells, found), COLUMNS, exact=exact))
-            finally:
-                target.flush() if output_file is None else target.close()
+                    written += len(found)
+                    say(f"{written:,} recipients")
+        return written
 
-    engine.run(work())
+    to_file = output_file is not None
+    written = engine.run(work())
+    if to_file and output.on_terminal():
+        output.say(("✓ ", "green"), f"{output_file} has {written:,} recipients")
 
 
-@command(group)
+@command(group, epilog=examples("tidings broadcasts trigger ID"))
 async def trigger(ask: Ask, broadcast: Id) -> None:
     """Start it now; what has started already is left alone."""
     _moved(ask, await ask.desk.broadcasts.trigger(broadcast), "started")
 
 
-@command(group)
+@command(group, epilog=examples('tidings broadcasts pause ID --reason "wrong date in the text"'))
 async def pause(ask: Ask, broadcast: Id, *, reason: Reason = None) -> None:
     """Start nothing more of it; what is being sent ends as it would."""
     _moved(ask, await ask.desk.broadcasts.pause(broadcast, **_given(reason=reason)), "paused")
 
 
-@command(group)
+@command(group, epilog=examples("tidings broadcasts resume ID"))
 async def resume(ask: Ask, broadcast: Id) -> None:
     """Go on after a pause, a canary, or a stop by errors."""
     _moved(ask, await ask.desk.broadcasts.resume(broadcast), "goes on")
 
 
-@command(group)
+@command(group, epilog=examples('tidings broadcasts cancel ID --reason "the water is back"'))
 async def cancel(ask: Ask, broadcast: Id, *, reason: Reason = None) -> None:
     """Give it up: what waits is cancelled."""
     _moved(ask, await ask.desk.broadcasts.cancel(broadcast, **_given(reason=reason)), "cancelled")
 
 
-@command(group)
+@command(group, epilog=examples("tidings broadcasts retry ID", "tidings broadcasts retry ID --in-doubt"))
 async def retry(
     ask: Ask,
     broadcast: Id,
@@ -319,7 +343,7 @@ async def watch(ask: Ask, broadcast: Id) -> int:
     return 0 if row["state"] == "completed" else 1
 
 
-@command(group)
+@command(group, epilog=examples("tidings broadcasts reports --xref flood-2026"))
 async def reports(
     ask: Ask,
     *,

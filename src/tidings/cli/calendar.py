@@ -40,7 +40,7 @@ async def show(
     output.listing(rows, columns, as_json=False, nothing="no squads")
 
 
-@command(group)
+@command(group, epilog=examples("tidings calendar history", "tidings calendar history --day 2027-01-15"))
 async def history(
     ask: Ask,
     *,
@@ -82,7 +82,7 @@ async def change(
     ask.answer(made, lambda: _facts(made))
 
 
-@command(group)
+@command(group, epilog=examples("tidings calendar undo ID --who Ada"))
 async def undo(ask: Ask, change: Change, *, who: Who = None) -> None:
     """Bring back what the calendar said before a change, unless it was changed since."""
     made = await ask.app.shifts.undo(change, who=who or "by hand")

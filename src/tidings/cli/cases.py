@@ -53,7 +53,7 @@ async def list_(
     ask.listing(page.items, columns, more=page.next, nothing="no case is open")
 
 
-@command(group)
+@command(group, epilog=examples("tidings cases show ID"))
 async def show(ask: Ask, case: Case) -> None:
     """One case with the last lines of its conversation."""
     _say(ask, await ask.app.workflows.cases.show(case))
@@ -97,7 +97,7 @@ async def handback(
     _say(ask, await ask.app.workflows.cases.hand_back(case, verdict=verdict))
 
 
-@command(group)
+@command(group, epilog=examples('tidings cases close ID --note "called back"'))
 async def close(
     ask: Ask,
     case: Case,
@@ -108,7 +108,7 @@ async def close(
     _say(ask, await ask.app.workflows.cases.close(case, note=note))
 
 
-@command(group)
+@command(group, epilog=examples("tidings cases notices"))
 async def notices(ask: Ask, *, limit: Limit = 20, after: After = None) -> None:
     """What admins were told, newest first."""
     page = await ask.app.workflows.cases.notices(limit=limit, after=after)
@@ -126,7 +126,7 @@ async def notices(ask: Ask, *, limit: Limit = 20, after: After = None) -> None:
     ask.listing(page.items, columns, more=page.next, nothing="nothing had to be told")
 
 
-@command(group)
+@command(group, epilog=examples("tidings cases acknowledge ID --by Ada"))
 async def acknowledge(
     ask: Ask,
     notice: Annotated[str, typer.Argument(metavar="NOTICE", help="The notice's id.", show_default=False)],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import engine, output
+from . import completing, engine, output
 from .commands import Ask, command
 from .help import examples
 from .options import AsJson, ConfigFile
@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="The ways out: how they stand, pause, resume, test, link.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The channel's name.", show_default=False, autocompletion=completing.channels
+    ),
+]
 
 
-@command(group, "list")
+@command(group, "list", epilog=examples("tidings channels list"))
 async def list_(ask: Ask) -> None:
     """Every channel, and whether it sends."""
     now = ask.app.clock.now()
@@ -65,7 +70,7 @@ async def pause(
     _answer(await ask.desk.channels.pause(name, reason=reason), as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings channels resume phone"))
 async def resume(ask: Ask, name: Name) -> None:
     """Let a channel send again: lifts a pause, a wait and an open breaker."""
     _answer(await ask.desk.channels.resume(name), as_json=ask.as_json)
@@ -81,7 +86,8 @@ def test(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> N
 
     async def work() -> bool:
         async with engine.channels(engine.settings(config)) as channels:
-            trial = await try_out(channels, name)
+            with output.working(f"asking the provider of {name}", is_shown=not as_json):
+                trial = await try_out(channels, name)
         if as_json:
             output.say_json(trial._asdict())
         else:
@@ -105,7 +111,8 @@ def qr(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> Non
 
     async def work() -> codes.Scan:
         async with engine.channels(engine.settings(config)) as channels:
-            return await codes.ask(channels, name)
+            with output.working(f"asking the session of {name}", is_shown=not as_json):
+                return await codes.ask(channels, name)
 
     scan = engine.run(work())
     if as_json:

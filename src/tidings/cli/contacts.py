@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import engine, output
+from . import completing, engine, output
 from .commands import Ask, command
 from .help import examples
 from .options import After, AsJson, ConfigFile, Database, Limit
@@ -95,7 +95,14 @@ async def list_(
     language: Annotated[str | None, typer.Option(metavar="CODE", help="Only those of this language.")] = None,
     zone: Annotated[str | None, typer.Option(metavar="NAME", help="Only those in this time zone.")] = None,
     channel: Annotated[
-        str | None, typer.Option("--channel", "-c", metavar="NAME", help="Only those with an address on it.")
+        str | None,
+        typer.Option(
+            "--channel",
+            "-c",
+            metavar="NAME",
+            help="Only those with an address on it.",
+            autocompletion=completing.channels,
+        ),
     ] = None,
     limit: Limit = 20,
     after: After = None,
@@ -109,7 +116,7 @@ async def list_(
     listed(page.items, page.next, as_json=ask.as_json, nothing="no contacts")
 
 
-@command(group)
+@command(group, epilog=examples("tidings contacts show ID"))
 async def show(ask: Ask, contact: Contact) -> None:
     """One contact in full."""
     _print(await ask.desk.contacts.show(contact), as_json=ask.as_json)
@@ -118,7 +125,12 @@ async def show(ask: Ask, contact: Contact) -> None:
 @command(group, epilog=examples("tidings contacts find phone ada"))
 async def find(
     ask: Ask,
-    channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="Which channel.", show_default=False)],
+    channel: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHANNEL", help="Which channel.", show_default=False, autocompletion=completing.channels
+        ),
+    ],
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Which address.", show_default=False)],
 ) -> None:
     """The contact that has an address."""
@@ -130,7 +142,7 @@ async def find(
     _print(row, as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings contacts remove ID"))
 async def remove(ask: Ask, contact: Contact) -> None:
     """Forget a contact. Whoever has opted out stays opted out."""
     await ask.desk.contacts.remove(contact)
@@ -151,7 +163,14 @@ def import_(
         str | None, typer.Option(metavar="FORM", help="csv or ndjson, if no name says so.")
     ] = None,
     channel: Annotated[
-        str | None, typer.Option("--channel", "-c", metavar="NAME", help="Of a plain column `address`.")
+        str | None,
+        typer.Option(
+            "--channel",
+            "-c",
+            metavar="NAME",
+            help="Of a plain column `address`.",
+            autocompletion=completing.channels,
+        ),
     ] = None,
     map_: Annotated[
         list[str] | None,
@@ -161,7 +180,13 @@ def import_(
         list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Put on everybody in the file.")
     ] = None,
     list_: Annotated[
-        str | None, typer.Option("--list", metavar="LIST", help="A list that all of them are put on.")
+        str | None,
+        typer.Option(
+            "--list",
+            metavar="LIST",
+            help="A list that all of them are put on.",
+            autocompletion=completing.lists,
+        ),
     ] = None,
     all_or_nothing: Annotated[
         bool, typer.Option("--all-or-nothing", help="Take nobody when one row is bad.")

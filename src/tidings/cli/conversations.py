@@ -20,7 +20,7 @@ Conversation = Annotated[
 ]
 
 
-@command(group)
+@command(group, epilog=examples("tidings inbox conversations"))
 async def conversations(ask: Ask, *, limit: Limit = 20, after: After = None) -> None:
     """Conversations, the one with the newest message first."""
     page = await ask.app.workflows.conversations.page(limit=limit, after=after)
@@ -41,7 +41,9 @@ async def conversation(ask: Ask, conversation: Conversation, *, after: After = N
     def in_words() -> None:
         for line in row["lines"]:
             if line["kind"] == "step":
-                output.say((f"{line['at']}  {line['what']}  ", "dim"), output.flat(line["facts"]))
+                output.say(
+                    (f"{output.spoken(line['at'])}  {line['what']}  ", "dim"), output.flat(line["facts"])
+                )
                 continue
             output.say((f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]))
             output.say((f"  {line['decision']}: {line['reason']}", "cyan"))

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 group = typer.Typer(help="The database: upgrade, check, backup, move.", no_args_is_help=True)
 
 
-@group.command()
+@group.command(
+    epilog=examples(
+        "tidings db upgrade", "tidings db upgrade --database postgresql://tidings@localhost/tidings"
+    )
+)
 def upgrade(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
     """Bring the schema up to this program's. Make a backup first: there is no way back but that."""
     from ..model.errors import WrongStore
@@ -38,7 +42,7 @@ def upgrade(as_json: AsJson = False, database: Database = None, config: ConfigFi
     engine.run(work())
 
 
-@group.command()
+@group.command(epilog=examples("tidings db check"))
 def check(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
     """Check that the database can be used: reachable, durable, with the schema of this program."""
     chosen = engine.settings(config, database)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import output
+from . import completing, output
 from .commands import Ask, command
 from .help import examples
 from .options import After, InDoubt, Limit, OfChannel
@@ -21,7 +21,12 @@ Category = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Only temporary, permanent, throttling, validation or system ones."),
 ]
-Letter = Annotated[str | None, typer.Argument(metavar="ID", help="One message's id.", show_default=False)]
+Letter = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ID", help="One message's id.", show_default=False, autocompletion=completing.dead_letters
+    ),
+]
 All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
 PerSecond = Annotated[
     float | None, typer.Option(metavar="N", help="With --all: so many a second, not all at once.")
@@ -29,7 +34,11 @@ PerSecond = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-@command(group, "list")
+@command(
+    group,
+    "list",
+    epilog=examples("tidings dead list", "tidings dead list --channel phone --category permanent"),
+)
 async def list_(
     ask: Ask,
     *,
@@ -56,7 +65,7 @@ async def list_(
     output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="no dead letters")
 
 
-@command(group)
+@command(group, epilog=examples("tidings dead groups"))
 async def groups(ask: Ask) -> None:
     """Dead letters counted by channel and category, with an error of each."""
     now = ask.desk.clock.now()
@@ -93,9 +102,10 @@ async def retry(
     if message is not None:
         _one("retried", await ask.desk.messages.retry(message), as_json=ask.as_json)
         return
-    swept = await ask.desk.dead.retry_all(
-        channel=channel, category=category, unknown=unknown, per_second=per_second
-    )
+    with output.working("retrying dead letters", is_shown=not ask.as_json):
+        swept = await ask.desk.dead.retry_all(
+            channel=channel, category=category, unknown=unknown, per_second=per_second
+        )
     _many("retried", swept, as_json=ask.as_json)
 
 
@@ -117,7 +127,8 @@ async def discard(
     if message is not None:
         _one("discarded", await ask.desk.messages.discard(message), as_json=ask.as_json)
         return
-    swept = await ask.desk.dead.discard_all(channel=channel, category=category, unknown=unknown)
+    with output.working("giving dead letters up", is_shown=not ask.as_json):
+        swept = await ask.desk.dead.discard_all(channel=channel, category=category, unknown=unknown)
     _many("discarded", swept, as_json=ask.as_json)
 
 

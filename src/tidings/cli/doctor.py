@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from . import engine, output
+from .help import examples
 from .options import AsJson, ConfigFile, Database
 from .output import Column, Row
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..diagnosis import Finding
 
+EXAMPLES = examples("tidings doctor", "tidings doctor --config /etc/tidings.toml")
 _MARKS = {"fine": ("✓", "green"), "note": ("!", "yellow"), "wrong": ("✗", "bold red")}
 
 
@@ -30,7 +32,8 @@ def doctor(as_json: AsJson = False, database: Database = None, config: ConfigFil
     """
     from ..diagnosis import Grade
 
-    findings = _examine(config, database)
+    with output.working("looking at everything", is_shown=not as_json):
+        findings = _examine(config, database)
     rows = [{**finding._asdict(), "grade": finding.grade.value} for finding in findings]
     if as_json or not output.on_terminal():
         columns = [Column(name, itemgetter(name)) for name in ("check", "grade", "what", "remedy")]

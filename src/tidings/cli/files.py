@@ -1,4 +1,4 @@
-"""Files that commands read: opened or refused in a sentence, read in pieces, with a bar for people."""
+"""Files that commands read or write: opened or refused in a sentence, with a bar for people."""
 
 from __future__ import annotations
 
@@ -32,6 +32,22 @@ def opened(name: str) -> Iterator[BinaryIO]:
     except OSError as error:
         problem = f"{name} cannot be read ({error.strerror})"
         raise Invalid(problem, remedy="check the path", field="file") from None
+    with file:
+        yield file
+
+
+@contextmanager
+def written(path: Path | None) -> Iterator[BinaryIO]:
+    """A file to be written; without a path standard output."""
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        file = path.open("wb")
+    except OSError as error:
+        problem = f"{path} cannot be written ({error.strerror})"
+        raise Invalid(problem, remedy="check the path", field="output") from None
     with file:
         yield file
 

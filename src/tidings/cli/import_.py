@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from . import engine, output
+from . import completing, engine, output
 from .help import examples
 from .noting import noted
 from .options import AsJson, ConfigFile, Database
@@ -57,7 +57,14 @@ def take(
         str | None, typer.Option(metavar="COLUMN", help="What tells rows apart; else the primary key.")
     ] = None,
     channel: Annotated[
-        str | None, typer.Option("--channel", "-c", metavar="NAME", help="Where the map names none.")
+        str | None,
+        typer.Option(
+            "--channel",
+            "-c",
+            metavar="NAME",
+            help="Where the map names none.",
+            autocompletion=completing.channels,
+        ),
     ] = None,
     time: Annotated[
         str, typer.Option(metavar="FORM", help="How times are kept: auto, s, ms, us or iso.")
@@ -104,7 +111,7 @@ def take(
     engine.run(work())
 
 
-@group.command("list")
+@group.command("list", epilog=examples("tidings import list"))
 def list_(*, as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
     """Runs, newest first."""
 

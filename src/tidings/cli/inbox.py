@@ -9,10 +9,12 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit, MessageId
+from .options import After, Limit
 from .output import Column
 
 group = typer.Typer(help="The inbox: what people said, and what came of it.", no_args_is_help=True)
+
+Heard = Annotated[str, typer.Argument(metavar="ID", help="The message's id.", show_default=False)]
 
 
 @command(
@@ -57,8 +59,8 @@ async def list_(
     ask.listing(page.items, columns, more=page.next, nothing="nothing has come in yet")
 
 
-@command(group)
-async def show(ask: Ask, message: MessageId) -> None:
+@command(group, epilog=examples("tidings inbox show ID"))
+async def show(ask: Ask, message: Heard) -> None:
     """One message with its history."""
     row = await ask.app.inbound.inbox.show(message)
 
@@ -66,19 +68,21 @@ async def show(ask: Ask, message: MessageId) -> None:
         known = {name: value for name, value in row.items() if name not in ("history", "raw")}
         output.facts([(name.replace("_", " "), value, None) for name, value in known.items()])
         for step in row["history"]:
-            output.say(f"{step['at']}  {step['origin']} → {step['state']}  {step['detail'] or ''}")
+            output.say(
+                f"{output.spoken(step['at'])}  {step['origin']} → {step['state']}  {step['detail'] or ''}"
+            )
 
     ask.answer(row, in_words)
 
 
 @command(group, epilog=examples("tidings inbox retry 0198c2f0-…"))
-async def retry(ask: Ask, message: MessageId) -> None:
+async def retry(ask: Ask, message: Heard) -> None:
     """Start one that failed afresh; take up one that has expired or was skipped."""
     row = await ask.app.inbound.inbox.retry(message)
     ask.answer(row, lambda: output.say((row["id"], "bold"), " is tried again"))
 
 
-@command(group)
+@command(group, epilog=examples("tidings inbox sources"))
 async def sources(ask: Ask) -> None:
     """How far each source was read, and what is wrong with it."""
     now = ask.desk.clock.now()

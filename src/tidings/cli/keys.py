@@ -53,7 +53,7 @@ async def create(
     _with_secret(ask, await ask.app.access.keys.create({**body, "expires_in": expires_in}))
 
 
-@command(group, "list")
+@command(group, "list", epilog=examples("tidings keys list", "tidings keys list --tenant acme"))
 async def list_(
     ask: Ask,
     *,
@@ -95,7 +95,7 @@ async def rotate(
     _with_secret(ask, await ask.app.access.keys.rotate(id_, overlap=overlap))
 
 
-@command(group)
+@command(group, epilog=examples("tidings keys revoke ID"))
 async def revoke(ask: Ask, id_: Id) -> None:
     """Let a key open nothing any more. Other processes notice within a second."""
     row = await ask.app.access.keys.revoke(id_)

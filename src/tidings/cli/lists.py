@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import output
+from . import completing, output
 from .commands import Ask, command
 from .contacts import listed, pairs
 from .help import examples
@@ -15,7 +15,12 @@ from .output import Column
 
 group = typer.Typer(help="Lists: contacts that belong together, and saved filters.", no_args_is_help=True)
 
-List = Annotated[str, typer.Argument(metavar="LIST", help="The list's name or id.", show_default=False)]
+List = Annotated[
+    str,
+    typer.Argument(
+        metavar="LIST", help="The list's name or id.", show_default=False, autocompletion=completing.lists
+    ),
+]
 Contacts = Annotated[list[str], typer.Argument(metavar="ID", help="Ids of contacts.", show_default=False)]
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Those with all of these tags.")
@@ -29,7 +34,14 @@ NoTags = Annotated[
 Language = Annotated[str | None, typer.Option("--language", metavar="CODE", help="Those of this language.")]
 Zone = Annotated[str | None, typer.Option("--zone", metavar="NAME", help="Those in this time zone.")]
 Channel = Annotated[
-    str | None, typer.Option("--channel", "-c", metavar="NAME", help="Those with an address on this channel.")
+    str | None,
+    typer.Option(
+        "--channel",
+        "-c",
+        metavar="NAME",
+        help="Those with an address on this channel.",
+        autocompletion=completing.channels,
+    ),
 ]
 Attributes = Annotated[
     list[str] | None,
@@ -79,7 +91,7 @@ async def edit(
     _say(await ask.desk.audience.edit(list_, body), "changed", as_json=ask.as_json)
 
 
-@command(group, "list")
+@command(group, "list", epilog=examples("tidings lists list"))
 async def list_all(
     ask: Ask,
     *,
@@ -98,7 +110,7 @@ async def list_all(
     output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
 
 
-@command(group)
+@command(group, epilog=examples("tidings lists show volunteers"))
 async def show(ask: Ask, list_: List) -> None:
     """One list."""
     row = await ask.desk.audience.show(list_)
@@ -108,7 +120,10 @@ async def show(ask: Ask, list_: List) -> None:
         output.facts([(name.replace("_", " "), value, None) for name, value in row.items()])
 
 
-@command(group)
+@command(
+    group,
+    epilog=examples("tidings lists members volunteers", "tidings lists members volunteers > members.tsv"),
+)
 async def members(
     ask: Ask,
     list_: List,
@@ -121,7 +136,7 @@ async def members(
     listed(page.items, page.next, as_json=ask.as_json, nothing="nobody")
 
 
-@command(group)
+@command(group, epilog=examples("tidings lists join volunteers ID ID"))
 async def join(
     ask: Ask,
     list_: List,
@@ -131,7 +146,7 @@ async def join(
     _count("added", await ask.desk.audience.add(list_, contacts), as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings lists leave volunteers ID"))
 async def leave(
     ask: Ask,
     list_: List,
@@ -141,7 +156,7 @@ async def leave(
     _count("removed", await ask.desk.audience.drop(list_, contacts), as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings lists remove volunteers"))
 async def remove(ask: Ask, list_: List) -> None:
     """Forget a list; the contacts stay."""
     row = await ask.desk.audience.show(list_)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import output
+from . import completing, output
 from .commands import Ask, command
 from .help import examples
 from .options import After, InDoubt, Limit, MessageId, OfChannel, OfRecipient
@@ -33,7 +34,13 @@ async def list_(
     *,
     state: Annotated[
         str | None,
-        typer.Option(metavar="STATE", help="pending, processing, sent, failed, cancelled or expired."),
+        typer.Option(
+            metavar="STATE",
+            help="pending, processing, sent, failed, cancelled or expired.",
+            autocompletion=completing.one_of(
+                "pending", "processing", "sent", "failed", "cancelled", "expired"
+            ),
+        ),
     ] = None,
     channel: OfChannel = None,
     to: OfRecipient = None,
@@ -61,7 +68,7 @@ async def show(ask: Ask, message: MessageId) -> None:
         _print(ask.app, row, reason)
 
 
-@command(group)
+@command(group, epilog=examples("tidings messages why ID"))
 async def why(ask: Ask, message: MessageId) -> None:
     """What a message waits for, or what became of it."""
     from ..model.time import iso
@@ -70,12 +77,12 @@ async def why(ask: Ask, message: MessageId) -> None:
     if ask.as_json:
         output.say_json({"id": message, **reason._asdict(), "until": iso(reason.until)})
         return
-    output.say(reason.answer)
+    output.say(output.spoken(reason.answer))
     if reason.remedy:
         output.say((f"what to do: {reason.remedy}", "yellow"))
 
 
-@command(group)
+@command(group, epilog=examples("tidings messages cancel ID"))
 async def cancel(ask: Ask, message: MessageId) -> None:
     """Cancel a message that has not been sent yet."""
     row = await ask.desk.messages.cancel(message)
@@ -84,7 +91,7 @@ async def cancel(ask: Ask, message: MessageId) -> None:
     _answer(row, "cancelled" if is_done else at_work, as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings messages retry ID", "tidings messages retry ID --in 10m"))
 async def retry(
     ask: Ask,
     message: MessageId,
@@ -192,11 +199,13 @@ def _print(app: App, row: Row, reason: Why) -> None:
     )
     output.say()
     columns = [
-        Column("time", lambda line: line["at"], keep=True),
+        Column("time", lambda line: line["at"], lambda line: _stamp(line["at"], zone), keep=True),
         Column("from", lambda line: line["from"]),
         Column("to", lambda line: line["to"], lambda line: output.state({"state": line["to"]})),
         Column("try", lambda line: line["try"], right=True),
-        Column("node", lambda line: line["node"], right=True),
+        Column(
+            "node", lambda line: line["node"], lambda line: line["node_name"] or output.flat(line["node"])
+        ),
         Column("category", lambda line: line["category"]),
         Column("detail", lambda line: line["detail"], keep=True),
     ]
@@ -204,7 +213,20 @@ def _print(app: App, row: Row, reason: Why) -> None:
     output.listing(lines, columns, as_json=False, nothing="nothing has happened to it yet")
 
 
+def _stamp(iso_time: str, zone: Any) -> str:
+    """To the millisecond: how long an attempt took can be read off."""
+    there = datetime.fromisoformat(iso_time).astimezone(zone)
+    return f"{there:%a %d %b %H:%M:%S}.{there.microsecond // 1000:03} {there:%Z}"
+
+
 def _told(fact: Row) -> Row:
     """What the provider told later, as a line of the history."""
-    line = {"from": "sent", "to": fact["what"], "try": None, "node": None, "detail": fact["reason"]}
+    line = {
+        "from": "sent",
+        "to": fact["what"],
+        "try": None,
+        "node": None,
+        "node_name": None,
+        "detail": fact["reason"],
+    }
     return {**fact, **line}

@@ -43,7 +43,7 @@ async def create(
     ask.answer(row, lambda: output.say((row["id"], "bold"), f" {row['state']}: {output.flat(row['name'])}"))
 
 
-@command(group, "list")
+@command(group, "list", epilog=examples("tidings migrate list", "tidings migrate list --state running"))
 async def list_(
     ask: Ask,
     *,
@@ -119,7 +119,7 @@ async def plan(
     return 0
 
 
-@command(group)
+@command(group, epilog=examples("tidings migrate approve ID"))
 async def approve(ask: Ask, job: Id) -> None:
     """The plan may be run; `run` then does exactly that."""
     _moved(ask, _shown(await ask.app.migrations.approve(job, by=migrating.who())), "is approved")
@@ -161,19 +161,19 @@ async def status(
     return 0
 
 
-@command(group)
+@command(group, epilog=examples('tidings migrate pause ID --reason "the CRM is slow"'))
 async def pause(ask: Ask, job: Id, *, reason: Reason = "by hand") -> None:
     """Read and write nothing new until it is resumed."""
     _moved(ask, _shown(await ask.app.migrations.pause(job, by=migrating.who(), reason=reason)), "is paused")
 
 
-@command(group)
+@command(group, epilog=examples("tidings migrate resume ID"))
 async def resume(ask: Ask, job: Id) -> None:
     """Go on."""
     _moved(ask, _shown(await ask.app.migrations.resume(job, by=migrating.who())), "goes on")
 
 
-@command(group)
+@command(group, epilog=examples('tidings migrate cancel ID --reason "wrong mapping"'))
 async def cancel(ask: Ask, job: Id, *, reason: Reason = "by hand") -> None:
     """Stop for good; what is written stays."""
     _moved(
@@ -181,7 +181,7 @@ async def cancel(ask: Ask, job: Id, *, reason: Reason = "by hand") -> None:
     )
 
 
-@command(group, fast=True)
+@command(group, epilog=examples("tidings migrate verify ID"), fast=True)
 async def verify(ask: Ask, job: Id) -> int:
     """Every record of the source against the target. Exit code 1 if something is unexplained."""
     told = 0

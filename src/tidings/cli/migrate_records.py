@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import engine, migrating, output
+from . import engine, files, migrating, output
 from .commands import Ask, command
 from .help import examples
 from .migrate import Detach, Id, OfCause, OfType, group
@@ -16,6 +16,7 @@ from .output import Column
 
 if TYPE_CHECKING:
     from ..app import App
+    from ..migration.undoing import Undone
 
 GROUP = group
 
@@ -142,22 +143,13 @@ def _form(given: str | None, file: Path | None) -> str:
 async def _write(
     app: App, job: str, cause: str | None, type_: str | None, form: str, file: Path | None
 ) -> None:
-    import sys
-
     from ..api.repairs import exported
-    from ..model.errors import Invalid
 
-    try:
-        target = sys.stdout.buffer if file is None else file.open("wb")
-    except OSError as error:
-        raise Invalid(
-            f"{file} cannot be written ({error.strerror})", remedy="check the path", field="output"
-        ) from None
-    try:
+    with files.written(file) as target, output.working("writing", is_shown=file is not None):
         async for piece in exported(app.migrations, job, form=form, cause=cause, type_=type_):
             target.write(piece)
-    finally:
-        target.flush() if file is None else target.close()
+    if file is not None and output.on_terminal():
+        output.say(("✓ ", "green"), f"{file} has what was set aside; mend it and give it to replay --file")
 
 
 @command(
@@ -192,10 +184,12 @@ async def replay(
         from ..migration.jobfile import read_file
 
         which["job"] = read_file(job_file)
-    if file is None:
-        opened = await ask.app.migrations.replay(job, **which)
-    else:
-        opened = await _replay_file(ask, job, file, form, which)
+    with output.working("opening records again", is_shown=not ask.as_json) as say:
+        which["tell"] = lambda opened: say(f"{opened:,} records are open again")
+        if file is None:
+            opened = await ask.app.migrations.replay(job, **which)
+        else:
+            opened = await _replay_file(ask, job, file, form, which)
     if detach or not opened:
         ask.answer(
             {"id": job, "opened": opened}, lambda: output.say((job, "bold"), f" {opened:,} opened again")
@@ -230,6 +224,7 @@ async def undo(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Take what a job has created out of the target again, unless somebody has changed it since."""
+    from ..migration import shown
     from ..model.errors import Invalid
 
     if not dry_run and not yes:
@@ -238,9 +233,9 @@ async def undo(
         typer.confirm("Delete what it has created in the target?", abort=True)
     told: list[dict[str, Any]] = []
 
-    def tell(one: Any) -> None:
+    def tell(one: Undone) -> None:
         if len(told) < 1000:
-            told.append({**one._asdict(), "fate": str(one.fate)})
+            told.append(shown.undone(one))
 
     counts = await ask.app.migrations.undo(job, by=migrating.who(), dry_run=dry_run, tell=tell)
     row = {
@@ -282,7 +277,7 @@ async def crosswalk(
     ask.listing([shown.row(one) for one in found], columns, nothing="no such record was moved")
 
 
-@command(GROUP)
+@command(GROUP, epilog=examples("tidings migrate audit ID"))
 async def audit(ask: Ask, job: Id) -> None:
     """Who did what to a job, and when."""
     from ..migration import shown

@@ -22,7 +22,7 @@ group = typer.Typer(help="The language model: prompts, calls, costs, recordings.
 QUESTIONS = ("intent", "extract")
 
 
-@command(group)
+@command(group, epilog=examples("tidings models prompts"))
 async def prompts(ask: Ask) -> None:
     """The prompts in use, each with its version and hash. One that cannot be used is told."""
     from ..inbound.models import prompt
@@ -78,7 +78,7 @@ async def ask_(
     line = Line(settings, app.store, app.clock)
     trace = f"cli-{app.clock.new_id()}"
     try:
-        with about(trace):
+        with about(trace), output.working("asking the model", is_shown=not ask.as_json):
             mind = ModelMind(settings, prompt.load(settings.prompts), line)
             found = await (mind.intent(scene) if question == "intent" else mind.extract(scene))
     finally:

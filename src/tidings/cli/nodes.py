@@ -6,12 +6,13 @@ import typer
 
 from . import output
 from .commands import Ask, command
+from .help import examples
 from .output import Column
 
 group = typer.Typer(help="The processes that work.", no_args_is_help=True)
 
 
-@command(group, "list")
+@command(group, "list", epilog=examples("tidings nodes list", "tidings nodes list --json"))
 async def list_(ask: Ask) -> None:
     """Every process that works, or died and may still hold messages."""
     now = ask.app.clock.now()

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from . import completing
+
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
@@ -23,9 +25,17 @@ Database = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-MessageId = Annotated[str, typer.Argument(metavar="ID", help="The message's id.", show_default=False)]
+MessageId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The message's id.", show_default=False, autocompletion=completing.messages
+    ),
+]
 OfChannel = Annotated[
-    str | None, typer.Option("--channel", "-c", metavar="NAME", help="Only of this channel.")
+    str | None,
+    typer.Option(
+        "--channel", "-c", metavar="NAME", help="Only of this channel.", autocompletion=completing.channels
+    ),
 ]
 OfRecipient = Annotated[str | None, typer.Option("--to", metavar="WHO", help="Only to this recipient.")]
 InDoubt = Annotated[

@@ -5,6 +5,7 @@ Lines in a pipe are for other programs: one row each, all columns in full, times
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ STATE_STYLES = {
     "skipped": "dim",
     "received": "cyan",
 }
+
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
 class Column(NamedTuple):
@@ -123,7 +127,7 @@ def facts(pairs: Sequence[tuple[str, object, str | Text | None]]) -> None:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value, shown in pairs:
-        text = flat(value) if shown is None else shown
+        text = spoken(flat(value)) if shown is None else shown
         if text:
             grid.add_row(name, quoted(text))
     console().print(grid)
@@ -177,8 +181,15 @@ def full(iso_time: str | None, zone: Any, now: int) -> str | None:
     return echo(instant(datetime.fromisoformat(iso_time)), zone, now=now)
 
 
+def spoken(text: str) -> str:
+    """A text as people read it: its times as one says them. In a pipe it stays as it is."""
+    if not on_terminal():
+        return text
+    return _INSTANT.sub(lambda found: f"{datetime.fromisoformat(found[0]):%a %d %b %Y %H:%M:%S} UTC", text)
+
+
 def _plainly(value: Callable[[Row], object]) -> Callable[[Row], str]:
-    return lambda row: flat(value(row))
+    return lambda row: spoken(flat(value(row)))
 
 
 def quoted(text: str | Text) -> Text:

@@ -98,14 +98,14 @@ program.add_typer(migrate_records.GROUP, name="migrate")
 program.add_typer(models.group, name="models")
 program.add_typer(keys.group, name="keys")
 program.add_typer(audit.group, name="audit")
-program.command("doctor")(doctor.doctor)
+program.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 program.command("drill", epilog=drill.EXAMPLES)(drill.drill)
 program.add_typer(db.group, name="db")
-program.command("config")(config.config)
-program.command("sandbox")(sandbox.sandbox)
+program.command("config", epilog=config.EXAMPLES)(config.config)
+program.command("sandbox", epilog=sandbox.EXAMPLES)(sandbox.sandbox)
 
 
-@program.command("version")
+@program.command("version", epilog=examples("tidings version", "tidings version --json"))
 def version(as_json: AsJson = False) -> None:
     """Print the version."""
     if as_json:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import output
+from . import completing, output
 from .commands import Ask, command
 from .help import examples
 from .output import Column, Row
@@ -17,11 +17,16 @@ group = typer.Typer(
     help="Roll-out: observe, shadow, a share of people, live; and back.", no_args_is_help=True
 )
 
-Name = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel's name.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="CHANNEL", help="The channel's name.", show_default=False, autocompletion=completing.channels
+    ),
+]
 _PIECE = 1 << 16
 
 
-@command(group, "list")
+@command(group, "list", epilog=examples("tidings rollout list"))
 async def list_(ask: Ask) -> None:
     """Every channel with its mode and share."""
     now = ask.app.clock.now()
@@ -34,7 +39,7 @@ async def list_(ask: Ask) -> None:
     output.listing(await ask.desk.rollout.all(), columns, as_json=ask.as_json, nothing="no channels")
 
 
-@command(group)
+@command(group, epilog=examples("tidings rollout show phone"))
 async def show(ask: Ask, name: Name) -> None:
     """One channel, and what was switched before."""
     _print(await ask.desk.rollout.show(name), as_json=ask.as_json)
@@ -63,7 +68,7 @@ async def set_(
     _print(row, as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings rollout back phone"))
 async def back(ask: Ask, name: Name) -> None:
     """To what it was before the last switch."""
     _print(await ask.desk.rollout.back(name), as_json=ask.as_json)
@@ -90,7 +95,8 @@ async def report(
         largest=settings.max_body,
         most_lines=settings.max_bulk,
     )
-    told = await ask.desk.rollout.report(name, rows, zone=read_zone(zone) if zone else settings.zone)
+    with output.working("taking the report in", is_shown=not ask.as_json):
+        told = await ask.desk.rollout.report(name, rows, zone=read_zone(zone) if zone else settings.zone)
     _tell(told, as_json=ask.as_json)
 
 
@@ -111,7 +117,8 @@ async def compare(
 
     begin, end = parse_period(since, until, now=ask.app.clock.now(), zone=ask.app.settings.zone)
     apart = parse_length(tolerance, field="tolerance")
-    found = await ask.desk.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)
+    with output.working("comparing", is_shown=not ask.as_json):
+        found = await ask.desk.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)
     if ask.as_json:
         output.say_json(found._asdict())
         return

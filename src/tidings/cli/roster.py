@@ -25,7 +25,7 @@ Source = Annotated[
 ]
 
 
-@command(group, "list")
+@command(group, "list", epilog=examples("tidings roster list", "tidings roster list --squad 42"))
 async def list_(
     ask: Ask,
     *,
@@ -66,7 +66,7 @@ async def add(
     ask.answer({**row, "what": what}, lambda: output.say((row["name"], "bold"), f" {what}"))
 
 
-@command(group)
+@command(group, epilog=examples("tidings roster remove 1001"))
 async def remove(ask: Ask, sender: Sender, *, source: Source = None) -> None:
     """Take somebody off; what they said before stays."""
     row = await ask.app.inbound.roster.remove(sender, source)

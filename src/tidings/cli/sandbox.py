@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from .help import examples
+
+EXAMPLES = examples("tidings sandbox", "tidings sandbox --port 9025 --ledger data/sandbox.jsonl")
+
 
 def sandbox(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import output
+from . import completing, output
 from .commands import Ask, command
 from .help import examples
 from .options import After, Limit
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Schedules: recurring messages and broadcasts.", no_args_is_help=True)
 
-ScheduleId = Annotated[str, typer.Argument(metavar="ID", help="The schedule's id.", show_default=False)]
+ScheduleId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The schedule's id.", show_default=False, autocompletion=completing.schedules
+    ),
+]
 Cron = Annotated[
     str | None, typer.Option(metavar="FIELDS", help="5 fields, or 6 with seconds first; or @daily.")
 ]
@@ -41,7 +46,12 @@ Missed = Annotated[str | None, typer.Option(metavar="skip|latest|all", help="Wha
 Grace = Annotated[
     str | None, typer.Option(metavar="LENGTH", help="How late one may still be made up for; 1h.")
 ]
-Channel = Annotated[str | None, typer.Option("--channel", "-c", metavar="NAME", help="Which way out.")]
+Channel = Annotated[
+    str | None,
+    typer.Option(
+        "--channel", "-c", metavar="NAME", help="Which way out.", autocompletion=completing.channels
+    ),
+]
 To = Annotated[str | None, typer.Option(metavar="WHO", help="Who gets it.")]
 Text = Annotated[str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says.")]
 Message = Annotated[
@@ -100,7 +110,14 @@ async def add(
 async def list_(
     ask: Ask,
     *,
-    state: Annotated[str | None, typer.Option(metavar="STATE", help="active, paused or ended.")] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STATE",
+            help="active, paused or ended.",
+            autocompletion=completing.one_of("active", "paused", "ended"),
+        ),
+    ] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -113,14 +130,14 @@ async def list_(
         Column("next", lambda row: row["next_at"], lambda row: output.away(row["next_at"], now)),
         Column("last", lambda row: row["last_at"], lambda row: output.away(row["last_at"], now)),
         Column("made", lambda row: row["made"], right=True, spare=True),
-        Column("when", lambda row: row["rule_in_words"]),
+        Column("when", lambda row: row["rule_in_words"], lambda row: "{rule_in_words}, {zone}".format(**row)),
         Column("name", lambda row: row["name"]),
     ]  # fmt: skip
     nothing = "no such schedules" if state else "no schedules yet; make one: tidings schedules add"
     output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
 
 
-@command(group)
+@command(group, epilog=examples("tidings schedules show ID"))
 async def show(ask: Ask, schedule: ScheduleId) -> None:
     """One schedule: its rule in words, what it makes, last and next run."""
     row = await ask.desk.schedules.show(schedule)
@@ -174,31 +191,31 @@ async def edit(
     _answer(ask.app, await ask.desk.schedules.edit(schedule, fields), "changed", as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings schedules pause ID"))
 async def pause(ask: Ask, schedule: ScheduleId) -> None:
     """Make nothing until it is resumed."""
     _answer(ask.app, await ask.desk.schedules.pause(schedule), "paused", as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings schedules resume ID"))
 async def resume(ask: Ask, schedule: ScheduleId) -> None:
     """Go on with the next instant from now."""
     _answer(ask.app, await ask.desk.schedules.resume(schedule), "resumed", as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings schedules end ID"))
 async def end(ask: Ask, schedule: ScheduleId) -> None:
     """Make nothing more; its log stays."""
     _answer(ask.app, await ask.desk.schedules.end(schedule), "ended", as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings schedules remove ID"))
 async def remove(ask: Ask, schedule: ScheduleId) -> None:
     """End a schedule and forget it, with its log. What it has made stays."""
     _answer(ask.app, await ask.desk.schedules.remove(schedule), "removed", as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings schedules run ID", "tidings schedules run ID --key monday"))
 async def run(
     ask: Ask,
     schedule: ScheduleId,
@@ -257,7 +274,7 @@ async def preview(ask: Ask, schedule: Annotated[
     output.listing(items, columns, as_json=ask.as_json, nothing="it fires no more")
 
 
-@command(group)
+@command(group, epilog=examples("tidings schedules log ID", "tidings schedules log ID --limit 100 --json"))
 async def log(
     ask: Ask,
     schedule: ScheduleId,
@@ -368,7 +385,7 @@ def _print(app: App, row: Row) -> None:
             ("state", row["state"], _state(row)),
             ("problem", row["problem"], None),
             ("fires", row["rule_in_words"], None),
-            ("rule", row["rule"], None),
+            ("rule", row["rule"], ""),
             ("zone", row["zone"], None),
             ("next", row["next_at"], output.full(row["next_at"], zone, now)),
             ("last", row["last_at"], output.full(row["last_at"], zone, now)),
@@ -379,6 +396,14 @@ def _print(app: App, row: Row) -> None:
             ("skip", ", ".join(row["skip"]), None),
             ("missed", row["missed"], f"{row['missed']}, within {row['grace']}"),
             ("makes", row["makes"], None),
-            (row["makes"], row[row["makes"]], None),
+            (row["makes"], row[row["makes"]], _in_words(row[row["makes"]])),
         ]
     )
+
+
+def _in_words(made: Row) -> str:
+    """What it makes, as one would say it; whatever else there is to it stays as it was given."""
+    said = {name: value for name, value in made.items() if name not in ("channel", "to", "text")}
+    to = f" to {made['to']}" if made.get("to") else ""
+    text = f": {made['text']}" if made.get("text") else ""
+    return output.flat(f"on {made.get('channel')}{to}{text}") + (f"; {output.flat(said)}" if said else "")

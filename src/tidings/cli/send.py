@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import engine, output
+from . import completing, engine, output
 from .help import examples
 from .noting import noted
 from .options import AsJson, ConfigFile, Database
@@ -31,7 +31,13 @@ def send(
     *,
     channel: Annotated[
         str | None,
-        typer.Option("--channel", "-c", metavar="NAME", help="Which way out: a configured channel."),
+        typer.Option(
+            "--channel",
+            "-c",
+            metavar="NAME",
+            help="Which way out: a configured channel.",
+            autocompletion=completing.channels,
+        ),
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="WHO", help="Who gets it.")] = None,
     text: Annotated[
@@ -42,7 +48,12 @@ def send(
     ] = None,
     data: Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object to go with it.")] = None,
     template: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A template, instead of a text of its own.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A template, instead of a text of its own.",
+            autocompletion=completing.templates,
+        ),
     ] = None,
     template_version: Annotated[
         int | None, typer.Option(metavar="N", help="Which version of it; the newest unless given.")

@@ -44,7 +44,7 @@ async def add(
     _with_secret(made.answer, as_json=ask.as_json)
 
 
-@command(group, "list")
+@command(group, "list", epilog=examples("tidings subscriptions list"))
 async def list_(
     ask: Ask,
     *,
@@ -64,7 +64,7 @@ async def list_(
     output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
 
 
-@command(group)
+@command(group, epilog=examples("tidings subscriptions show ID"))
 async def show(ask: Ask, id_: Id) -> None:
     """One subscription."""
     row = await ask.desk.subscriptions.show(id_)
@@ -92,32 +92,32 @@ async def edit(ask: Ask, id_: Id, *, url: Url = None, events: Events = None) -> 
     await _edit(ask, id_, {"url": url, "events": events or None}, "changed")
 
 
-@command(group)
+@command(group, epilog=examples("tidings subscriptions pause ID"))
 async def pause(ask: Ask, id_: Id) -> None:
     """Tell it nothing for now; what happens meanwhile is not told later."""
     await _edit(ask, id_, {"active": False}, "is told nothing for now")
 
 
-@command(group)
+@command(group, epilog=examples("tidings subscriptions resume ID"))
 async def resume(ask: Ask, id_: Id) -> None:
     """Tell it again, also one that was given up because its receiver failed for days."""
     await _edit(ask, id_, {"active": True}, "is told again")
 
 
-@command(group)
+@command(group, epilog=examples("tidings subscriptions rotate ID"))
 async def rotate(ask: Ask, id_: Id) -> None:
     """A new secret, shown this once. For a day events are signed with both."""
     _with_secret(await ask.desk.subscriptions.rotate(id_), as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings subscriptions test ID"))
 async def test(ask: Ask, id_: Id) -> None:
     """Send it the event subscription.test."""
     row = await ask.desk.subscriptions.test(id_)
     _answer(row, "will get the event subscription.test", as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings subscriptions remove ID"))
 async def remove(ask: Ask, id_: Id) -> None:
     """Tell it nothing any more."""
     await ask.desk.subscriptions.remove(id_)

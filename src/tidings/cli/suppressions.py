@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from . import engine, output
+from . import completing, engine, output
 from .commands import Ask, command
 from .help import examples
 from .options import After, AsJson, ConfigFile, Database, Limit
@@ -16,7 +16,14 @@ group = typer.Typer(help="Opt-outs: who must not be written to.", no_args_is_hel
 
 Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="Who it is about.", show_default=False)]
 Channel = Annotated[
-    str | None, typer.Option("--channel", "-c", metavar="NAME", help="On this channel; without it on all.")
+    str | None,
+    typer.Option(
+        "--channel",
+        "-c",
+        metavar="NAME",
+        help="On this channel; without it on all.",
+        autocompletion=completing.channels,
+    ),
 ]
 
 
@@ -37,7 +44,10 @@ async def add(
     _say(row, "has opted out", as_json=ask.as_json)
 
 
-@command(group)
+@command(
+    group,
+    epilog=examples("tidings suppressions remove ada", "tidings suppressions remove ada --channel phone"),
+)
 async def remove(
     ask: Ask,
     address: Address,
@@ -45,7 +55,11 @@ async def remove(
     channel: Annotated[
         str | None,
         typer.Option(
-            "--channel", "-c", metavar="NAME", help="The opt-out on this channel; without it on all."
+            "--channel",
+            "-c",
+            metavar="NAME",
+            help="The opt-out on this channel; without it on all.",
+            autocompletion=completing.channels,
         ),
     ] = None,
 ) -> None:
@@ -54,7 +68,9 @@ async def remove(
     _say({"address": address, "channel": channel}, "may be written to again", as_json=ask.as_json)
 
 
-@command(group, "list")
+@command(
+    group, "list", epilog=examples("tidings suppressions list", "tidings suppressions list --address ada")
+)
 async def list_(
     ask: Ask,
     *,
@@ -82,7 +98,14 @@ def import_(
         str | None, typer.Option(metavar="FORM", help="csv or ndjson, if no name says so.")
     ] = None,
     channel: Annotated[
-        str | None, typer.Option("--channel", "-c", metavar="NAME", help="Where a row names none.")
+        str | None,
+        typer.Option(
+            "--channel",
+            "-c",
+            metavar="NAME",
+            help="Where a row names none.",
+            autocompletion=completing.channels,
+        ),
     ] = None,
     as_json: AsJson = False,
     database: Database = None,

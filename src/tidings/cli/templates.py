@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import output
+from . import completing, output
 from .commands import Ask, command
 from .help import examples
 from .options import After, Limit
@@ -17,7 +17,15 @@ from .output import Column, Row
 
 group = typer.Typer(help="Contents with gaps: save, try, use.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The template's name or id.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="The template's name or id.",
+        show_default=False,
+        autocompletion=completing.templates,
+    ),
+]
 Text = Annotated[
     str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says, with gaps; - reads it.")
 ]
@@ -91,7 +99,7 @@ async def edit(
     _told(await ask.desk.templates.revise(name, kept | given, key=key), as_json=ask.as_json)
 
 
-@command(group, "list")
+@command(group, "list", epilog=examples("tidings templates list", "tidings templates list --retired"))
 async def list_(
     ask: Ask,
     *,
@@ -113,7 +121,9 @@ async def list_(
     output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
 
 
-@command(group)
+@command(
+    group, epilog=examples("tidings templates show welcome", "tidings templates show welcome --version 2")
+)
 async def show(
     ask: Ask,
     name: Name,
@@ -125,7 +135,7 @@ async def show(
     _print(row, as_json=ask.as_json)
 
 
-@command(group)
+@command(group, epilog=examples("tidings templates versions welcome"))
 async def versions(
     ask: Ask,
     name: Name,
@@ -163,7 +173,14 @@ async def preview(
         str | None, typer.Option(metavar="JSON", help="Who it is written to, made up for the preview.")
     ] = None,
     channel: Annotated[
-        str | None, typer.Option("--channel", "-c", metavar="NAME", help="With --to: take this contact.")
+        str | None,
+        typer.Option(
+            "--channel",
+            "-c",
+            metavar="NAME",
+            help="With --to: take this contact.",
+            autocompletion=completing.channels,
+        ),
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="WHO", help="The recipient's address.")] = None,
 ) -> None:
@@ -187,13 +204,13 @@ async def preview(
     )
 
 
-@command(group)
+@command(group, epilog=examples("tidings templates retire welcome"))
 async def retire(ask: Ask, name: Name) -> None:
     """Take a template out of use. What was made of it stays."""
     _turned(ask, await ask.desk.templates.retire(name))
 
 
-@command(group)
+@command(group, epilog=examples("tidings templates restore welcome"))
 async def restore(ask: Ask, name: Name) -> None:
     """Bring a retired template back."""
     _turned(ask, await ask.desk.templates.restore(name))

@@ -7,6 +7,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples("tidings top", "tidings top --every 5", "tidings top --json")
 _FEW = 8  # channels and processes that are shown
+_STYLES = {
+    "live": "green", "dead": "bold red", "open": "green", "closed": "green", "half_open": "yellow",
+    "paused": "yellow", "critical": "bold red", "warning": "yellow",
+}  # fmt: skip
+_RIGHT = ("at work", "slots", "memory", "seen")
 
 
 async def top(
@@ -95,7 +101,7 @@ def drawn(seen: Glance) -> RenderableType:
     counts = seen.counts
     success = "–" if seen.success is None else f"{seen.success:.1%}"
     head = Text.assemble(
-        ("Tidings ", "bold"), f"{seen.at}   ",
+        ("Tidings ", "bold"), f"{_clock(seen.at)}   ",
         *_figure("due", counts["due"]), *_figure("waiting", counts["waiting"]),
         *_figure("at work", counts["processing"]), *_figure("failed", counts["failed"], "bold red"),
         *_figure("in doubt", counts["held"], "bold yellow"), "\n",
@@ -106,6 +112,10 @@ def drawn(seen: Glance) -> RenderableType:
     return Group(*parts, Text("q ends", "dim"))
 
 
+def _clock(iso_time: str) -> str:
+    return f"{datetime.fromisoformat(iso_time):%a %d %b %H:%M:%S} UTC"
+
+
 def _figure(name: str, value: object, style: str = "bold") -> list[Any]:
     shown = f"{value:,}" if isinstance(value, int) else str(value)
     return [(f"{name} ", "dim"), (shown, style if value else ""), "   "]
@@ -114,11 +124,10 @@ def _figure(name: str, value: object, style: str = "bold") -> list[Any]:
 def _table(title: str, *heads: str) -> Any:
     from rich.table import Table
 
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, expand=True
-    )
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for head in heads:
-        table.add_column(head, header_style="dim", no_wrap=True, overflow="ellipsis")
+        side: Any = "right" if head in _RIGHT else "left"
+        table.add_column(head, header_style="dim", no_wrap=True, overflow="ellipsis", justify=side)
     return table
 
 
@@ -127,17 +136,22 @@ def _alerts(seen: Glance) -> list[Any]:
         return []
     table = _table("\nAlerts", "severity", "problem", "taken by")
     for row in seen.alerts:
-        table.add_row(*_cells(row["severity"], row["problem"], row["acknowledged_by"]))
+        table.add_row(_styled(row["severity"]), *_cells(row["problem"], row["acknowledged_by"]))
     return [table]
 
 
 def _nodes(seen: Glance) -> Any:
+    from ..model.time import instant
+
+    if not seen.nodes:
+        return _nothing("Processes", "none is working; start one with: tidings serve", "bold yellow")
     table = _table("\nProcesses", "name", "state", "at work", "slots", "memory", "seen")
+    now = instant(datetime.fromisoformat(seen.at))
     for row in seen.nodes[:_FEW]:
         load, memory = row["load"], row["load"].get("memory")
         share = "" if memory is None else f"{memory:.0%}"
-        cells = (row["name"], row["state"], load.get("in_flight"), load.get("slots"), share, row["seen_at"])
-        table.add_row(*_cells(*cells))
+        told = (load.get("in_flight"), load.get("slots"), share, output.away(row["seen_at"], now))
+        table.add_row(*_cells(row["name"]), _styled(row["state"]), *_cells(*told))
     return table
 
 
@@ -145,15 +159,32 @@ def _channels(seen: Glance) -> Any:
     table = _table("\nChannels", "name", "kind", "state", "breaker", "why")
     for row in sorted(seen.channels, key=lambda row: row["state"] == "open")[:_FEW]:
         why = row["pause_reason"] or row["park_reason"] or row["link_reason"]
-        table.add_row(*_cells(row["name"], row["kind"], row["state"], row["breaker"], why))
+        told = (_styled(row["state"]), _styled(row["breaker"], good="closed"))
+        table.add_row(*_cells(row["name"], row["kind"]), *told, *_cells(why))
     return table
 
 
 def _failures(seen: Glance) -> Any:
+    if not seen.failures:
+        return _nothing("Newest failures", "none", "dim")
     table = _table("\nNewest failures", "channel", "to", "category", "error")
     for row in seen.failures:
         table.add_row(*_cells(row["channel"], row["to"], row["category"], row["error"]))
     return table
+
+
+def _nothing(title: str, words: str, style: str) -> Any:
+    from rich.text import Text
+
+    return Text.assemble((f"\n{title}\n", "bold"), (words, style))
+
+
+def _styled(word: str, *, good: str = "open") -> Any:
+    """A state in its colour; an open channel is good, an open breaker is not."""
+    from rich.text import Text
+
+    style = "bold red" if word == "open" and good != "open" else _STYLES.get(word, "yellow")
+    return Text(output.flat(word), style)
 
 
 def _cells(*values: object) -> list[Any]:

@@ -23,14 +23,14 @@ async def follow(desk: Desk, id_: str, *, as_json: bool) -> output.Row:
         row = await desk.messages.show(id_)
         while row["state"] not in _OVER:
             if is_live:
-                status.update(output.quoted((await desk.why(id_)).answer))
+                status.update(output.quoted(output.spoken((await desk.why(id_)).answer)))
             await asyncio.sleep(_LOOK)
             row = await desk.messages.show(id_)
     reason = await desk.why(id_)
     if as_json:
         output.say_json({**row, "why": reason.answer})
     elif row["state"] == "sent":
-        output.say(("✓ ", "green"), reason.answer)
+        output.say(("✓ ", "green"), output.spoken(reason.answer))
     else:
-        output.say(("✗ ", "red"), reason.answer, f"; {reason.remedy}" if reason.remedy else "")
+        output.say(("✗ ", "red"), output.spoken(reason.answer), f"; {reason.remedy}" if reason.remedy else "")
     return row

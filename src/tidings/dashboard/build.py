@@ -68,7 +68,10 @@ def _environment(app: App) -> Environment:
         "moment_of": words.moment_of,
         "counted": words.counted,
         "timeline": words.timeline,
-        "sentence": words.sentence,
+        "sentence": partial(words.sentence, zone=app.settings.zone),
+        "codes": words.codes,
+        "day": words.day,
+        "system": words.system,
         "full": partial(words.full, zone=app.settings.zone),
         "clock": partial(words.clock, zone=app.settings.zone),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -13,6 +13,9 @@ from ..model import durations
 from ..outbound.overview import MOST
 
 Shown = dict[str, Any]
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_DAY = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)")
 
 TONES = {
     "waiting": "calm",
@@ -96,15 +99,38 @@ def full(at: str | None, zone: ZoneInfo) -> str:
     return "" if at is None else f"{datetime.fromisoformat(at).astimezone(zone):%a %d %b %Y %H:%M:%S %Z}"
 
 
+def day(text: str | None) -> str:
+    """A day as people say it: 20261122 and 2026-11-22 are Sun 22 Nov 2026; anything else is left as it is."""
+    found = _DAY.fullmatch(text or "")
+    if found is None:
+        return text or ""
+    try:
+        return f"{date(*map(int, found.groups())):%a %d %b %Y}"
+    except ValueError:
+        return found[0]
+
+
+def system(name: str) -> str:
+    """A system of a migration without tenant and hash: default/attio:07604e1af0ad/write is attio, write."""
+    *_, kind, what = ["", *name.rsplit("/", 2)[-2:]]
+    return ", ".join(part for part in (kind.partition(":")[0], what) if part)
+
+
 def clock(at: str, zone: ZoneInfo) -> str:
     """The time of day, in the configured zone."""
     return f"{datetime.fromisoformat(at).astimezone(zone):%H:%M}"
 
 
-def sentence(text: str) -> Markup:
-    """One or more clauses as a sentence; what stands in backticks is set as code."""
+def sentence(text: str, zone: ZoneInfo = ZoneInfo("UTC")) -> Markup:
+    """One or more clauses as a sentence, times as one says them; what stands in backticks is set as code."""
+    text = _INSTANT.sub(lambda found: full(found[0], zone), text)
     ended = text if text.endswith((".", "?", "!")) else f"{text}."
-    pieces = re.split(r"`([^`]+)`", ended[:1].upper() + ended[1:])
+    return codes(ended[:1].upper() + ended[1:])
+
+
+def codes(text: str) -> Markup:
+    """A text in which what stands in backticks is set as code."""
+    pieces = re.split(r"`([^`]+)`", text)
     return Markup("").join(
         Markup("<code>{}</code>").format(piece) if place % 2 else escape(piece)
         for place, piece in enumerate(pieces)
@@ -143,7 +169,8 @@ def _move(entry: Shown, begun: str | None) -> Moment:
     note = " · ".join(part for part in (category, _took(begun, at)) if part) or None
     match entry["from"], entry["to"]:
         case _, "processing":
-            return Moment(f"Attempt {attempt} began", "busy", at, detail, f"on node {entry['node']}")
+            by = entry["node_name"] or f"node {entry['node']}"
+            return Moment(f"Attempt {attempt} began", "busy", at, detail, f"by {by}")
         case _, "sent":
             return Moment("Sent", "good", at, detail, note)
         case "processing", "pending":

@@ -12,16 +12,17 @@ from .sources.settings import SourceSettings
 from .words import Incoming, Said, Speaker
 
 _FOR = re.compile(r"\s*\{\{\s*@([^{}]{1,100}?)\s*\}\}\s*")
-_REASONS = {
-    Said.EDIT: "an edit: the message it belongs to is marked",
-    Said.DELETE: "a deletion: the message it belongs to is marked",
-    Said.SYSTEM: "the platform itself said it",
-}
-
-
-_OURS, _BOT = "we sent it ourselves", "a bot said it"
+_SYSTEM, _OURS, _BOT = "the platform itself said it", "we sent it ourselves", "a bot said it"
 _OTHER_GROUP = "it is of another group than this source's"
-_FINAL = frozenset({*_REASONS.values(), _OURS, _BOT, _OTHER_GROUP})
+_REMEDIES = {
+    _SYSTEM: "only what people say is handled",
+    _OURS: "only what others say is handled",
+    _BOT: "only what people say is handled; let a person on the roster say it",
+    _OTHER_GROUP: "give its group a source of its own under [inbound.sources], and let it be said again",
+}
+"""Reasons that stand for good, and what can be done instead."""
+
+CHANGES = frozenset({Said.EDIT, Said.DELETE})
 
 
 class Named(NamedTuple):
@@ -69,7 +70,9 @@ def file(
     if reason is not None:
         return Filed(incoming, "skipped", reason)
     named = spoken_for(incoming.text)
-    if named is not None:
+    if incoming.kind in CHANGES:
+        filed = Filed(incoming)  # whoever it is of: the message that it changes says who spoke
+    elif named is not None:
         filed = _for_another(incoming, source, known, named, production=production)
     elif known.speaker is None:
         filed = Filed(
@@ -84,8 +87,8 @@ def file(
 
 
 def _not_to_be_handled(incoming: Incoming, source: SourceSettings, known: Known, since: int) -> str | None:
-    if incoming.kind in _REASONS:
-        return _REASONS[incoming.kind]
+    if incoming.kind is Said.SYSTEM:
+        return _SYSTEM
     if known.is_ours:
         return _OURS
     if incoming.own:
@@ -97,14 +100,24 @@ def _not_to_be_handled(incoming: Incoming, source: SourceSettings, known: Known,
     return None
 
 
-def why_not(row: Mapping[str, Any]) -> str | None:
-    """Why a message that was skipped or has expired cannot be handled after all; None if it can."""
+class Barred(NamedTuple):
+    """Why a message cannot be handled after all, and what can be done instead."""
+
+    problem: str
+    remedy: str
+
+
+def why_not(row: Mapping[str, Any]) -> Barred | None:
+    """Whether something forbids that a message which was skipped or has expired is handled after all."""
     if row["deleted_at"] is not None:
-        return "its sender deleted it"
-    if row["reason"] in _FINAL:
-        return str(row["reason"])
+        return Barred("its sender deleted it", "ask the sender to say it again, if it is still wanted")
+    if row["reason"] in _REMEDIES:
+        return Barred(row["reason"], _REMEDIES[row["reason"]])
+    if row["kind"] in CHANGES:
+        return Barred("it only changes another message", "ask the sender to say in a new one what is meant")
     if spoken_for(row["text"]) is not None:
-        return "it wants to speak for somebody else"
+        remedy = "let them say it themselves, or say it again without the name in front"
+        return Barred("it wants to speak for somebody else", remedy)
     return None
 
 

@@ -18,14 +18,16 @@ from ..kernel.retry import Backoff, Policy, Rule
 from ..model.outcome import Done, Outcome, Skip
 from ..model.task import OnUnknown, State, Task, TaskId, Transition
 from ..store.port import Step, Store
+from .filing import CHANGES
 from .intake import QUEUE
-from .words import Speaker
+from .words import Said, Speaker
 
 TRIES = 3
 POLICY = Policy(
     "inbound", Rule(TRIES, Backoff.TABLE, table=(timedelta(seconds=30), timedelta(minutes=2)), jitter=0.1)
 )
 NO_WORKFLOW = "no workflow is configured"
+MARKED = "the message it belongs to is marked"
 
 
 class Heard(NamedTuple):
@@ -58,12 +60,38 @@ class Hearing(Protocol):
         """One attempt."""
 
 
+class Afterthought(NamedTuple):
+    """An edit or a delete, whose turn comes when the message it is about has had its own."""
+
+    n: int
+    id: str
+    tenant: str
+    source: str
+    conversation: str
+    chat: str
+    original: str  # the platform's id of that message
+    text: str | None  # as it reads now; None: it is deleted
+    said_at: int
+    is_last_try: bool = False
+
+
+class Reconsidering(Protocol):
+    """Does what still can be done about a message that was changed."""
+
+    async def reconsider(self, item: Afterthought) -> Outcome:
+        """One attempt."""
+
+
 class NoWorkflow:
     """What happens without workflows: the message is kept, and done."""
 
     async def hear(self, item: Heard) -> Outcome:
         """Nothing to do."""
         return Done(NO_WORKFLOW)
+
+    async def reconsider(self, item: Afterthought) -> Outcome:
+        """Nothing to do."""
+        return Done(MARKED)
 
 
 def lane() -> Lane:
@@ -87,11 +115,12 @@ class Hearer:
 
     listens = True
 
-    def __init__(self, store: Store, hearing: Hearing) -> None:
+    def __init__(self, store: Store, hearing: Hearing, changes: Reconsidering | None = None) -> None:
         self._store = store
         self._hearing = hearing
+        self._changes = changes or NoWorkflow()
 
-    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Heard | Done | Skip]:
+    async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Heard | Afterthought | Done | Skip]:
         """The messages of these tasks, or why one needs nothing."""
         by_id = {task.id: task for task in tasks}
         rows = await self._store.load("inbox_load", list(by_id))
@@ -101,6 +130,8 @@ class Hearer:
         """One attempt."""
         if isinstance(content, Done | Skip):
             return content
+        if isinstance(content, Afterthought):
+            return await self._changes.reconsider(content)
         return await self._hearing.hear(content)
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
@@ -123,16 +154,23 @@ class Hearer:
 _ENDS: Mapping[State, str | None] = {State.DONE: "done", State.CANCELLED: "skipped", State.FAILED: None}
 
 
-def _content(row: Sequence[Any], task: Task) -> Heard | Done | Skip:
+def _content(row: Sequence[Any], task: Task) -> Heard | Afterthought | Done | Skip:
     (_, n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, said_at, received_at,
-     reply_to, attachments, speaks_for, edited_at, deleted_at, over, reason, *person) = row  # fmt: skip
+     reply_to, attachments, speaks_for, edited_at, deleted_at, over, reason, kind,
+     original, *person) = row  # fmt: skip
     if over is not None:
         return Done(reason)  # its end was written with its effects, before this task was settled
+    is_last_try = task.tries >= TRIES
+    if kind in CHANGES:
+        new = text if kind == Said.EDIT else None
+        return Afterthought(
+            n, id_, tenant, source, conversation, chat, original or "", new, said_at, is_last_try
+        )
     if deleted_at is not None:
         return Skip("its sender deleted it before it was handled")
     if person[0] is None:
         return Skip(f"{speaks_for or sender} is no longer on the roster")
     return Heard(
         n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, said_at, received_at,
-        reply_to, attachments, Speaker(*person), edited_at is not None, task.tries, task.tries >= TRIES,
+        reply_to, attachments, Speaker(*person), edited_at is not None, task.tries, is_last_try,
     )  # fmt: skip

@@ -105,7 +105,7 @@ class Inbox:
         """A task for a message that had ended without being heard."""
         problem = why_not(row)
         if problem is not None:
-            raise Refused(f"the message is {row['state']}: {problem}", remedy="it cannot be tried again")
+            raise Refused(f"the message is {row['state']}: {problem.problem}", remedy=problem.remedy)
         speaker = row["speaks_for"] or row["sender"]
         wanted = orjson.dumps([speaker]).decode()
         people = await self._store.read("roster_of", tenant=row["tenant"], senders=wanted)

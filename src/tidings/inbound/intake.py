@@ -18,7 +18,7 @@ from ..model.task import NewTask
 from ..model.time import micros
 from ..observability.events import Emit, MessagesHeard, silence
 from ..store.port import Outrun, Row, Rows, Step, Store
-from .filing import Filed, Known, file, spoken_for
+from .filing import CHANGES, Filed, Known, file, spoken_for
 from .leases import Lease
 from .notices import CHANGED, FAILING, Notice, Tell, by_event
 from .roster import Roster
@@ -191,8 +191,8 @@ class Intake:
                 for filed in over
             ]
             steps.append(Step("inbox_add", {"rows": orjson.dumps(rows).decode()}))
-        for one in (filed.incoming for filed in over):
-            if one.kind in (Said.EDIT, Said.DELETE):
+        for one in (piece.filed.incoming for piece in run):
+            if one.kind in CHANGES:
                 steps += self._changed(source, one, before + len(steps))
         notes = [
             {

@@ -14,7 +14,7 @@ from ..kernel.clock import Clock
 from ..model.errors import StoreFull, StoreUnavailable, Temporary
 from ..model.outcome import Defer, Done, Outcome, Retry
 from ..model.task import Category
-from ..model.time import SECOND
+from ..model.time import SECOND, micros
 from .calendar.base import CalendarAway
 from .hearing import Heard
 from .models.journal import about
@@ -22,7 +22,7 @@ from .models.troubles import ModelBusy
 from .people.telling import Call
 from .words import Day, Intent, Mind, Relation, Scene
 from .workflow import choosing, wording
-from .workflow.book import Book, Entry, Quoted, Spoken, Standing
+from .workflow.book import Book, Entry, Quoted, Spoken, Standing, withdraw
 from .workflow.choosing import Decision
 from .workflow.flow import Flow
 from .workflow.graph import Runner
@@ -67,14 +67,16 @@ class Pipeline:
         )  # fmt: skip
         return await self.work(spoken)
 
-    async def work(self, spoken: Spoken) -> Outcome:
-        """One attempt at a message, new or kept."""
+    async def work(self, spoken: Spoken, *, instead_of: Flow | None = None) -> Outcome:
+        """One attempt at a message, new or kept, or edited so that it stands in the place of a workflow."""
         try:
             standing = await self._book.standing(spoken)
             if standing.is_over:
                 return Done("it was worked through before")
             with about(spoken.message):
-                entry = await self._entry(spoken, standing)
+                entry = await self._entry(spoken, _without(standing, instead_of))
+            if instead_of is not None:
+                self._replaced(entry, instead_of)
             if not await self._book.write(entry, standing):
                 return Defer(self._clock.now(), "the conversation has changed meanwhile")
         except (StoreUnavailable, StoreFull) as error:
@@ -114,6 +116,21 @@ class Pipeline:
         entry.calls += doubted[1]
         entry.happened[:0] = happened
         return entry
+
+    def _replaced(self, entry: Entry, flow: Flow) -> None:
+        """The workflow of what was said before is over; if nothing comes in its place, that is said."""
+        withdraw(entry, flow, self._clock.now(), idle=micros(self._settings.idle))
+        if not entry.replies and not entry.commands and entry.held is None:
+            entry.replies.append(wording.withdrawn())
+
+    async def says_the_same(self, before: Spoken, after: Spoken) -> bool:
+        """Whether a message asks for the same after it was edited; as far as the rules can tell."""
+        if _words(before.text) == _words(after.text):
+            return True
+        async with self._thinking:
+            was = await self._rules.extract(self._scene(before))
+            now = await self._rules.extract(self._scene(after))
+        return bool(was.requests) and set(was.requests) == set(now.requests) and was.is_loose == now.is_loose
 
     # -- understanding
 
@@ -244,6 +261,17 @@ class Pipeline:
             if not spoken.is_last_try:
                 raise
             return give_up(sheet, "calendar_down", error.problem, say=wording.calendar_is_down())
+
+
+def _without(standing: Standing, flow: Flow | None) -> Standing:
+    """As if a workflow had never been."""
+    if flow is None:
+        return standing
+    return standing._replace(flows=[other for other in standing.flows if other.id != flow.id], quoted=None)
+
+
+def _words(text: str) -> list[str]:
+    return "".join(c if c.isalnum() else " " for c in text.casefold()).split()
 
 
 def _of_plan(spoken: Spoken, decision: Decision, reason: str, plan: Plan) -> Entry:

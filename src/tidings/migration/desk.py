@@ -36,7 +36,7 @@ from .progress import causes_of, plan_report_of, status_of
 from .replaying import Repaired, Replay, dead_pages
 from .report import Difference, Report
 from .telling import audited, telling
-from .undoing import Fate, Undo, Undone, refuse_while_undone
+from .undoing import Fate, Undo, Undone, erasing, refuse_while_undone
 from .verify import verify
 from .words import Standing, Trouble
 
@@ -278,14 +278,16 @@ class Migrations:
         type: str | None = None,
         job: Job | None = None,
         repaired: Repaired | None = None,
+        tell: Callable[[int], None] | None = None,
         tenant: str | None = None,
     ) -> int:
         """Open what was set aside again, and only that; gives how many records.
 
-        `job` brings a repaired map, `repaired` repaired records: type, id, fields.
+        `job` brings a repaired map, `repaired` repaired records: type, id, fields. Many are opened in
+        portions: `tell` hears how many are open so far.
         """
         row = await self._row(id, tenant)
-        replay = Replay(self._store, self._clock, row, view_of(row), by)
+        replay = Replay(self._store, self._clock, row, view_of(row), by, tell=tell)
         try:
             return await replay.open(fingerprint, type, job, repaired)
         except Outrun:
@@ -309,18 +311,38 @@ class Migrations:
                     f"it cannot be verified: {trouble.reason}", remedy="mend that, then try again"
                 ) from None
 
+    async def check_undo(self, id: str, *, tenant: str | None = None) -> None:
+        """Refused unless it is over, its records are there, nobody undoes it, and the target can delete."""
+        row = await self._undoable(id, tenant)
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            erasing(opened.target)
+
     async def undo(
-        self, id: str, *, by: str, dry_run: bool, tell: Callable[[Undone], None], tenant: str | None = None
+        self,
+        id: str,
+        *,
+        by: str,
+        dry_run: bool,
+        tell: Callable[[Undone], None],
+        most: int | None = None,
+        tenant: str | None = None,
     ) -> Counter[Fate]:
-        """Take what the job has created, and nobody has changed since, out of the target again."""
-        row = await self._row(id, tenant)
+        """Take what the job has created, and nobody has changed since, out of the target again.
+
+        A dry run only says what would become of each record; of the first `most`, if that is given.
+        """
+        row = await self._undoable(id, tenant)
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            undo = Undo(self._store, self._clock, row, opened, tell=tell, most=most if dry_run else None)
+            return await undo.work(by=by, dry_run=dry_run)
+
+    async def _undoable(self, id_: str, tenant: str | None) -> Row:
+        row = await self._row(id_, tenant)
         self._expect(row, "undone", set(OVER))
         if row["forgets"]:
             raise Refused("the migration's records are forgotten by now", remedy="nothing can be undone")
         refuse_while_undone(row, self._clock.now())
-        async with self._connections.use(row["n"], row["version"]) as opened:
-            undo = Undo(self._store, self._clock, row, opened, tell=tell)
-            return await undo.work(by=by, dry_run=dry_run)
+        return row
 
     async def crosswalk(
         self,

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from ..kernel.clock import Clock
 from ..store.port import Step, Store
-from .mapping.parsing import LARGEST_BATCH
+
+PORTION = 2000  # records that one transaction opens again
 
 
 class Portion(NamedTuple):
@@ -57,7 +58,7 @@ async def reopening(
     """
     which = {
         "job": job, "type": type, "round": round, "state": state, "fingerprint": fingerprint, "tag": tag,
-        "limit": LARGEST_BATCH,
+        "limit": PORTION,
     }  # fmt: skip
     after = 0
     while True:

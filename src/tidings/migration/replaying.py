@@ -1,27 +1,37 @@
-"""Replay: records that were set aside are opened again after a repair of data or map, and only those."""
+"""Replay: records that were set aside are opened again after a repair of data or map, and only those.
+
+Many are opened in portions, each one transaction. The job rests meanwhile, so that none is tried before what
+it waits for is open, too; if the replay dies, the job goes on by itself with those that are open, the others
+are set aside as before, and a replay opens them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import orjson
 
 from ..kernel.clock import Clock
 from ..model.errors import Invalid, Refused
-from ..store.port import Row, Step, Store
+from ..model.time import SECOND
+from ..store.port import Outrun, Row, Step, Store
+from . import opening
 from .jobfile import Job
-from .jobs import OVER, JobState, JobView, identity, job_of
+from .jobs import OVER, JobState, JobView, identity, job_of, moving
 from .mapping.hashing import plain
-from .opening import reopening
+from .opening import Portion, reopening
 from .progress import status_of
 from .telling import audited
 from .undoing import refuse_while_undone
 
 PAGE = 500
+LEASE = 60 * SECOND  # longer than a portion takes
+RESTS = "records that were set aside are being opened again"
 _REPAIRS = 100  # records of one transaction
 
 Repaired = AsyncIterator[tuple[str, str, Mapping[str, Any]]]
+Tell = Callable[[int], None]  # how many are open by now
 
 
 async def dead_pages(
@@ -53,12 +63,19 @@ async def dead_pages(
 class Replay:
     """One replay of one job."""
 
-    def __init__(self, store: Store, clock: Clock, row: Row, view: JobView, by: str) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, row: Row, view: JobView, by: str, *, tell: Tell | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
         self._row = row
         self._view = view
         self._by = by
+        self._tell = tell
+        self._version: int = row["version"]
+        self._opened = 0
+        self._is_held = False  # the job rests until all are open
+        self._stays = False  # it was paused before, and stays so
 
     async def open(
         self, fingerprint: str | None, type_: str | None, job: Job | None, repaired: Repaired | None
@@ -102,48 +119,117 @@ class Replay:
             await self._store.write(steps)
 
     async def _open(self, names: list[str], fingerprint: str | None, tag: str | None, job: Job | None) -> int:
-        """All in one transaction: the job goes on, with batches of exactly these records."""
-        view, opened, opens = self._view, 0, list[Step]()
+        """Portion by portion; the first begins the job, the last lets it run."""
+        portions = self._portions(names, fingerprint, tag)
+        portion = await anext(portions, None)
+        if portion is None:
+            if job is not None:
+                await self._store.write(self._remaps(job))
+            return 0
+        before = await self._begins(portion.size, job)
+        while portion is not None:
+            following = await anext(portions, None)
+            after = self._ends(portion.size) if following is None else self._rests()
+            await self._write([*before, *portion.steps, *after])
+            portion = following
+            before = [] if portion is None else [self._holds(portion.size)]
+        await self._store.hint()
+        return self._opened
+
+    async def _portions(
+        self, names: list[str], fingerprint: str | None, tag: str | None
+    ) -> AsyncIterator[Portion]:
+        """What one transaction opens: a batch of one type, or small ones of several."""
+        view, size, steps = self._view, 0, list[Step]()
         system = f"{view.tenant}/{identity(job_of(view).target)}/write"
         for name in names:
-            where: dict[str, Any] = {"job": view.n, "type": name, "round": view.round, "system": system}
-            async for portion in reopening(
-                self._store, self._clock, **where, fingerprint=fingerprint, tag=tag
-            ):
-                opened += portion.size
-                opens += portion.steps
-        begins = await self._begins(opened) if opened else []
-        steps = [*begins, *self._remaps(job, len(begins))]
-        if opened:
-            steps += [*opens, audited(view.n, self._by, "replayed", f"{opened} records")]
-        if steps:
-            await self._store.write(steps)
-            await self._store.hint()
-        return opened
+            async for batch in reopening(
+                self._store, self._clock, job=view.n, type=name, round=view.round, system=system,
+                fingerprint=fingerprint, tag=tag,
+            ):  # fmt: skip
+                if size and size + batch.size > opening.PORTION:
+                    yield Portion(size, steps)
+                    size, steps = 0, []
+                size, steps = size + batch.size, [*steps, *batch.steps]
+        if size:
+            yield Portion(size, steps)
 
-    async def _begins(self, opened: int) -> list[Step]:
-        """The job runs again, if it was over."""
-        if self._view.state not in OVER:
+    async def _write(self, steps: list[Step]) -> None:
+        """All of these or none; what was opened before stays open."""
+        try:
+            done = await self._store.write(steps)
+        except Outrun:
+            if not self._opened:
+                raise
+            raise Refused(
+                f"the migration was moved by somebody else when {self._opened:,} records were open again",
+                remedy="look at it, then replay the others",
+            ) from None
+        pairs = zip(steps, done, strict=True)
+        self._opened += sum(len(rows) for step, rows in pairs if step.name == "job_reopen")
+        if self._tell is not None:
+            self._tell(self._opened)
+
+    async def _begins(self, size: int, job: Job | None) -> list[Step]:
+        """The job runs, if it was over, or if a replay that died has left it at rest."""
+        if self._view.state in OVER:
+            refuse_while_undone(self._row, self._clock.now())
+            done = (await status_of(self._store, self._view, self._clock.now())).done
+            begin = {
+                "n": self._view.n, "version": self._moved(), "expected": self._view.state.value,
+                "state": JobState.RUNNING.value, "rounds": 0, "looks": bool(self._row["looks"]),
+                "planned": False, "done": done - size,
+            }  # fmt: skip
+            steps = [Step("job_begin", begin, needed=True)]
+        elif self._view.state is JobState.PAUSED and self._row["reason"] == RESTS:
+            steps = [moving({**self._row, "version": self._moved()}, JobState.RUNNING, None)]
+        else:
+            steps = [self._holds(size)]
+            self._stays = self._view.state is JobState.PAUSED
+        return steps if job is None else [*steps, *self._remaps(job)]
+
+    def _rests(self) -> list[Step]:
+        """There is more to open: it rests until then, unless it is paused anyway."""
+        if self._stays or self._is_held:
             return []
-        refuse_while_undone(self._row, self._clock.now())
-        done = (await status_of(self._store, self._view, self._clock.now())).done
-        begin = {
-            "n": self._view.n, "version": self._row["version"], "expected": self._view.state.value,
-            "state": JobState.RUNNING.value, "rounds": 0, "looks": bool(self._row["looks"]), "planned": False,
-            "done": done - opened,
+        self._is_held, until = True, self._clock.now() + LEASE
+        self._moved()
+        halt = {"n": self._view.n, "reason": RESTS, "until": until}
+        return [
+            Step("job_halt", halt, needed=True),
+            audited(self._view.n, self._by, "replay begun", "in portions"),
+        ]
+
+    def _holds(self, size: int) -> Step:
+        """Nobody has moved the job meanwhile; what counts as done before its beginning is less."""
+        began = self._view.state in OVER
+        hold = {
+            "n": self._view.n, "version": self._version, "lease": LEASE if self._is_held else None,
+            "opened": size if began else 0,
         }  # fmt: skip
-        return [Step("job_begin", begin, needed=True)]
+        return Step("job_replay_hold", hold, needed=True)
 
-    def _remaps(self, job: Job | None, moved: int) -> list[Step]:
-        """A repaired map; the job's row has been `moved` so often since it was read."""
-        if job is None:
-            return []
+    def _ends(self, size: int) -> list[Step]:
+        """All are open: the job goes on, if it rests for that."""
+        told = audited(self._view.n, self._by, "replayed", f"{self._opened + size} records")
+        if not self._is_held:
+            return [told]
+        held = {**self._row, "version": self._moved(), "state": JobState.PAUSED.value}
+        return [moving(held, JobState.RUNNING, None), told]
+
+    def _remaps(self, job: Job) -> list[Step]:
+        """A repaired map."""
         remap = {
-            "n": self._view.n, "version": self._row["version"] + moved, "mapping_hash": job.mapping_hash,
+            "n": self._view.n, "version": self._moved(), "mapping_hash": job.mapping_hash,
             "definition": orjson.dumps(job.definition).decode(),
         }  # fmt: skip
         audit = audited(self._view.n, self._by, "map repaired", job.mapping_hash)
         return [Step("job_remap", remap, needed=True), audit]
+
+    def _moved(self) -> int:
+        """The version that the next move expects; it makes the one after it."""
+        self._version += 1
+        return self._version - 1
 
 
 def _same_job(own: Job, other: Job) -> None:

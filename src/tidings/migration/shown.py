@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 
@@ -17,6 +17,9 @@ from .jobs import OVER, WORKING, Cause, JobState, JobView, PlanReport, Status, T
 from .mapping.lint import Finding
 from .mapping.result import HIDDEN
 from .words import Standing
+
+if TYPE_CHECKING:
+    from .undoing import Undone
 
 Shown = dict[str, Any]
 Word = TypeVar("Word", bound=StrEnum)
@@ -99,7 +102,7 @@ def actions(state: JobState, *, has_records: bool = True) -> list[str]:
     if state in WORKING:
         return ["pause", "cancel"]
     if state in OVER:
-        return ["plan", "run", *(["replay"] if has_records else []), "verify"]
+        return ["plan", "run", *(["replay", "undo"] if has_records else []), "verify"]
     return {
         JobState.PAUSED: ["resume", "cancel"],
         JobState.PLANNED: ["approve", "plan", "cancel"],
@@ -129,6 +132,11 @@ def plan(report: PlanReport) -> Shown:
 def finding(one: Finding) -> Shown:
     """What lint says."""
     return {**one._asdict(), "level": str(one.level)}
+
+
+def undone(one: Undone) -> Shown:
+    """One record of an undoing, and what became of it."""
+    return {**one._asdict(), "fate": str(one.fate)}
 
 
 def row(found: Row) -> Shown:

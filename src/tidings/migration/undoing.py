@@ -29,7 +29,7 @@ from .looking import NOTHING, SIDE_BY_SIDE
 from .policies import DEFAULT_WAIT
 from .preparing import Item, Preparer, Results
 from .telling import audited
-from .words import Erasing, Failure, Standing, Strategy, Trouble, Written
+from .words import Erasing, Failure, Standing, Strategy, Target, Trouble, Written
 
 PORTION = 50  # records of one transaction
 LEASE = 5 * MINUTE  # longer than a portion takes
@@ -84,6 +84,7 @@ class Undo:
         opened: Opened,
         *,
         tell: Tell,
+        most: int | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._store = store
@@ -91,60 +92,74 @@ class Undo:
         self._row = row
         self._opened = opened
         self._tell = tell
+        self._left = most  # records that may still be looked at; None: all
         self._sleep = sleep
         self._version: int = row["version"]
 
     async def work(self, *, by: str, dry_run: bool) -> Counter[Fate]:
         """All types, the last wave first; gives how many had which fate."""
-        target = self._opened.target
-        if not isinstance(target, Erasing):
-            raise Refused(
-                f"a target of kind {target.kind!r} cannot delete",
-                remedy="take the records out by hand; crosswalk and export name them",
-            )
-        counts: Counter[Fate] = Counter()
-        for wave in reversed(self._opened.job.waves):
-            for name in reversed(wave):
-                counts += await self._type(name, target, dry_run=dry_run)
-        if not dry_run:
-            told = ", ".join(f"{n:,} {fate}" for fate, n in sorted(counts.items())) or "nothing to undo"
-            end = Step("job_undo_end", {"n": self._row["n"], "version": self._version})
-            await self._store.write([end, audited(self._row["n"], by, "undone", told)])
+        target, counts, what = erasing(self._opened.target), Counter[Fate](), "undoing broke off"
+        try:
+            for wave in reversed(self._opened.job.waves):
+                for name in reversed(wave):
+                    await self._type(name, target, counts, dry_run=dry_run)
+            what = "undone"
+        finally:
+            if not dry_run:
+                await self._release(by, what, counts)
         return counts
 
-    async def _type(self, name: str, target: Erasing, *, dry_run: bool) -> Counter[Fate]:
-        counts: Counter[Fate] = Counter()
+    async def _release(self, by: str, what: str, counts: Counter[Fate]) -> None:
+        """However it ended, somebody may begin or go on at once; only a death leaves it to the lease."""
+        told = ", ".join(f"{n:,} {fate}" for fate, n in sorted(counts.items())) or "nothing to undo"
+        end = Step("job_undo_end", {"n": self._row["n"], "version": self._version})
+        await self._store.write([end, audited(self._row["n"], by, what, told)])
+
+    async def _type(self, name: str, target: Erasing, counts: Counter[Fate], *, dry_run: bool) -> None:
         preparer = Preparer(self._store, self._opened, name, self._row["round"])
         where = {"job": self._row["n"], "type": name, "round": self._row["round"]}
         before = _NEWEST
-        while rows := await self._store.read("job_created_page", **where, before=before, limit=PORTION):
+        while rows := await self._store.read(
+            "job_created_page", **where, before=before, limit=self._portion()
+        ):
             before = rows[-1]["seq"]
+            self._left = None if self._left is None else self._left - len(rows)
             if not dry_run:
                 await self._hold()
             items = await preparer.prepare(rows, Results())
-            fates = await self._judge_all(name, items, target, dry_run=dry_run)
-            fates |= {row["seq"]: Fate.UNSURE for row in rows if row["seq"] not in fates}
-            for row in rows:
+            unclear = {row["seq"] for row in rows}.difference(item.seq for item in items)
+            fates = dict.fromkeys(unclear, Fate.UNSURE)
+            trouble = await self._judge_all(name, items, target, fates, dry_run=dry_run)
+            known = [row for row in rows if row["seq"] in fates]
+            for row in known:
                 self._tell(Undone(name, row["source_id"], row["target_id"], fates[row["seq"]]))
             if not dry_run:
-                await self._write(
-                    name, [row for row in rows if fates[row["seq"]] in (Fate.ERASED, Fate.GONE)]
-                )
+                gone = [row for row in known if fates[row["seq"]] in (Fate.ERASED, Fate.GONE)]
+                await self._write(name, gone)
             counts.update(fates.values())
-        return counts
+            if trouble is not None:
+                raise trouble
+
+    def _portion(self) -> int:
+        return PORTION if self._left is None else min(PORTION, self._left)
 
     async def _judge_all(
-        self, name: str, items: Sequence[Item], target: Erasing, *, dry_run: bool
-    ) -> dict[int, Fate]:
-        fates: dict[int, Fate] = {}
-        line = iter(items)
+        self, name: str, items: Sequence[Item], target: Erasing, fates: dict[int, Fate], *, dry_run: bool
+    ) -> Refused | None:
+        """What became of each; gives why the rest was not tried. What was begun is waited for."""
+        line, troubles = iter(items), list[Refused]()
 
         async def work() -> None:
             for item in line:
-                fates[item.seq] = await self._patiently(name, item, target, dry_run=dry_run)
+                if troubles:
+                    return
+                try:
+                    fates[item.seq] = await self._patiently(name, item, target, dry_run=dry_run)
+                except Refused as trouble:
+                    troubles.append(trouble)
 
         await asyncio.gather(*(work() for _ in range(min(SIDE_BY_SIDE, len(items)))))
-        return fates
+        return troubles[0] if troubles else None
 
     async def _patiently(self, name: str, item: Item, target: Erasing, *, dry_run: bool) -> Fate:
         """One record; 'slow down' is waited for, anything else ends the undoing, which can be begun again."""
@@ -215,6 +230,16 @@ class Undo:
             link = {"type": name, "source_id": row["source_id"], "target_id": row["target_id"]}
             steps.append(Step("crosswalk_drop", {"pair": self._opened.crosswalk.pair, **link}))
         await self._store.write(steps)
+
+
+def erasing(target: Target) -> Erasing:
+    """The target, if it can delete."""
+    if not isinstance(target, Erasing):
+        raise Refused(
+            f"a target of kind {target.kind!r} cannot delete",
+            remedy="take the records out by hand; crosswalk and export name them",
+        )
+    return target
 
 
 def refuse_while_undone(row: Row, now: int) -> None:

@@ -144,6 +144,7 @@ class Pruned(Event):
 
     tasks: int
     history: int
+    nodes: int
 
 
 @dataclass(frozen=True, slots=True)

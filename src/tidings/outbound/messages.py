@@ -522,7 +522,8 @@ def described(row: Row) -> Row:
 def _times(row: Row, history: Sequence[Row]) -> Row:
     """What only the history knows: first and last attempt, the last error, the receipt."""
     begun = [entry["at"] for entry in history if entry["state"] == "processing"]
-    errors = [entry for entry in history if entry["detail"] and entry["state"] in ("pending", "failed")]
+    failed = [entry for entry in history if entry["origin"] == "processing" and entry["detail"]]
+    errors = [entry for entry in failed if entry["state"] in ("pending", "failed")]
     receipts = [entry["detail"] for entry in history if entry["state"] == "done" and entry["detail"]]
     return {
         "executed_at": iso(begun[0]) if begun else None,
@@ -539,6 +540,7 @@ def _line(entry: Row, _task: int) -> Row:
         "to": _word(entry["state"]),
         "try": entry["try"],
         "node": entry["node"],
+        "node_name": entry["node_name"],
         "category": entry["category"],
         "detail": entry["detail"],
     }

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from ..kernel.queue import RESCHEDULED
 from ..model.time import SECOND, iso
 from ..store.port import Row, Store
 
@@ -62,7 +63,8 @@ def explain(
     """The reason, from values alone."""
     if row.get("broadcast_state") is not None:
         return _frozen(row)
-    last = next((entry["detail"] for entry in reversed(history) if entry["detail"]), None)
+    told = (entry["detail"] or "" for entry in reversed(history))
+    last = next((detail for detail in told if detail and not detail.startswith(RESCHEDULED)), None)
     match row["state"]:
         case "done":
             doubt = " after an attempt in doubt, so the recipient may have it twice" if row["unknown"] else ""

@@ -90,6 +90,25 @@ class Rabbit:
         """Stop in order; the data stay for the next `start`."""
         self._end(signal.SIGTERM, 30)
 
+    def control(self, *words: str) -> str:
+        """Let `rabbitmqctl` do something to it; gives what it said."""
+        binaries = self.find()
+        if binaries is None or not self.is_running:
+            raise Broken("The broker is not running", remedy="Call start() first")
+        home = self._made_home()
+        done = subprocess.run(
+            [binaries / "rabbitmqctl", "-n", self._name, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=home,
+            env=self._environment(home),
+        )
+        if done.returncode:
+            raise Broken(f"rabbitmqctl {words[0]} failed", remedy=(done.stderr or done.stdout).strip())
+        return done.stdout
+
     def close(self) -> None:
         """Stop, and remove what is temporary: everything but a `folder` given by the caller."""
         self.kill()

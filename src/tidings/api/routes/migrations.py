@@ -21,9 +21,9 @@ from ...reading.cursor import NEWEST, page_size, place
 from ...reading.fields import Field, hint
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, gives, read_fields, read_json, takes
 from ..exchange import CSV, NDJSON, UPLOAD
+from ..going import differences, undoings
 from ..queries import CHECKED
 from ..repairs import FORMS, exported, repaired
-from ..verifying import differences
 from .bulk import refuse_announced
 
 ROOT = "/v1/migrations"
@@ -41,6 +41,7 @@ JOB = {
     "not_migrated": Field("object", "types that stay behind, with the reason"),
 }
 LOOK = {"look": Field("boolean", "whether the target is asked what is there", True)}
+DRY_RUN = {"dry_run": Field("boolean", "only say what would become of each record", False)}
 REASON = {"reason": Field("string", "shown with it", "the target is being moved")}
 WHICH = {
     "cause": Field("string", "only of this cause", "validation/people/email/type"),
@@ -196,6 +197,20 @@ def _moving(router: APIRouter, migrations: Migrations) -> None:
         await read_fields(request, {})
         await migrations.find(id)
         return StreamingResponse(differences(migrations, id), media_type=NDJSON)
+
+    @router.post(
+        ONE + "/undo",
+        openapi_extra=takes(DRY_RUN, required=False),
+        response_class=Response,
+        responses=MISSING | CONFLICT | gives(NDJSON),
+    )
+    @allowed(OPERATE)
+    async def undo(request: Request, id: str) -> Response:
+        """Take out of the target what the job has created: a line for each record, the counts last."""
+        dry_run = bool((await read_fields(request, DRY_RUN)).get("dry_run"))
+        await migrations.check_undo(id)
+        lines = undoings(migrations, id, by=current().who, dry_run=dry_run)
+        return StreamingResponse(lines, media_type=NDJSON)
 
 
 def _records(router: APIRouter, migrations: Migrations) -> None:

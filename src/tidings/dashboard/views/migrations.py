@@ -25,6 +25,7 @@ from ..live import Fragments
 PAGE = 30
 RECORDS = 50
 MOST_PASTED = 10_000  # rows
+FORESEEN = 200  # records that a preview of an undoing looks at
 
 
 def ways(migrations: Migrations, frame: Frame) -> list[Way]:
@@ -67,7 +68,8 @@ class _Migrations:
 
     async def show(self, request: Request) -> Response:
         """One job: its bars, what was set aside and why, its records, its plan, who did what."""
-        id_, asked = request.path_params["id"], chosen(request, "type", "state", "after", "problem", "done")
+        id_ = request.path_params["id"]
+        asked = chosen(request, "type", "state", "after", "problem", "done", "undo")
         fragments, job = await self._render(id_), await self._migrations.status(id_)
         found = await self._migrations.records(
             id_,
@@ -105,6 +107,9 @@ class _Migrations:
         """What a person asks of one job; what its state does not allow is refused and said."""
         id_ = request.path_params["id"]
         try:
+            if request.path_params["action"] == "foresee-undo":
+                foreseen = urlencode({"undo": await self._undo(id_, dry_run=True)})
+                return RedirectResponse(f"/migrations/{id_}?{foreseen}#undo", 303)
             done = await self._do(request.path_params["action"], id_, await read_form(request))
         except NotFound:
             raise
@@ -133,11 +138,22 @@ class _Migrations:
                     id_, by=by, fingerprint=form.get("cause"), type=form.get("type")
                 )
                 return f"{opened:,} opened again"
+            case "undo":
+                return f"Undone: {await self._undo(id_, dry_run=False)}"
             case "repaired":
                 return f"{await self._repair(id_, form.get('rows', '')):,} opened again"
             case _:
                 raise no_such(action)
         return None
+
+    async def _undo(self, id_: str, *, dry_run: bool) -> str:
+        """How many had which fate; a preview looks at the first ones only."""
+        counts = await self._migrations.undo(
+            id_, by=current().who, dry_run=dry_run, tell=lambda _: None, most=FORESEEN
+        )
+        words = ", ".join(f"{n:,} {fate}" for fate, n in sorted(counts.items())) or "nothing to undo"
+        is_part = dry_run and sum(counts.values()) >= FORESEEN
+        return f"{words} of the {FORESEEN:,} that were looked at, and more" if is_part else words
 
     async def _repair(self, id_: str, text: str) -> int:
         """Take rows that were pasted; one that is not understood changes nothing."""

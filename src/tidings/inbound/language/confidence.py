@@ -24,6 +24,7 @@ class Ground(StrEnum):
     OPEN = "names the matter, but asks, doubts or looks back"
     UNPLACED = "says what is wanted, but neither day nor hours"
     TIMED = "names the matter and a time, but not what is wanted"
+    FOREIGN = "is in another language, as far as one can tell"
     MENTIONED = "has a word of the matter"
     NOTHING = "has nothing of the matter"
 
@@ -36,6 +37,7 @@ MEASURED: Mapping[Ground, int] = {
     Ground.OPEN: 40,
     Ground.UNPLACED: 35,
     Ground.TIMED: 35,
+    Ground.FOREIGN: 35,
     Ground.MENTIONED: 98,
     Ground.NOTHING: 99,
 }
@@ -47,6 +49,7 @@ VERDICTS: Mapping[Ground, bool | None] = {
     Ground.OPEN: None,
     Ground.UNPLACED: None,
     Ground.TIMED: None,
+    Ground.FOREIGN: None,
     Ground.MENTIONED: False,
     Ground.NOTHING: False,
 }

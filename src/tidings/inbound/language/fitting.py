@@ -1,6 +1,7 @@
 """Fits the weights of the second reading on labelled messages, and says how they do on an author left out.
 
     python -m tidings.inbound.language.fitting tests/corpora/inbound                   writes weights.tsv
+    python -m tidings.inbound.language.fitting tests/corpora/inbound --check           compares it instead
     python -m tidings.inbound.language.fitting tests/corpora/inbound --across fifth    measures on that author
 
 Deterministic: the same messages give the same weights.
@@ -183,19 +184,25 @@ def _cases(folder: Path, parts: Sequence[str]) -> list[Case]:
     return [case for part in there for case in load(folder, part)]
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Fit and write, or measure across authors."""
+def main(arguments: Sequence[str]) -> int:
+    """Fit and write, compare with what is there, or measure across authors."""
     folder = Path(arguments[0])
     if "--across" in arguments:
         named = [author for author in arguments if author in AUTHORS]
         for line in across(folder, named or list(AUTHORS), errors="--errors" in arguments):
             sys.stdout.write(line)
             sys.stdout.flush()
-        return
+        return 0
     shown = [[part for part in parts if part != _HELD_OUT] for parts in AUTHORS.values()]
     weights = fit([study(_cases(folder, parts)) for parts in shown])
-    (Path(__file__).parent / FILE).write_text(printed(weights), encoding="utf-8")
+    table = Path(__file__).parent / FILE
+    if "--check" in arguments:
+        is_same = table.read_text(encoding="utf-8") == printed(weights)
+        sys.stdout.write(f"{FILE} is {'what' if is_same else 'NOT what'} the messages give\n")
+        return int(not is_same)
+    table.write_text(printed(weights), encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

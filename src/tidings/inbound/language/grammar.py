@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -206,7 +206,9 @@ def _without_clashes(requests: Sequence[Request], warnings: list[str]) -> tuple[
     """Two things that are said of the same hours leave them open: which one is meant, is asked."""
     clashing = {one for one in requests for other in requests if _clash(one, other)}
     for one in sorted(clashing, key=str):
-        warnings.append(f"two things are said of {one.squad} on {one.date} {one.start} to {one.end}; which?")
+        day = date.fromisoformat(one.date or "")
+        told = f"{one.squad} on {day:%a} {day.day} {day:%b} {one.start} to {one.end}"
+        warnings.append(f"two things are said of {told}; which?")
     open_ones = (r._replace(start=None, end=None) if r in clashing else r for r in requests)
     return tuple(dict.fromkeys(open_ones))
 

@@ -8,7 +8,8 @@ from functools import lru_cache
 from ..words import Extraction, Intent, Relation, Scene, Utterance
 from . import relation
 from .agreeing import agree
-from .confidence import MEASURED, VERDICTS, ground
+from .confidence import MEASURED, VERDICTS, Ground, ground
+from .foreign import is_foreign
 from .grammar import Accord, Heard, Setting, heard, moment_of
 from .row import row
 from .scanner import Vocabulary, scan
@@ -39,6 +40,8 @@ class RulesMind:
         """Is this a request? None: perhaps."""
         said = self._read(scene)
         why = ground(said)
+        if VERDICTS[why] is False and is_foreign(scene.text[:LONGEST]):
+            why = Ground.FOREIGN
         return Intent(VERDICTS[why], said.days, MEASURED[why], f"it {why}", self.name)
 
     async def relate(self, scene: Scene) -> Relation:
@@ -56,7 +59,8 @@ class RulesMind:
         follow(thread, current, said, scene.squads, scene.asked)
         unknown = any(r.squad is not None and r.squad not in scene.squads for r in thread.requests)
         missing = [*(["squad"] if unknown and "squad" not in thread.missing else []), *thread.missing]
-        if len(scene.text) > LONGEST:
+        is_cut = len(scene.text) > LONGEST
+        if is_cut:
             thread.warnings.append(f"only the first {LONGEST} characters were read")
         return Extraction(
             tuple(thread.requests),
@@ -64,7 +68,7 @@ class RulesMind:
             tuple(missing),
             _reasoning(thread),
             self.name,
-            is_loose=bool(said.requests) and said.accord is Accord.LOOSE,
+            is_loose=bool(said.requests) and (is_cut or said.accord is Accord.LOOSE),
         )
 
     def _thread(self, scene: Scene) -> Thread:

@@ -87,6 +87,8 @@ _FOREIGN = (
 _BEFORE_TIMES = frozenset(
     {"to", "and", "-", "until", "till", "til", "from", "at", "between", "thru", "through", "after", "before"}
 )
+_RANGED_BEFORE = re.compile(r"\d{4} ?(?:-|to|until|till) ?$")
+_RANGED_AFTER = re.compile(r" ?(?:-|to|until|till) ?\d{4}\b")
 _LAST_DAY = 31  # of a month: "on 30" may be a date, "on 99" is not
 _BEFORE_SQUADS = frozenset(
     {"for", "add", "remove", "scratch", "take", "put", "pull", "drop", "cancel", "from", "at", "and"}
@@ -225,6 +227,11 @@ class _Scanner:
         is_late = part[1] in {"afternoon", "evening"} or (part[1] == "night" and at % 720 >= 300)
         return [Clock(at % 720 + (720 if is_late else 0), Form.EXACT, written)]
 
+    def _is_in_range(self, match: re.Match[str]) -> bool:
+        """ "2500-2600": four digits beside four others."""
+        before, after = _RANGED_BEFORE.search(self._text[: match.start()]), match.end()
+        return before is not None or _RANGED_AFTER.match(self._text, after) is not None
+
     def _sign(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
         sign = written.strip(" ")
         mark = {"?": Mark.ASKED, ",": Mark.COMMA, "-": Mark.DASH, "/": Mark.DASH, **_PAUSES}.get(
@@ -233,6 +240,8 @@ class _Scanner:
         return [Marked(Mark.ASKED if "?" in sign else mark, sign)]
 
     def _word(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+        if len(written) == 4 and written.isdigit() and self._is_in_range(match):
+            self.warnings.append(f"{written} is not a time of day")
         return [Word(written, is_filler=written in _FILLERS)]
 
     _MAKERS: Mapping[str, Callable[[_Scanner, str, re.Match[str]], Sequence[Piece]]] = {

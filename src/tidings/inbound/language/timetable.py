@@ -18,6 +18,7 @@ _DAY = 24 * 60
 _BOUNDARY = 6 * 60
 _EVENING = 18 * 60
 _LONGEST_DAYS = 31
+_LONGEST_NIGHT = 14 * 60  # "1800-0800" is one; "1800-1200" has perhaps its ends the wrong way round
 _UNDER_WAY = 180  # "today 6-6", said at eight, is the day shift that has begun
 
 
@@ -136,12 +137,13 @@ def _timing(
 
 
 def _runs_backwards(start: int | None, end: int | None, span: Span) -> bool:
-    """Both in the daytime and the end first, or both the same; over the night it is a long window."""
+    """Both in the daytime and the end first, both the same, or longer than any night."""
     if start is None or end is None or span.until:
         return False
     if start == end:
         return start != _BOUNDARY
-    return _BOUNDARY < end < start < _EVENING
+    is_long = (end - start) % _DAY > _LONGEST_NIGHT
+    return _BOUNDARY < end < start and (start < _EVENING or is_long)
 
 
 def _clock_pair(

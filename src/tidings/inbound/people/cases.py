@@ -175,8 +175,8 @@ class Cases:
         if flow is not None:
             steps.append(self._flow_step(replace(flow, stage=moved(flow.stage, Cause.CLOSED)), now))
         if await self._kept(row) is not None:
-            dropped = {"message": row["message"], "reason": "a person has dealt with it", "at": now}
-            steps.append(Step("hearing_drop", dropped))
+            dropped = {"message": row["message"], "decision": "by_hand", "at": now}
+            steps.append(Step("hearing_drop", {**dropped, "reason": "a person has dealt with it"}))
         await self._once(self._store.write(steps))
         await self._store.hint()
         return await self.show(id_, tenant=tenant)

@@ -7,7 +7,7 @@ together or not at all; whoever comes second finds the hearing taken and writes 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -27,7 +27,7 @@ from .choosing import Decision
 from .flow import SCHEMA, Flow, read
 from .planning import Happened
 from .settings import WorkflowSettings
-from .stages import ENDS
+from .stages import ENDS, Cause, moved
 
 
 class Spoken(NamedTuple):
@@ -45,6 +45,7 @@ class Spoken(NamedTuple):
     is_last_try: bool = False
     reply_to: str | None = None  # the platform's id of the message it quotes
     place: int | None = None  # in the inbox, where it still has to be ended
+    changes: str | None = None  # the message that it is an edit or a delete of
 
 
 class Quoted(NamedTuple):
@@ -74,19 +75,21 @@ class Entry:
     decision: Decision
     reason: str
     held: str | None = None
+    of: str | None = None  # the workflow it is about, where it changes none
     added: list[Flow] = field(default_factory=list)
     changed: list[Flow] = field(default_factory=list)
     replies: list[str] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     plan: str | None = None
     calls: list[Call] = field(default_factory=list)
+    also: list[Step] = field(default_factory=list)  # written first, each needed
     happened: list[Happened] = field(default_factory=list)
 
     @property
     def workflow(self) -> str | None:
         """The workflow it went into."""
         flows = [*self.added, *self.changed]
-        return flows[0].id if flows else None
+        return flows[0].id if flows else self.of
 
 
 class Book(Protocol):
@@ -150,7 +153,7 @@ class StoreBook:
         """One transaction."""
         now = self._clock.now()
         spoken = entry.spoken
-        steps: list[Step] = []
+        steps = list(entry.also)
         tasks, rows = await self._said(entry, now)
         if entry.commands and entry.plan:
             plan = ledger.Plan(
@@ -200,7 +203,10 @@ class StoreBook:
     def _hearing(self, entry: Entry, standing: Standing, now: int) -> Step:
         """The row that says that this message is worked through."""
         spoken = entry.spoken
-        lines = [{"what": happened.what, "at": now, **happened.facts} for happened in entry.happened]
+        lines: list[Row] = (
+            [{"what": "changes", "at": now, "message": spoken.changes}] if spoken.changes else []
+        )
+        lines += [{"what": happened.what, "at": now, **happened.facts} for happened in entry.happened]
         lines += [{"what": "said", "at": now, "text": text} for text in entry.replies]
         lines += [{"what": "planned", "at": now, "plan": entry.plan, **c._asdict()} for c in entry.commands]
         fields = {
@@ -234,6 +240,16 @@ class StoreBook:
 def _ended(place: int, entry: Entry) -> Step:
     ended = {"n": place, "ended": "done", "reason": f"{entry.decision}: {entry.reason}"}
     return Step("inbox_end", ended, needed=True)
+
+
+def withdraw(entry: Entry, flow: Flow, now: int, *, idle: int) -> None:
+    """End a workflow whose message was edited or deleted, before anything else of the entry is written."""
+    stage = moved(flow.stage, Cause.WITHDRAWN)
+    entry.also.append(
+        Step("workflow_move", flow_row(replace(flow, stage=stage), now, idle=idle), needed=True)
+    )
+    facts = {"workflow": flow.id, "from": flow.stage, "to": stage, "cause": Cause.WITHDRAWN}
+    entry.happened.insert(0, Happened("state", facts))
 
 
 def flow_row(flow: Flow, now: int, *, idle: int) -> dict[str, Any]:

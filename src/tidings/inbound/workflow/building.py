@@ -13,10 +13,10 @@ from ...model.outcome import Outcome
 from ...store.port import Step, Store
 from ..calendar.base import ShiftCalendar
 from ..effects.ledger import FOLLOWUP_KIND
-from ..hearing import Heard, Hearer, Hearing, NoWorkflow
+from ..hearing import Heard, Hearer, Hearing, NoWorkflow, Reconsidering
 from ..intake import KIND as HEARD
 from ..models.ladder import Ladder
-from ..notices import Notice, Tell, by_event
+from ..notices import CHANGED, Notice, Tell, by_event
 from ..people.alarms import Alarmed
 from ..people.calling import Caller
 from ..people.cases import Cases
@@ -25,8 +25,10 @@ from ..people.telling import Call
 from ..pipeline import Pipeline
 from ..voice import Voice
 from ..words import Mind
+from .afterthoughts import Afterthoughts
 from .book import Spoken, StoreBook
 from .conversations import Conversations
+from .flow import Flow
 from .followup import FollowUp
 from .langgraph import runner
 from .rehearing import Rehearing
@@ -64,9 +66,13 @@ class Late:
         """One attempt at a message of the inbox."""
         return await self.pipeline().hear(item)
 
-    async def work(self, spoken: Spoken) -> Outcome:
-        """One attempt at a message, new or kept."""
-        return await self.pipeline().work(spoken)
+    async def work(self, spoken: Spoken, *, instead_of: Flow | None = None) -> Outcome:
+        """One attempt at a message, new, kept or edited."""
+        return await self.pipeline().work(spoken, instead_of=instead_of)
+
+    async def says_the_same(self, before: Spoken, after: Spoken) -> bool:
+        """Whether a message asks for the same after it was edited."""
+        return await self.pipeline().says_the_same(before, after)
 
     async def close(self) -> None:
         """Let go of the model's connections."""
@@ -123,6 +129,7 @@ def build(
     caller = _caller(settings, clock)
     cases, conversations = Cases(store, clock, settings, voice), Conversations(store)
     hearing: Hearing = NoWorkflow()
+    changes: Reconsidering | None = None
     late: Late | None = None
     handlers: dict[str, Handler] = {
         FOLLOWUP_KIND: FollowUp(store, clock, settings, voice, caller),
@@ -137,12 +144,13 @@ def build(
             return Pipeline(book, clock, settings, run, rules=rules, mind=mind, read_day=calendar.day)
 
         hearing = late = Late(minds, make)
+        changes = Afterthoughts(store, clock, settings, book, late)
         handlers[REHEARING] = Alarmed(Rehearing(store, late), caller, clock)
         actors = [
             TimeKeeper(store, clock, settings, caller),
             Notifier(store, clock, voice, settings.admins),
         ]
-    heard: Handler = Hearer(store, hearing)
+    heard: Handler = Hearer(store, hearing, changes)
     handlers[HEARD] = Alarmed(heard, caller, clock) if settings.enabled else heard
     return Workflows(store, settings, cases, conversations, handlers, actors, minds, late)
 
@@ -152,6 +160,8 @@ def tell(settings: WorkflowSettings, clock: Clock) -> Tell:
     caller = _caller(settings, clock)
 
     def told(notice: Notice) -> Sequence[Step]:
+        if notice.type == CHANGED:
+            return by_event(notice)  # its afterthought tells what was done and what was not
         reason = notice.type.replace(".", "_")
         key = f"{reason}:{notice.about or notice.source}"
         call = Call(reason, f"source {notice.source}: {notice.problem}", key)

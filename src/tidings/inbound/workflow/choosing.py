@@ -28,6 +28,7 @@ class Decision(StrEnum):
     UNSURE = "unsure"  # a request, but hardly
     NOISE = "noise"
     EMPTY = "empty"
+    CHANGED = "changed"  # an edit or a delete of what was worked through before
     GAVE_UP = "gave_up"
 
 

@@ -30,7 +30,7 @@ from .planning import US
 from .settings import WorkflowSettings
 from .stages import Cause, Stage, moved
 
-_REASONS = {
+REASONS = {
     EffectState.REFUSED: "the calendar refused it",
     EffectState.UNKNOWN: "the calendar did not answer; perhaps it was done",
     EffectState.CONFLICT: "the calendar shows something else",
@@ -45,7 +45,7 @@ def results(effects: Sequence[Row]) -> list[wording.Result] | None:
         return None
     return [
         wording.Result(
-            command_of(effect), state is EffectState.CONFIRMED, _REASONS.get(state, f"it is {state}")
+            command_of(effect), state is EffectState.CONFIRMED, REASONS.get(state, f"it is {state}")
         )
         for effect in effects
         for state in [EffectState(effect["state"])]

@@ -153,7 +153,8 @@ def clarify(sheet: Sheet) -> Plan:
         is_news = flow.stage is not Stage.NEEDS_HUMAN
         return _end(sheet, [Cause.GAVE_UP], [wording.given_up()] if is_news else [], [call])
     known = request(asked[place]) if asked else Request()
-    text = wording.reply(wording.remarks(_remarks(sheet)), wording.question(slot, known, house))
+    noted = [wording.without_question(remark) for remark in _remarks(sheet)]
+    text = wording.reply(wording.remarks(noted), wording.question(slot, known, house))
     return _end(sheet, [Cause.ASKED], [text])
 
 

@@ -20,6 +20,7 @@ from ...store.port import Row, Store
 from ..calendar.days import day_of
 from ..words import Command, Day
 from .book import Entry, Spoken, Standing
+from .choosing import Decision
 from .flow import Flow, command
 from .rehearing import heard_of
 from .settings import WorkflowSettings
@@ -70,7 +71,7 @@ class Compared(NamedTuple):
 class Works(Protocol):
     """A pipeline."""
 
-    async def work(self, spoken: Spoken) -> Any:
+    async def work(self, spoken: Spoken, *, instead_of: Flow | None = None) -> Any:
         """Work through one message."""
 
 
@@ -80,7 +81,13 @@ class MemoryBook:
     def __init__(self, idle: int) -> None:
         self._idle = idle
         self._flows: dict[str, tuple[Flow, int]] = {}
+        self._of: dict[str, str | None] = {}  # the workflow of each message
         self.last: Entry | None = None
+
+    def dropped(self, message: str) -> Flow | None:
+        """The open workflow of a message, which is over now."""
+        flow, _ = self._flows.pop(self._of.get(message) or "", (None, 0))
+        return flow
 
     async def standing(self, spoken: Spoken) -> Standing:
         """The workflows that are open at that time."""
@@ -92,6 +99,7 @@ class MemoryBook:
     async def write(self, entry: Entry, standing: Standing) -> bool:
         """Keep the state; the commands of a plan are done at once."""
         self.last = entry
+        self._of[entry.spoken.changes or entry.spoken.message] = entry.workflow
         for flow in (*entry.added, *entry.changed):
             stage = moved(flow.stage, Cause.ALL_DONE) if flow.stage is Stage.EXECUTING else flow.stage
             self._flows.pop(flow.id, None)
@@ -145,9 +153,12 @@ async def replay(
         days.clear()
         days.update(_days(facts))
         clock.at, book.last = hearing["at"], None
-        spoken = heard_of(hearing)
+        spoken = heard_of(hearing)._replace(changes=_edited(facts))
+        instead_of = book.dropped(spoken.changes) if spoken.changes and _is_replaced(facts) else None
+        if hearing["decision"] == Decision.CHANGED:
+            continue  # nothing was worked through again: the edit or the delete came too late
         try:
-            outcome = await pipeline.work(spoken)
+            outcome = await pipeline.work(spoken, instead_of=instead_of)
             why = "" if isinstance(outcome, Done) else str(outcome)
         except TidingsError as error:  # a recorded mind that was never asked this
             why = told(error)
@@ -174,6 +185,16 @@ async def _hearings(store: Store, conversation: str, tenant: str) -> list[Row]:
             f"there is no conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
         )
     return hearings
+
+
+def _edited(facts: Sequence[Mapping[str, Any]]) -> str | None:
+    """The message that this one is an edit or a delete of."""
+    return next((fact["message"] for fact in facts if fact["what"] == "changes"), None)
+
+
+def _is_replaced(facts: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the workflow of that message ended with it."""
+    return any(fact["what"] == "state" and "workflow" in fact for fact in facts)
 
 
 def _then(hearing: Row, facts: Sequence[Mapping[str, Any]]) -> Side:

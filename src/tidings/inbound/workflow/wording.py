@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from .rules import House, in_words, is_day
 
 LONGEST = 900  # a chat message of GroupMe takes a thousand characters
 
+_ASKS = re.compile(r"; which (?:day|hours|whole or half hours?)\?$")
 _VERBS = {Action.NO_CREW: "no crew", Action.ADD: "a crew", Action.REMOVE: "taken out"}
 
 
@@ -65,6 +67,11 @@ def remarks(lines: Sequence[str]) -> str:
     )
 
 
+def without_question(line: str) -> str:
+    """A remark that ends in a question, before the same one is asked in full."""
+    return _ASKS.sub("", line)
+
+
 def reply(*parts: str) -> str:
     """One message of several parts, not longer than a chat takes."""
     text = "\n".join(part for part in parts if part)
@@ -107,10 +114,30 @@ def summary(results: Sequence[Result]) -> str:
         head = f"Only {done} of {len(results)} done:"
     else:
         head = "Not done:"
-    lines = [
+    tail = "A person looks after what is not done." if done < len(results) else ""
+    return reply(head, *_lines(results), tail)
+
+
+def _lines(results: Sequence[Result]) -> list[str]:
+    return [
         f"{'✓' if result.is_done else '✗'} {command(result.command)}"
         + (f" ({result.reason})" if result.reason and not result.is_done else "")
         for result in results
     ]
-    tail = "A person looks after what is not done." if done < len(results) else ""
-    return reply(head, *lines, tail)
+
+
+def changed_late(name: str, results: Sequence[Result], *, is_deleted: bool) -> str:
+    """A message was edited or deleted when the calendar had been asked already: what was and was not done."""
+    did = "deleted" if is_deleted else "changed"
+    head = f"{name}'s message was {did} after I had acted on it. That undoes nothing; it stays like this:"
+    return reply(head, *_lines(results), "If it should be otherwise, please say so in a new message.")
+
+
+def deleted_answer(name: str, asked: Sequence[Request]) -> str:
+    """A message was deleted that others of the squad have built upon."""
+    known = [about for each in asked if (about := _known(each).strip(" ()"))]
+    so_far = f" ({'; '.join(known)})" if known else ""
+    return (
+        f"{name}'s message was deleted, but the request is still open{so_far}. "
+        "Say 'never mind' to drop it, or what is meant instead."
+    )

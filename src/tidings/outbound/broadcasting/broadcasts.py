@@ -100,6 +100,7 @@ class Broadcasts:
                 "counts": found[row["lot"]].counts,
             }
             for row in rows
+            if row["lot"] in found
         ]
 
     async def report(self, xref: str, *, tenant: str = "default") -> Row:
@@ -243,15 +244,18 @@ class Broadcasts:
     async def _find(self, id_: str, tenant: str) -> Row:
         rows = await self._store.read("broadcast_find", id=id_, tenant=tenant)
         if not rows:
-            raise NotFound(f"there is no broadcast {id_[:60]}", remedy="see: tidings broadcasts list")
+            raise _missing(id_)
         return rows[0]
 
     async def _tally(self, row: Row) -> Tally:
-        return (await tallies(self._store, [row["lot"]]))[row["lot"]]
+        found = await tallies(self._store, [row["lot"]])
+        if not found:
+            raise _missing(row["id"])  # taken back between the two looks
+        return found[row["lot"]]
 
     async def _all_described(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         found = await tallies(self._store, [row["lot"] for row in rows])
-        return [described(row, found[row["lot"]]) for row in rows]
+        return [described(row, found[row["lot"]]) for row in rows if row["lot"] in found]
 
 
 _OPEN = (Stage.LOADING, Stage.NEW, Stage.PENDING, Stage.PAUSED)
@@ -267,6 +271,10 @@ def _anew(row: Row, tally: Tally) -> dict[str, Any]:
         "version": row["version"],
         "options": options.to_json(),
     }
+
+
+def _missing(id_: str) -> NotFound:
+    return NotFound(f"there is no broadcast {id_[:60]}", remedy="see: tidings broadcasts list")
 
 
 def _refused(what: str, row: Row) -> Refused:

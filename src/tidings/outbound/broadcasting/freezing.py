@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import orjson
 
 from ...kernel.clock import Clock
 from ...model.broadcast import Options, Stage, Starts, Tally, options_of
-from ...model.errors import Invalid, NotFound, Refused, TidingsError, TooLarge
+from ...model.errors import Invalid, NotFound, Refused, TooLarge
 from ...model.time import iso, micros
 from ...store.port import Once, Outrun, Row, Step, Store
-from ...wire.addresses import Forbidden, check_url
 from ...wire.addresses import Rules as Callable
 from ..channels.base import Channel
-from ..events.telling import CHANNEL as EVENTS
 from ..messages import Rules
 from ..people.audience import Audience
 from ..people.audience import Recipient as Person
@@ -29,34 +28,17 @@ from ..repeats import Created, create, find, once
 from ..scheduling.making import Making, Occasion
 from ..templating.templates import Templates
 from .bulletin import described, telling
-from .plans import FIELDS, Plan, encoded, read_plan
+from .checks import Checks
+from .loading import Loaded, Loading, Wording, check_loading
+from .plans import FIELDS, read_plan
 from .portions import local_start
-from .recipients import (
-    Loaded,
-    Loading,
-    Numbered,
-    Recipient,
-    Wording,
-    check_loading,
-    from_audience,
-    from_rows,
-    numbered,
-)
+from .recipients import Numbered, from_audience, from_rows, numbered
+from .withdrawing import withdraw
 
 KIND = "broadcast"
 MOST_FORESEEN = 300  # of a list, that a preview looks at
-SHOWN = 3  # of them with what they would read
 _NOBODY = Tally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 _NO_TIME = ("trigger", "at", "in", "recipients")  # a schedule says when, and nobody is there to upload
-
-
-class _Ready(NamedTuple):
-    """A plan whose channel and words are there."""
-
-    plan: Plan
-    channel: Channel
-    wording: Wording
-    row: Row  # as it will be written
 
 
 class Freezer:
@@ -76,12 +58,10 @@ class Freezer:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._channels = channels
-        self._templates = templates
+        self._checks = Checks(channels, templates, rules, webhooks)
         self._audience = audience
-        self._rules = rules
+        self._keep_keys = micros(rules.keep_keys)
         self._zone = zone
-        self._webhooks = webhooks
 
     # -- making
 
@@ -90,13 +70,17 @@ class Freezer:
         now, id_ = self._clock.now(), self._clock.new_id()
         kept = None
         if key is not None:
-            until = now + micros(self._rules.keep_keys)
+            until = now + self._keep_keys
             kept = once("broadcasts", key, body, {"id": id_}, tenant=tenant, until=until)
         done = await find(self._store, kept)
         if done is None:
-            ready = await self._ready(read_plan(body, now=now, zone=self._zone), id_, now, tenant)
-            if ready.plan.addresses is not None:
-                await self._rehearse(ready, ready.plan.addresses)
+            ready = await self._checks.ready(read_plan(body, now=now, zone=self._zone), id_, now, tenant)
+            if ready.plan.list is not None:
+                await self._audience.find(ready.plan.list, tenant=tenant)
+            elif ready.plan.addresses is not None:
+                loading = self._loading(ready.row, ready.channel, ready.wording)
+                if not (await loading.rehearse(numbered(ready.plan.addresses))).taken:
+                    raise _nobody()
             answer = described(ready.row, _NOBODY) if ready.plan.is_upload else {"id": id_}
             if kept is not None:
                 kept = kept._replace(answer=orjson.dumps(answer).decode())
@@ -115,89 +99,20 @@ class Freezer:
                 told = await self._load(row, recipients)
                 return Created(await self._freeze(row["lot"], told, kept))
             except (Invalid, NotFound, TooLarge) as error:
-                await self._drop(row, error, kept)
+                await withdraw(self._store, row["lot"], error.problem, kept)
                 raise
         earlier = await find(self._store, kept)
         if earlier is not None and "state" in earlier.answer:
             return earlier
         return Created(described(row, _NOBODY._replace(total=row["total"])), replayed=True)
 
-    async def _drop(self, row: Row, error: TidingsError, kept: Once | None) -> None:
-        """Nothing can come of it: given up with its reason, and its key is free again."""
-        params = {"lot": row["lot"], "expected": Stage.LOADING.value, "reason": error.problem[:500]}
-        steps = [Step("broadcast_cancel", params)]
-        if kept is not None:
-            steps.append(Step("key_drop", {"scope": kept.scope, "key": kept.key}, only_if=0))
-        await self._store.write(steps)
-
-    async def _ready(self, plan: Plan, id_: str, now: int, tenant: str) -> _Ready:
-        """Whether there is such a channel and such words; nothing is written."""
-        channel = self._channel(plan.channel)
-        if plan.options.webhook is not None:
-            self._check_webhook(plan.options.webhook)
-        template: str | None = None
-        version: int | None = None
-        content = ""
-        if plan.content is not None:
-            content = encoded(plan.content)
-            self._check_size(content)
-        else:
-            assert plan.template is not None
-            frozen = await self._templates.frozen(plan.template, plan.template_version, tenant=tenant)
-            template, version = frozen.id, frozen.version
-        row: Row = {
-            **dict.fromkeys(("lot", "reason", "frozen_at", "started_at", "paused_at", "ended_at")),
-            **dict.fromkeys(("look_at", "schedule", "occurrence")),
-            **dict.fromkeys(("total", "duplicates", "refused", "lines"), 0),
-            "id": id_, "tenant": tenant, "name": plan.name, "channel": plan.channel, "xref": plan.xref,
-            "state": Stage.LOADING.value, "starts": plan.starts.value, "content": content,
-            "template": template, "template_version": version, "options": plan.options.to_json(),
-            "accepted_at": now, "scheduled_at": plan.scheduled_at, "gate": plan.options.canary,
-            "retry_in": plan.retry_in, "digest": "",
-        }  # fmt: skip
-        return _Ready(plan, channel, await self._wording(row), row)
-
-    async def _rehearse(self, ready: _Ready, addresses: list[Any]) -> None:
-        """Judge every inline address before anything is written."""
-        loading = Loading(self._store, self._clock, ready.row, ready.channel, ready.wording)
-        if not await loading.rehearse(numbered(addresses)):
-            raise _nobody()
-
-    async def _wording(self, row: Row) -> Wording:
-        if row["template"] is None:
-            return Wording(row["content"])
-        frozen = await self._templates.frozen(row["template"], row["template_version"], tenant=row["tenant"])
-        options = options_of(row["options"])
-        return Wording(
-            "", frozen.compiled, options.variables or {}, ZoneInfo(options.zone), self._rules.max_body
-        )
-
-    def _channel(self, name: str) -> Channel:
-        channel = self._channels.get(name)
-        if channel is None or name == EVENTS:
-            known = ", ".join(sorted(set(self._channels) - {EVENTS})) or "none"
-            raise Invalid(
-                f"there is no channel {name[:60]!r}", field="channel", remedy=f"configured channels: {known}"
-            )
-        return channel
-
-    def _check_size(self, content: str) -> None:
-        if len(content.encode()) > self._rules.max_body:
-            raise TooLarge(
-                f"the message has {len(content.encode()):,} bytes",
-                field="text",
-                remedy=f"at most {self._rules.max_body:,} are accepted (setting max_body)",
-            )
-
-    def _check_webhook(self, url: str) -> None:
-        try:
-            check_url(url, self._webhooks)
-        except Forbidden as error:
-            raise Invalid(
-                f"its end cannot be told there: {error}",
-                field="webhook",
-                remedy="use a public https URL; for development there is the setting events_private",
-            ) from error
+    async def withdraw(
+        self, id_: str, *, reason: str, key: str | None = None, tenant: str = "default"
+    ) -> None:
+        """Take back what was made and never frozen, with its recipients and its key."""
+        row = await self.find(id_, tenant=tenant)
+        kept = None if key is None else once("broadcasts", key, None, None, tenant=tenant, until=0)
+        await withdraw(self._store, row["lot"], reason, kept)
 
     async def foresee(self, body: object, *, tenant: str = "default") -> Row:
         """What would come of it: how many would get it, and what the first would read. Nothing is written.
@@ -205,7 +120,7 @@ class Freezer:
         Addresses are all judged, as they will be when it is made; of a list only the first are looked at.
         """
         now = self._clock.now()
-        ready = await self._ready(read_plan(body, now=now, zone=self._zone), "", now, tenant)
+        ready = await self._checks.ready(read_plan(body, now=now, zone=self._zone), "", now, tenant)
         plan, is_all, members = ready.plan, True, None
         people = numbered(plan.addresses or [])
         if plan.list is not None:
@@ -214,29 +129,18 @@ class Freezer:
             )
             members = (await self._audience.show(plan.list, tenant=tenant))["members"]
             people = from_audience(_each(found))
-        first, seen = list[Recipient](), 0
-
-        async def counted() -> AsyncIterator[Numbered]:
-            nonlocal seen
-            async for number, one in people:
-                seen += 1
-                if isinstance(one, Recipient) and len(first) < SHOWN:
-                    first.append(one)
-                yield number, one
-
-        loading = Loading(self._store, self._clock, ready.row, ready.channel, ready.wording)
-        count = await loading.rehearse(counted())
-        if not count and is_all:
+        rehearsed = await self._loading(ready.row, ready.channel, ready.wording).rehearse(people)
+        if not rehearsed.taken and is_all:
             raise _nobody()
         return {
             "channel": plan.channel,
-            "recipients": count,
-            "duplicates": seen - count,
+            "recipients": rehearsed.taken,
+            "duplicates": rehearsed.seen - rehearsed.taken,
             "more": not is_all,
             "members": members,
             "starts": plan.starts.value,
             "starts_at": iso(plan.scheduled_at),
-            "samples": [{"address": one.address, **ready.wording.of(one)} for one in first],
+            "samples": [{"address": one.address, **ready.wording.of(one)} for one in rehearsed.first],
         }
 
     # -- taking recipients in
@@ -260,7 +164,7 @@ class Freezer:
             raise Invalid(
                 f"{seen:,} rows came in, and {expected:,} were expected, so nothing is sent",
                 field="expect",
-                remedy="upload the whole again, or cancel this broadcast",
+                remedy="send the whole again, or another number",
             )
         if freezes:
             return await self._freeze(row["lot"], told)
@@ -301,14 +205,19 @@ class Freezer:
         return from_audience(people)
 
     async def _load(self, row: Row, recipients: AsyncIterator[Numbered]) -> Loaded:
-        loading = Loading(
-            self._store, self._clock, row, self._channel(row["channel"]), await self._wording(row)
-        )
-        return await loading.load(recipients)
+        channel, wording = self._checks.channel(row["channel"]), await self._checks.wording(row)
+        return await self._loading(row, channel, wording).load(recipients)
+
+    def _loading(self, row: Row, channel: Channel, wording: Wording) -> Loading:
+        people = partial(self._audience.at, channel=row["channel"], tenant=row["tenant"])
+        return Loading(self._store, self._clock, row, channel, wording, people)
 
     async def _freeze(self, lot: int, told: Loaded, kept: Once | None = None) -> Row:
         """One conditional move; whoever comes second finds it done."""
-        row = (await self._store.read("broadcast_row", lot=lot))[0]
+        found = await self._store.read("broadcast_row", lot=lot)
+        if not found:
+            raise Refused("somebody else has taken it back meanwhile", remedy="make it again")
+        row = found[0]
         if not row["total"]:
             raise _nobody()
         now = self._clock.now()
@@ -376,7 +285,7 @@ class Freezer:
             await self._audience.find(plan.list, tenant=occasion.tenant)
         options: Options = replace(plan.options, source=source)
         id_ = self._clock.new_id()
-        ready = await self._ready(plan._replace(options=options), id_, occasion.now, occasion.tenant)
+        ready = await self._checks.ready(plan._replace(options=options), id_, occasion.now, occasion.tenant)
         row = {
             **ready.row,
             "schedule": occasion.schedule,

@@ -1,45 +1,16 @@
-"""Recipients of a broadcast: read, de-duplicated and frozen before any task exists.
-
-They come in as a stream and are written a chunk a transaction, each chunk only behind the one before. So two
-uploads cannot mix, a broken one goes on where it stopped (what is in already must be the same, line by line),
-and nothing is sent before one statement has frozen all of it.
-"""
+"""A recipient as a caller, an upload or a list of contacts names it. Nothing is judged yet but its shape."""
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
-from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, NamedTuple
-from zoneinfo import ZoneInfo
+from typing import Any, NamedTuple
 
 import orjson
 
-from ...kernel.clock import Clock
-from ...model.broadcast import Options, Stage, options_of
-from ...model.errors import InProgress, Invalid, Refused, TidingsError, TooLarge
-from ...model.time import SECOND
-from ...reading.zones import read_zone
-from ...store.port import Outrun, Row, Rows, Step, Store
-from ..channels.base import Channel
+from ...model.errors import Invalid, TidingsError
 from ..people.audience import Recipient as Person
-from ..people.cards import written
 from ..templating.nesting import check_depth
 
-if TYPE_CHECKING:
-    from ..templating.rendering import Compiled  # Jinja is slow to load, and most commands never render
-
-COLUMNS = (
-    "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "lot", "part",
-    "contact", "variables",
-)  # fmt: skip
-SLICE = 100  # rows that are judged without giving way
-SAMPLE = 20  # of what is told about duplicates and bad rows
-LARGEST_CHUNK = 8 << 20  # characters of rendered content in one transaction
-MOST_PARTS = 1000
-LEASE = 30 * SECOND  # how long whoever loads by itself may be silent
 _ADDRESS = ("address", "to")
 
 
@@ -50,37 +21,10 @@ class Recipient(NamedTuple):
     zone: str | None = None
     contact: str | None = None
     variables: Mapping[str, Any] = {}
-    person: Mapping[str, Any] | None = None  # the contact, as templates see it
+    person: Person | None = None  # the contact itself
 
 
 Numbered = tuple[int, Recipient | TidingsError]
-
-
-class Loaded(NamedTuple):
-    """What came of a stream: a sample of what was left out, with the rows' numbers."""
-
-    repeated: list[Row]
-    refused: list[Row]
-
-
-class Wording(NamedTuple):
-    """What is said: one content for all, or one made for each."""
-
-    content: str  # encoded; '' when each has its own
-    compiled: Compiled | None = None
-    variables: Mapping[str, Any] = {}
-    zone: tzinfo = ZoneInfo("UTC")
-    largest: int = 256 * 1024
-
-    def of(self, recipient: Recipient) -> dict[str, Any]:
-        """The content for one recipient."""
-        if self.compiled is None:
-            found: dict[str, Any] = orjson.loads(self.content)
-            return found
-        return self.compiled.render(
-            {**self.variables, **recipient.variables}, contact=recipient.person, recipient=recipient.address,
-            zone=self.zone, largest=self.largest, strict=False,
-        )  # fmt: skip
 
 
 def read_recipient(said: object) -> Recipient:
@@ -139,7 +83,7 @@ async def from_audience(people: AsyncIterator[Person]) -> AsyncIterator[Numbered
         number += 1
         yield (
             number,
-            Recipient(person.address, person.zone, person.contact, person.variables, person.card),
+            Recipient(person.address, person.zone, person.contact, person.variables, person),
         )
 
 
@@ -148,202 +92,3 @@ def _read(said: object) -> Recipient | TidingsError:
         return read_recipient(said)
     except TidingsError as error:
         return error
-
-
-class _Chunk:
-    """What one transaction will take in."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, tuple[int, list[Any]]] = {}  # by address: line, values
-        self.lines = self.repeated = self.refused = self.size = 0
-
-
-class Loading:
-    """Takes the recipients of one broadcast in."""
-
-    def __init__(self, store: Store, clock: Clock, row: Row, channel: Channel, wording: Wording) -> None:
-        self._store = store
-        self._clock = clock
-        self._row = row
-        self._lot: int = row["lot"]
-        self._options: Options = options_of(row["options"])
-        self._channel = channel
-        self._wording = wording
-        self._common = None if wording.compiled is not None else wording.of(Recipient(""))
-        self._parts: dict[str | None, int] = {}
-        self._zones: dict[str, str] = {}
-        self._digest = hashlib.sha256()
-        self._told = Loaded([], [])
-        self._bad: list[tuple[int, TidingsError]] = []
-
-    async def load(self, recipients: AsyncIterator[Numbered]) -> Loaded:
-        """Take in what is not in yet. A bad row refuses the rest, unless bad ones are to be skipped."""
-        self._parts = {
-            part["zone"]: part["part"] for part in await self._store.read("broadcast_parts", lot=self._lot)
-        }
-        chunk, known, seen = _Chunk(), self._row["lines"], 0
-        async for number, said in recipients:
-            seen += 1
-            self._digest.update(_said(said))
-            if not seen % SLICE:
-                await asyncio.sleep(0)
-            if seen <= known:
-                if seen == known:
-                    self._compare()
-                continue
-            self._judge(chunk, number, said)
-            if self._bad and not self._options.skip_bad:
-                if len(self._bad) >= SAMPLE:
-                    break
-                continue
-            if chunk.lines >= self._store.bulk or chunk.size >= LARGEST_CHUNK:
-                await self._write(chunk, seen)
-                chunk = _Chunk()
-        if seen < known:
-            self._differ()
-        if self._bad and not self._options.skip_bad:
-            raise _refusal(self._bad)
-        if chunk.lines:
-            await self._write(chunk, seen)
-        return self._told
-
-    async def rehearse(self, recipients: AsyncIterator[Numbered]) -> int:
-        """Judge without writing anything; gives how many could be taken in."""
-        chunk = _Chunk()
-        async for number, said in recipients:
-            self._judge(chunk, number, said)
-            if not chunk.lines % SLICE:
-                await asyncio.sleep(0)
-        if self._bad and not self._options.skip_bad:
-            raise _refusal(self._bad)
-        return len(chunk.rows)
-
-    def _compare(self) -> None:
-        if self._digest.hexdigest() != self._row["digest"]:
-            self._differ()
-
-    def _differ(self) -> None:
-        raise Invalid(
-            f"this is not the upload that was begun: its first {self._row['lines']:,} rows differ",
-            field="recipients",
-            remedy="send the same rows again, or cancel this broadcast and begin a new one",
-        )
-
-    def _judge(self, chunk: _Chunk, number: int, said: Recipient | TidingsError) -> None:
-        """Put one row into the chunk, or say why not."""
-        chunk.lines += 1
-        try:
-            if isinstance(said, TidingsError):
-                raise said
-            address = written(said.address)
-            if address in chunk.rows:
-                self._repeat(chunk, number, address)
-                return
-            content = self._content(said._replace(address=address))
-            part = self._part(said.zone)
-        except TidingsError as error:
-            chunk.refused += 1
-            self._bad = [*self._bad[: SAMPLE - 1], (number, error)]
-            if len(self._told.refused) < SAMPLE:
-                self._told.refused.append(_told(number, error))
-            return
-        variables = orjson.dumps(said.variables).decode() if said.variables else None
-        chunk.size += len(content) + len(variables or "")
-        chunk.rows[address] = (number, [content, self._lot, part, said.contact, variables])
-
-    def _content(self, recipient: Recipient) -> str:
-        """'' where the broadcast has it; refuses what the channel could never send."""
-        if self._common is not None:
-            self._channel.check(recipient.address, self._common)
-            return ""
-        made = self._wording.of(recipient)
-        self._channel.check(recipient.address, made)
-        encoded = orjson.dumps(made).decode()
-        if len(encoded) > self._wording.largest:
-            raise TooLarge(
-                f"its message has {len(encoded):,} bytes",
-                field="variables",
-                remedy=f"at most {self._wording.largest:,} are accepted (setting max_body)",
-            )
-        return encoded
-
-    def _part(self, zone: str | None) -> int:
-        """Which part a recipient belongs to; all to one where zones do not matter."""
-        if zone is not None and zone not in self._zones:
-            self._zones[zone] = read_zone(zone).key
-        place = self._zones[zone] if zone is not None and self._options.by_zone else None
-        if place not in self._parts:
-            if len(self._parts) >= MOST_PARTS:
-                raise Invalid("there are too many time zones", field="zone", remedy="use fewer of them")
-            self._parts[place] = len(self._parts)
-        return self._parts[place]
-
-    def _repeat(self, chunk: _Chunk, number: int, address: str) -> None:
-        chunk.repeated += 1
-        if len(self._told.repeated) < SAMPLE:
-            self._told.repeated.append({"row": number, "address": address})
-
-    async def _write(self, chunk: _Chunk, seen: int) -> None:
-        """One chunk, without those that the lot has already, behind the one before."""
-        asked = orjson.dumps(list(chunk.rows)).decode()
-        for row in await self._store.read("lot_known", lot=self._lot, recipients=asked) if chunk.rows else ():
-            number, _ = chunk.rows.pop(row["recipient"])
-            self._repeat(chunk, number, row["recipient"])
-        now, new_id, row = self._clock.now(), self._clock.new_id, self._row
-        at = now if row["scheduled_at"] is None else row["scheduled_at"]
-        head = (row["tenant"], row["channel"])
-        values = [(now, at, new_id(), *head, address, *rest) for address, (_, rest) in chunk.rows.items()]
-        try:
-            await self._store.keep(Rows("messages", COLUMNS, values), also=self._steps(chunk, seen, now))
-        except Outrun:
-            raise InProgress(
-                "somebody else is loading this broadcast", remedy="wait for that call to end, then look at it"
-            ) from None
-        self._row = {**row, "lines": seen}
-
-    def _steps(self, chunk: _Chunk, seen: int, now: int) -> list[Step]:
-        places = {part: zone for zone, part in self._parts.items()}
-        counts = Counter(rest[2] for _, rest in chunk.rows.values())
-        loaded = {
-            "lot": self._lot, "expected": self._row["lines"], "lines": seen, "added": len(chunk.rows),
-            "repeated": chunk.repeated, "refused": chunk.refused, "digest": self._digest.hexdigest(),
-            "look_at": now + LEASE,
-        }  # fmt: skip
-        return [
-            Step("broadcast_loaded", loaded, needed=True),
-            *(
-                Step("broadcast_part_add", {"lot": self._lot, "part": part, "zone": places[part], "added": n})
-                for part, n in sorted(counts.items())
-            ),
-        ]
-
-
-def check_loading(row: Row) -> None:
-    """Recipients may only come in before the broadcast is frozen."""
-    if row["state"] != Stage.LOADING:
-        raise Refused(
-            f"this broadcast has its recipients already; it is {row['state']}",
-            remedy="make a new broadcast for more",
-        )
-
-
-def _said(said: Recipient | TidingsError) -> bytes:
-    """What a repeated upload is told by."""
-    if isinstance(said, TidingsError):
-        return b"\x00" + said.problem.encode("utf-8", "replace")
-    plain = f"\x01{said.address}\x02{said.zone or ''}\x03{said.contact or ''}".encode("utf-8", "replace")
-    return plain + orjson.dumps(said.variables, option=orjson.OPT_SORT_KEYS) if said.variables else plain
-
-
-def _told(number: int, error: TidingsError) -> Row:
-    return {"row": number, "problem": error.problem, "field": error.field, "remedy": error.remedy}
-
-
-def _refusal(bad: list[tuple[int, TidingsError]]) -> Invalid:
-    shown = "; ".join(f"row {number}: {error.problem}" for number, error in bad[:SAMPLE])
-    rows = "a row" if len(bad) == 1 else f"{len(bad)} rows" if len(bad) < SAMPLE else f"{SAMPLE} rows or more"
-    return Invalid(
-        f"{rows} cannot be used, so nothing is sent: {shown}",
-        field="recipients",
-        remedy="mend them and send it again, or say skip_bad to leave them out",
-    )

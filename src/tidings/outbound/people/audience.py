@@ -64,8 +64,8 @@ class Recipient(NamedTuple):
 
     @property
     def variables(self) -> dict[str, Any]:
-        """What can be said by name: every attribute, and the name."""
-        return {"name": self.name, **self.attributes}
+        """What can be said by name: every attribute, and the name if there is one."""
+        return {**({"name": self.name} if self.name else {}), **self.attributes}
 
 
 class Audience:
@@ -225,6 +225,20 @@ class Audience:
         """Those among the first members, or the first contacts for a filter; whether that was all."""
         known, place = await self._some(await self.find(which, tenant=tenant), "", most, tenant)
         return list(_reached(known, channel)), place is None
+
+    async def at(
+        self, addresses: Sequence[str], channel: str, *, tenant: str = "default"
+    ) -> dict[str, Recipient]:
+        """Whoever has one of these addresses on the channel, by address; one look-up for all of them."""
+        wanted = orjson.dumps(list(addresses)).decode()
+        rows = await self._store.read("contact_reached", addresses=wanted, channel=channel, tenant=tenant)
+        return {
+            row["address"]: Recipient(
+                row["address"], row["id"], row["name"], row["zone"], row["language"],
+                orjson.loads(row["tags"]), orjson.loads(row["attributes"]),
+            )
+            for row in rows
+        }  # fmt: skip
 
     # -- inside
 

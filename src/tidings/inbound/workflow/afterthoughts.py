@@ -1,0 +1,248 @@
+"""Afterthoughts: what an edit or a delete still does to a message that was worked through (D1, D11, D12).
+
+| what came of the message | an edit | a delete |
+| --- | --- | --- |
+| nothing | is worked through like something newly said | changes nothing |
+| it is kept | it is kept as it reads now | it is not worked through |
+| an open request, nobody else had a word in it | stands in its place | drops it |
+| an open request of several people | is one more answer | is said, and the request stays |
+| commands for the calendar | is told, unless it asks for the same | is told |
+
+Told are the group and an admin, with what was done and what was not. Nothing is undone by it: who wants that
+says so.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+import orjson
+
+from ...kernel.clock import Clock
+from ...model.errors import StoreFull, StoreUnavailable
+from ...model.outcome import Defer, Done, Outcome
+from ...model.time import SECOND, micros
+from ...store.port import Row, Step, Store
+from ..effects.ledger import EffectState, command_of
+from ..filing import spoken_for
+from ..hearing import Afterthought
+from ..people.telling import Call
+from ..roster import speaker_of
+from ..words import Speaker
+from . import wording
+from .book import Book, Entry, Spoken, withdraw
+from .choosing import Decision
+from .flow import LONGEST_LINE, Flow, read
+from .followup import REASONS
+from .rehearing import heard_of
+from .settings import WorkflowSettings
+from .stages import ANSWERABLE
+
+_BACK = 200  # messages among which an earlier edit of the same one is looked for
+_UNDER_WAY = "under way"
+
+
+class Course(StrEnum):
+    """What is done about a change."""
+
+    NOTHING = "nothing came of the message"
+    REWORD = "the message is kept, and reads as it was edited"
+    DROP = "the message was kept, and is not worked through"
+    HEAR = "heard like something newly said"
+    REPLACE = "it stands in the place of what was said before"
+    WITHDRAW = "its request was open, and is dropped"
+    SAY = "its request is open, and others go on with it"
+    TELL = "it had been acted on"
+
+
+class Works(Protocol):
+    """The pipeline."""
+
+    async def work(self, spoken: Spoken, *, instead_of: Flow | None = None) -> Outcome:
+        """Work through one message."""
+
+    async def says_the_same(self, before: Spoken, after: Spoken) -> bool:
+        """Whether a message asks for the same after it was edited."""
+
+
+class Change(NamedTuple):
+    """An edit or a delete, with what came of the message it is about."""
+
+    item: Afterthought
+    before: Spoken  # as it was worked through
+    now: Spoken  # the edit or the delete itself
+    hearing: Row
+    flow: Flow | None
+
+
+def course(hearing: Row, flow: Flow | None, *, is_deleted: bool) -> Course:
+    """What is done about a change. Pure."""
+    if hearing["held"] is not None:
+        return Course.DROP if is_deleted else Course.REWORD
+    if hearing["decision"] == "by_hand" or (flow is not None and flow.plan is not None):
+        return Course.TELL
+    if flow is None or flow.stage not in ANSWERABLE:
+        return Course.NOTHING if is_deleted else Course.HEAR
+    words = [line for line in flow.thread if not line.is_ours]
+    if all(line.text == hearing["text"][:LONGEST_LINE] for line in words):
+        return Course.WITHDRAW if is_deleted else Course.REPLACE
+    return Course.SAY if is_deleted else Course.HEAR
+
+
+class Afterthoughts:
+    """What the kernel runs for an edit or a delete, in the order of its conversation."""
+
+    def __init__(
+        self, store: Store, clock: Clock, settings: WorkflowSettings, book: Book, pipeline: Works
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._book = book
+        self._pipeline = pipeline
+
+    async def reconsider(self, item: Afterthought) -> Outcome:
+        """One attempt."""
+        try:
+            hearing = await self._heard(item)
+            if hearing is None:
+                return Done("nothing was done yet about the message it belongs to")
+            change = await self._change(item, hearing)
+            if item.text is not None and hearing["text"] == change.now.text:
+                return Done("the message it belongs to was worked through as it reads now")
+            return await self._do(change)
+        except (StoreUnavailable, StoreFull) as error:
+            return Defer(self._clock.now() + SECOND, error.problem)
+
+    async def _heard(self, item: Afterthought) -> Row | None:
+        """The newest word on the message: the last edit of it that was worked through, or itself."""
+        found = await self._store.read("inbox_original", source=item.source, original=item.original)
+        if not found:
+            return None
+        first = found[0]["id"]
+        own = await self._store.read("hearing_find", message=first)
+        newest = await self._store.read(
+            "hearing_newest", tenant=item.tenant, conversation=item.conversation, limit=_BACK
+        )
+        for row in newest:
+            if row["decision"] != Decision.CHANGED and row["message"] != item.id and _original(row) == first:
+                return (await self._store.read("hearing_find", message=row["message"]))[0]
+        return own[0] if own else None
+
+    async def _change(self, item: Afterthought, hearing: Row) -> Change:
+        before = heard_of(hearing)
+        flow = None
+        if hearing["workflow"] is not None:
+            rows = await self._store.read("workflow_find", id=hearing["workflow"], tenant=item.tenant)
+            flow = read(rows[0]) if rows else None
+        text = item.text or ""
+        named = spoken_for(text)
+        now = before._replace(
+            message=item.id,
+            text=text if named is None else named.rest,
+            at=item.said_at,
+            verdict=None,
+            changes=_original(hearing) or hearing["message"],
+            is_last_try=item.is_last_try,
+            reply_to=item.original if flow is not None and flow.stage in ANSWERABLE else None,
+            place=item.n,
+        )
+        return Change(item, before, now, hearing, flow)
+
+    async def _do(self, change: Change) -> Outcome:
+        which = course(change.hearing, change.flow, is_deleted=change.item.text is None)
+        match which:
+            case Course.NOTHING:
+                return Done(which)
+            case Course.HEAR | Course.REPLACE:
+                return await self._hear(change, change.flow if which is Course.REPLACE else None)
+            case Course.TELL if change.item.text is not None and await self._pipeline.says_the_same(
+                change.before, change.now._replace(at=change.before.at)
+            ):
+                return Done("it had been acted on, and asks for the same")
+        standing = await self._book.standing(change.now)
+        if standing.is_over:
+            return Done("it was worked through before")
+        entry = await self._entry(change, which, is_silent=standing.holder is not None)
+        if not await self._book.write(entry, standing):
+            return Defer(self._clock.now(), "the conversation has changed meanwhile")
+        return Done(f"{entry.decision}: {entry.reason}")
+
+    async def _hear(self, change: Change, instead_of: Flow | None) -> Outcome:
+        """Work through an edit as its speaker's, who must still be on the roster."""
+        speaker = await self._speaker(change)
+        if speaker is None:
+            return Done(f"{change.before.speaker.id} is no longer on the roster")
+        return await self._pipeline.work(change.now._replace(speaker=speaker), instead_of=instead_of)
+
+    async def _speaker(self, change: Change) -> Speaker | None:
+        wanted = orjson.dumps([change.before.speaker.id]).decode()
+        rows = await self._store.read("roster_of", tenant=change.item.tenant, senders=wanted)
+        rows = [row for row in rows if row["source"] in ("", change.item.source)]
+        return speaker_of(max(rows, key=lambda row: str(row["source"]))) if rows else None
+
+    async def _entry(self, change: Change, which: Course, *, is_silent: bool) -> Entry:
+        """What is written about a change of something that is not newly worked through."""
+        flow, now = change.flow, self._clock.now()
+        entry = Entry(change.now, Decision.CHANGED, which, of=flow.id if flow else None)
+        kept = {"message": change.hearing["message"]}
+        match which:
+            case Course.REWORD:
+                entry.also.append(Step("hearing_reword", {**kept, "text": change.now.text}, needed=True))
+            case Course.DROP:
+                dropped = {**kept, "decision": "changed", "reason": "its sender deleted it", "at": now}
+                entry.also.append(Step("hearing_drop", dropped, needed=True))
+            case Course.WITHDRAW if flow is not None:
+                withdraw(entry, flow, now, idle=micros(self._settings.idle))
+                entry.replies.append(wording.withdrawn())
+            case Course.SAY if flow is not None:
+                entry.replies.append(wording.deleted_answer(change.before.speaker.name, flow.requests))
+            case _:
+                await self._tell(change, entry)
+        if is_silent:
+            entry.replies.clear()
+        return entry
+
+    async def _tell(self, change: Change, entry: Entry) -> None:
+        """The group and the admins hear what was done and what was not (D11, D12)."""
+        is_deleted = change.item.text is None
+        did = "deleted" if is_deleted else "edited"
+        issue = f"a message was {did} after it had been acted on"
+        if not is_deleted:
+            issue += f"; it says now: {change.now.text[:200]!r}"
+        results = await self._results(change.flow)
+        if results:
+            text = wording.changed_late(change.before.speaker.name, results, is_deleted=is_deleted)
+            entry.replies.append(text)
+            done = [
+                f"{wording.command(each.command)}: {'done' if each.is_done else each.reason}"
+                for each in results
+            ]
+            issue += f"; what came of it stays: {'; '.join(done)}"
+        else:
+            issue += "; a person had dealt with it by hand"
+        speaker, flow = change.before.speaker, change.flow
+        call = Call(
+            "inbox_changed", issue, f"inbox_changed:{change.now.changes}", speaker.squad, speaker.name,
+            change.before.text, flow.id if flow else None,
+        )  # fmt: skip
+        entry.calls.append(call)
+
+    async def _results(self, flow: Flow | None) -> list[wording.Result]:
+        if flow is None or flow.plan is None:
+            return []
+        plans = orjson.dumps([flow.plan]).decode()
+        return [_result(row) for row in await self._store.read("followup_results", plans=plans)]
+
+
+def _result(row: Row) -> wording.Result:
+    state = EffectState(row["state"])
+    reason = REASONS.get(state, _UNDER_WAY)
+    return wording.Result(command_of(row), state is EffectState.CONFIRMED, reason)
+
+
+def _original(hearing: Row) -> str | None:
+    """The message that this was an edit of."""
+    facts: list[dict[str, Any]] = orjson.loads(hearing["facts"])
+    return next((fact["message"] for fact in facts if fact["what"] == "changes"), None)

@@ -1,0 +1,206 @@
+"""One SQL database as connectors use it: tables and their keys, work in a thread, errors in our words.
+
+SQLAlchemy waits for its answers, so all of it runs in one thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ...model.errors import Misconfigured
+from ..words import Attribute, Failure, Page, Record, Spoiled, Trouble
+from .sql_values import plain, typed
+
+try:
+    import sqlalchemy as sa
+    from sqlalchemy.exc import (
+        ArgumentError,
+        DataError,
+        DBAPIError,
+        IntegrityError,
+        NoSuchModuleError,
+        NoSuchTableError,
+        SQLAlchemyError,
+        StatementError,
+    )
+except ImportError as missing:
+    raise Misconfigured(
+        "SQL databases need SQLAlchemy, which is not installed", remedy="pip install 'tidings[sql]'"
+    ) from missing
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`keys` names a column for a table whose own key is not the one to use; `tables` other names."""
+
+    url: str
+    keys: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, str] = field(default_factory=dict)
+    page_size: int = 1_000
+
+
+class Database:
+    """One database: tables looked at once, work done in one thread."""
+
+    def __init__(self, settings: Settings, *, is_written: bool) -> None:
+        self._settings, self._is_written = settings, is_written
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sql")
+        self._engine = _engine(settings.url)
+        self._known: dict[str, tuple[sa.Table, sa.Column[Any]]] = {}
+
+    async def do(self, work: Callable[[sa.Connection], T], *, writes: bool = False) -> T:
+        """Work in a transaction of its own; a failed COMMIT may have happened."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, work, writes)
+
+    def table(self, connection: sa.Connection, type_: str) -> tuple[sa.Table, sa.Column[Any]]:
+        """The table of a record type, and its key."""
+        if type_ not in self._known:
+            name = self._settings.tables.get(type_, type_)
+            schema, _, bare = name.rpartition(".")
+            try:
+                found = sa.Table(bare, sa.MetaData(), schema=schema or None, autoload_with=connection)
+            except NoSuchTableError:
+                raise Trouble(Failure.NOT_FOUND, f"there is no table {name!r}", field="tables") from None
+            key = self._key(found, type_)
+            if not _is_declared_unique(found, key):
+                self._refuse_unclear(connection, found, key)
+            self._known[type_] = (found, key)
+        return self._known[type_]
+
+    def _key(self, table: sa.Table, type_: str) -> sa.Column[Any]:
+        named = self._settings.keys.get(type_)
+        if named is not None and named in table.columns:
+            return table.columns[named]
+        primary = list(table.primary_key.columns)
+        if named is not None or len(primary) != 1:
+            said = f"no column {named!r}" if named is not None else "no key of one column"
+            reason = f"{table.name} has {said}; name a unique column in `keys`"
+            raise Trouble(Failure.VALIDATION, reason, field="keys")
+        return primary[0]
+
+    def _refuse_unclear(self, connection: sa.Connection, table: sa.Table, key: sa.Column[Any]) -> None:
+        """Rows that share a key, or have none, could be lost between two pages or changed together."""
+        if self._is_written:
+            reason = f"{table.name}.{key.name} is not declared unique, so a row could be written twice"
+            raise Trouble(Failure.VALIDATION, reason, field="keys")
+        several = sa.select(key).group_by(key).having(sa.or_(sa.func.count() > 1, key.is_(None))).limit(1)
+        found = connection.execute(several).first()
+        if found is not None:
+            said = "some rows have none" if found[0] is None else f"several rows have {str(found[0])[:40]!r}"
+            raise Trouble(Failure.VALIDATION, f"{table.name}.{key.name} names no row: {said}", field="keys")
+
+    async def close(self) -> None:
+        """Let go of connections and of the thread."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
+        self._thread.shutdown(wait=False)
+
+    def _do(self, work: Callable[[sa.Connection], T], writes: bool) -> T:
+        is_done = False
+        try:
+            with self._engine.begin() as connection:
+                found = work(connection)
+                is_done = True
+            return found
+        except SQLAlchemyError as error:
+            raise trouble_of(error, sent=writes and is_done) from error
+
+
+def _is_declared_unique(table: sa.Table, key: sa.Column[Any]) -> bool:
+    if list(table.primary_key.columns) == [key]:
+        return True
+    declared = [list(one.columns) for one in table.constraints if isinstance(one, sa.UniqueConstraint)]
+    declared += [list(index.columns) for index in table.indexes if index.unique]
+    return not key.nullable and [key] in declared
+
+
+def _engine(url: str) -> sa.Engine:
+    try:
+        return sa.create_engine(url, pool_size=1, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
+    except (ArgumentError, NoSuchModuleError, ImportError, TypeError) as error:
+        kind = url.partition(":")[0][:40]
+        raise Misconfigured(
+            f"no database can be reached by {kind!r} ({type(error).__name__})",
+            remedy="Write it as SQLAlchemy does, and install the driver",
+            field="url",
+        ) from error
+
+
+def trouble_of(error: SQLAlchemyError, *, sent: bool) -> Trouble:
+    """What an error of the database means. Its values are hidden, and of its words the first line is kept."""
+    if "savepoint" in str(error) and isinstance(error.__context__, SQLAlchemyError):
+        error = error.__context__  # a full disk undoes all of it: that the savepoint is gone is no reason
+    said = str(error.orig if isinstance(error, StatementError) and error.orig else error)
+    reason = f"the database says: {(said.strip().splitlines() or [''])[0][:200]}"
+    if sent:
+        return Trouble(Failure.AMBIGUOUS, reason, sent=True)
+    if isinstance(error, IntegrityError | DataError):
+        return Trouble(Failure.VALIDATION, reason)
+    low = said.lower()
+    if any(word in low for word in ("authentication", "password", "access denied")):
+        return Trouble(Failure.CREDENTIALS, "the database refuses the user or the password")
+    if "permission denied" in low or "readonly" in low or "read-only" in low:
+        return Trouble(Failure.PERMISSION, reason)
+    if isinstance(error, DBAPIError):
+        return Trouble(Failure.TEMPORARY, reason)
+    return Trouble(Failure.VALIDATION, reason)
+
+
+def attributes_of(table: sa.Table, key: sa.Column[Any]) -> list[Attribute]:
+    return [
+        Attribute(
+            column.name,
+            _type(column),
+            required=not column.nullable and column.default is None and column.server_default is None,
+            unique=column is key or bool(column.unique),
+        )
+        for column in table.columns
+    ]
+
+
+def _type(column: sa.Column[Any]) -> str:
+    for kind, name in (
+        (sa.Boolean, "boolean"),
+        (sa.Numeric, "number"),
+        (sa.Integer, "number"),
+        (sa.DateTime, "time"),
+        (sa.Date, "date"),
+        (sa.JSON, "json"),
+    ):
+        if isinstance(column.type, kind):
+            return name
+    return "text"
+
+
+def rows_after(
+    connection: sa.Connection,
+    type_: str,
+    table: sa.Table,
+    key: sa.Column[Any],
+    *,
+    after: str | None,
+    size: int,
+) -> Page:
+    """The next rows in the order of their key."""
+    wanted = sa.select(table).order_by(key).limit(size)
+    if after is not None:
+        wanted = wanted.where(key > typed(key, after))
+    records: list[Record] = []
+    spoiled: list[Spoiled] = []
+    last: str | None = None
+    for row in connection.execute(wanted).mappings():
+        last = str(plain(row[key]))
+        fields = {str(column.name): plain(row[column]) for column in table.columns}
+        bad = next(
+            (name for name, value in fields.items() if isinstance(value, str) and "\x00" in value), None
+        )
+        if bad is None:
+            records.append(Record(type_, last, fields))
+        else:
+            spoiled.append(Spoiled(type_, last, f"{bad!r} has a null byte", bad))
+    return Page(records, last if len(records) + len(spoiled) == size else None, spoiled)

@@ -1,0 +1,46 @@
+"""Values of SQL databases as records have them, and back."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+from ..words import Failure, Trouble
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+_LARGEST = 1 << 63
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: times in ISO 8601, exact numbers as texts, bytes in base64."""
+    match value:
+        case datetime.datetime() | datetime.date() | datetime.time():
+            return value.isoformat()
+        case decimal.Decimal() | uuid.UUID():
+            return str(value)
+        case datetime.timedelta():
+            return value.total_seconds()
+        case bytes() | bytearray() | memoryview():
+            return b64encode(bytes(value)).decode()
+        case int() if not -_LARGEST <= value < _LARGEST:
+            return str(value)
+    return value
+
+
+def typed(column: sa.Column[Any], value: str) -> Any:
+    """A key that was kept as a text, as its column has it."""
+    try:
+        kind = column.type.python_type
+    except NotImplementedError:
+        return value
+    try:
+        if issubclass(kind, datetime.datetime | datetime.date | datetime.time):
+            return kind.fromisoformat(value)
+        return kind(value) if kind in (int, float, decimal.Decimal, uuid.UUID) else value
+    except (ValueError, ArithmeticError):
+        raise Trouble(Failure.VALIDATION, f"{value[:40]!r} is no {column.name}", field=column.name) from None

@@ -1,0 +1,2 @@
+-- Forget a lot.
+delete from lots where id = :lot

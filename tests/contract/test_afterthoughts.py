@@ -1,0 +1,236 @@
+"""Edits and deletes of messages that were worked through: people hear what was done and what was not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tidings.inbound.words import Said
+from tidings.inbound.workflow.building import tell
+from tidings.inbound.workflow.replay import Works, changed, replay
+from tidings.kernel.clock import ManualClock
+from tidings.store.port import Step, Store
+from tidings.store.sqlite import SqliteStore
+
+from .squad import FRI, SAT, SUN, Squad
+from .test_pipeline_crashes import Gone, Mortal, reborn
+
+NIGHT, FREE = "." * 24 + "c" * 24, "." * 48
+DONE = "Done:\n✓ a crew for 34, Sat 16 Jan 1800-0600"
+STAYS = (
+    "Ann's message was {} after I had acted on it. That undoes nothing; it stays like this:\n"
+    "✓ a crew for 34, Sat 16 Jan 1800-0600\n"
+    "If it should be otherwise, please say so in a new message."
+)
+
+
+@pytest.fixture
+async def quick(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Store]:
+    """One store, for what writes nothing that the others do not write on both."""
+    made = SqliteStore(tmp_path / "tidings.db", now=clock.now, inline=True)
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def said(squad: Squad, *lines: tuple[str, str]) -> list[str]:
+    """Lines with the ids m1, m2 and so on."""
+    return await squad.talk(*lines)
+
+
+async def edits(squad: Squad, original: str, text: str, *, who: str = "ann") -> list[str]:
+    """Somebody edits a message; gives what the bot says to it."""
+    before = len(squad.chat)
+    await squad.hears(who, text, kind=Said.EDIT, original=original)
+    await squad.settle(seconds=1)
+    return squad.chat[before:]
+
+
+async def deletes(squad: Squad, original: str) -> list[str]:
+    """A message is deleted; on some platforms nobody says by whom."""
+    before = len(squad.chat)
+    await squad.hears("", "", kind=Said.DELETE, original=original)
+    await squad.settle(seconds=1)
+    return squad.chat[before:]
+
+
+async def test_what_was_booked_before_an_edit_or_a_delete_stays_and_is_told(
+    store: Store, clock: ManualClock
+) -> None:
+    """The group and an admin hear what was done; nothing is undone or booked by itself (D1, D11, D12)."""
+    squad = await Squad(store, clock).open()
+    await said(squad, ("ann", f"add {SAT} 1800-0600"))
+
+    assert await edits(squad, "m1", f"add {SUN} 1800-0600") == [STAYS.format("changed")]
+    assert await deletes(squad, "m1") == [STAYS.format("deleted")]
+
+    assert (await squad.day(SAT, "34"), await squad.day(SUN, "34")) == (NIGHT, FREE)
+    assert await squad.decisions() == ["started", "changed", "changed"]
+    (page,) = squad.pages  # the second one is counted, not told again
+    assert f"it says now: 'add {SUN} 1800-0600'" in page
+    assert "what came of it stays: a crew for 34, Sat 16 Jan 1800-0600: done" in page
+    assert f"Last message: add {SAT} 1800-0600" in page and "User: Ann" in page
+
+
+async def test_an_edit_that_asks_for_the_same_says_nothing(quick: Store, clock: ManualClock) -> None:
+    """A slip of the pen that was mended is nobody's business."""
+    squad = await Squad(quick, clock).open()
+    await said(squad, ("ann", f"add {SAT} 1800-0600"))
+
+    assert await edits(squad, "m1", f"please add 34 {SAT} 1800-0600 thanks", who="ann") != []
+    assert await edits(squad, "m1", f"Add {SAT} 1800-0600!") == []
+    assert await edits(squad, "m1", f"add {SAT} 1800-0600 thanks") == []
+
+
+async def test_an_edit_of_a_question_s_request_stands_in_its_place(store: Store, clock: ManualClock) -> None:
+    """Nothing was done yet: what is written now counts, and the old day is asked for no more (D6)."""
+    squad = await Squad(store, clock).open()
+    await said(squad, ("ann", f"add {SAT}"))
+
+    answers = await edits(squad, "m1", f"add {SUN} 1800-0600")
+
+    assert answers == ["Done:\n✓ a crew for 34, Sun 17 Jan 1800-0600"]
+    assert (await squad.day(SAT, "34"), await squad.day(SUN, "34")) == (FREE, NIGHT)
+    assert await squad.states() == ["cancelled", "completed"]
+    assert await deletes(squad, "m1") == [STAYS.format("deleted").replace("Sat 16", "Sun 17")]
+
+
+async def test_an_open_request_that_is_edited_away_or_deleted_is_dropped(
+    quick: Store, clock: ManualClock
+) -> None:
+    """Nobody else had a word in it (D6)."""
+    squad = await Squad(quick, clock).open()
+    await said(squad, ("ann", f"add {SAT}"))
+    assert await deletes(squad, "m1") == ["All right, I have dropped it."]
+    await said(squad, ("ann", f"add {SUN}"))
+    assert await edits(squad, "m3", "who wants pizza?") == ["All right, I have dropped it."]
+
+    assert await squad.states() == ["cancelled", "cancelled"]
+    assert await said(squad, ("abe", "1800-0600")) == []
+
+
+async def test_a_request_that_others_go_on_with_is_not_dropped_by_a_delete(
+    quick: Store, clock: ManualClock
+) -> None:
+    """A squad owns its requests; the speaker is told how to drop it (D6)."""
+    squad = await Squad(quick, clock).open()
+    await said(squad, ("ann", f"add {SAT}"), ("abe", "1800"))
+
+    assert await deletes(squad, "m1") == [
+        "Ann's message was deleted, but the request is still open (a crew for 34 on Sat 16 Jan from 1800). "
+        "Say 'never mind' to drop it, or what is meant instead."
+    ]
+    assert await edits(squad, "m2", "1900-0600", who="abe") == [
+        "Done:\n✓ a crew for 34, Sat 16 Jan 1900-0600"
+    ]
+
+
+async def test_an_edit_of_talk_that_becomes_a_request_is_worked_through(
+    quick: Store, clock: ManualClock
+) -> None:
+    """Nothing had come of it, so it counts as newly said; by whoever is on the roster still (D5)."""
+    squad = await Squad(quick, clock).open()
+    await said(squad, ("ann", "ad crew"), ("ben", "morning"), ("ann", f"add 99 {FRI} 1800-0600"))
+    assert await edits(squad, "m1", f"add {SAT} 1800-0600") == [DONE]
+    assert await edits(squad, "m1", f"add {SUN} 1800-0600") == [STAYS.format("changed")]
+    assert await deletes(squad, "m2") == []
+    await squad.roster.remove("ann")
+
+    assert await edits(squad, "m3", f"add {SUN} 1800-0600") == []
+    assert await squad.day(SUN, "34") == FREE
+
+
+async def test_what_waits_behind_a_busy_squad_is_worked_through_as_it_reads_then(
+    store: Store, clock: ManualClock
+) -> None:
+    """Kept, edited, then worked through; or deleted, and never (D8)."""
+    squad = await Squad(store, clock).open()
+    await store.write([Step("queue_pause", {"name": "calendar", "reason": "a test"})])
+    lines = (
+        ("ann", f"add {FRI} 1800-0600"), ("abe", f"add {SAT} 0600-1800"), ("ada", f"add {SUN} 0600-1800"),
+    )  # fmt: skip
+    await said(squad, *lines)
+    assert await squad.decisions() == ["started", "queued", "queued"]
+
+    assert await edits(squad, "m2", f"add {SAT} 1800-0600", who="abe") == []
+    assert await deletes(squad, "m3") == []
+    [told] = await edits(squad, "m1", f"add {SUN} 1800-0600")
+    await store.write([Step("queue_resume", {"name": "calendar"})])
+    await squad.settle(seconds=1)
+    await squad.settle(seconds=1)
+
+    assert "✗ a crew for 34, Fri 15 Jan 1800-0600 (under way)" in told, "it is not called done"
+    assert (await squad.day(SAT, "34"), await squad.day(SUN, "34")) == (NIGHT, FREE)
+
+
+async def test_the_bot_is_silent_about_changes_while_a_person_holds_the_conversation(
+    quick: Store, clock: ManualClock
+) -> None:
+    """The admin is told all the same (D12)."""
+    squad = await Squad(quick, clock).open()
+    await said(
+        squad, ("ann", f"add {SAT} 1800-0600"), ("ben", f"add {FRI}"), ("bea", "what?"), ("ben", "what?")
+    )
+    (case,) = (await squad.cases.page()).items
+    await squad.cases.claim(case["id"], "Grace")
+
+    assert await deletes(squad, "m1") == []
+    assert "a message was deleted after it had been acted on" in squad.pages[-1]
+
+
+async def test_a_death_at_any_commit_of_a_change_tells_once(quick: Store, clock: ManualClock) -> None:
+    """None missing, none doubled (D11, E1)."""
+    squad = await Squad(quick, clock).open()
+    await said(squad, ("ann", f"add {SAT} 1800-0600"), ("ben", f"add {SAT}"))
+    await squad.hears("ann", f"add {SUN} 1800-0600", kind=Said.EDIT, original="m1")
+    await squad.hears("ben", f"add {SUN} 1800-0600", kind=Said.EDIT, original="m2")
+    for left in range(12):
+        mortal = Mortal(quick)
+        await reborn(squad, mortal)
+        mortal.left = left
+        with suppress(Gone):
+            await squad.settle(seconds=1)
+        await reborn(squad, quick)
+        for _ in range(2):
+            await squad.worker.reaper.step()
+            await squad.settle(seconds=60)
+
+    texts = list({message.id: message.text for message in squad.channels["chat"].sent}.values())
+    assert texts.count(STAYS.format("changed")) == 1
+    assert texts.count("Done:\n✓ a crew for 42, Sun 17 Jan 1800-0600") == 1
+    assert await squad.states() == ["completed", "cancelled", "completed"]
+
+
+async def test_a_replay_of_edits_comes_to_the_same(quick: Store, clock: ManualClock) -> None:
+    """What stood in the place of something else does so again; what came too late changes nothing."""
+    squad = await Squad(quick, clock).open()
+    await said(squad, ("ann", f"add {SAT}"))
+    await edits(squad, "m1", f"add {SUN} 1800-0600")
+    await edits(squad, "m1", f"add {FRI} 1800-0600")
+    await said(squad, ("ben", f"add {SAT}"))
+    await deletes(squad, "m4")
+    await said(squad, ("bea", "1800-0600"))
+
+    def make(book: object, then: object, read_day: object) -> Works:
+        from tidings.inbound.pipeline import Pipeline
+        from tidings.inbound.workflow.langgraph import runner
+
+        run = runner("plain", squad.mind, read_day)  # type: ignore[arg-type]
+        return Pipeline(
+            book, then, squad.settings, run, rules=squad.rules, mind=squad.mind, read_day=read_day,
+        )  # fmt: skip
+
+    compared = await replay(quick, "crew/g1", make, squad.settings)  # type: ignore[arg-type]
+    assert len(compared) == 4 and changed(compared) == []
+
+
+def test_sources_leave_late_changes_to_the_afterthought(clock: ManualClock) -> None:
+    """An admin is told once, with what was done; subscribers hear of every change."""
+    from tidings.inbound.notices import CHANGED, Notice
+    from tidings.inbound.workflow.settings import WorkflowSettings
+
+    steps = tell(WorkflowSettings(enabled=True), clock)(Notice(CHANGED, "default", "crew", "p", "r"))
+    assert [step.name for step in steps] == ["outbox_add"]

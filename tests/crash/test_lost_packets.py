@@ -1,0 +1,59 @@
+"""Packets are lost, and the link flaps (B17, F29)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from tidings.drill.books import books
+from tidings.drill.ledger import Fault, Kind
+from tidings.drill.rig import names
+
+from .books import SqliteFile
+from .conftest import Report
+from .lossy import IS_POSSIBLE, lossy
+from .rig import Options, drill, scaled
+
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.skipif(not IS_POSSIBLE, reason="only Linux loses packets when it is asked to"),
+]
+
+_DEADLINE = 1.5
+_DEAD = 2.5  # seconds: what is under way then meets its deadline
+
+
+async def test_a_line_that_loses_packets_and_flaps_loses_no_message(
+    tmp_path: Path, sqlite_database: SqliteFile, report: Report
+) -> None:
+    """A fifth of all packets is lost, and twice the line is dead for longer than a deadline: what never left
+    is tried again, what may have arrived is in doubt and says so, and everything arrives (F29)."""
+    parts = [names(f"m{part}", scaled(50, 500)) for part in range(3)]
+    options = Options(deadline=_DEADLINE)
+    async with drill(tmp_path / "drill", sqlite_database, options) as rig, lossy(rig.port) as line:
+        begin = time.time()
+        line.lose(0.2)
+        worker = rig.spawn(port=line.port, breaker_pause=1)
+        await rig.working(worker)
+        for refs in parts[:-1]:
+            producing = asyncio.create_task(rig.producer.produce(refs))
+            await rig.until_seen(rig.seen() + 5)
+            line.lose(1)
+            await asyncio.sleep(_DEAD)
+            line.lose(0.2)
+            await producing
+        await rig.producer.produce(parts[-1])
+        idle = await rig.idle(within=90)
+        rig.note(Fault(Kind.CUT, worker.pid, begin, time.time(), "lost packets"))
+        code = await rig.stop(worker)
+        verdict = await rig.verdict()
+        doubted = sum(book.unknown for book in (await books(rig.database)).values())
+    report(rig, verdict, doubted=doubted)
+
+    assert idle and code == 0
+    assert not verdict.crimes
+    assert verdict.delivered == len(rig.tried())
+    assert doubted, "nothing was lost on the way: this run proves nothing (R7)"
