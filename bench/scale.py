@@ -39,6 +39,9 @@ DOWN = 55 * MINUTE  # how long ago the oldest was due: less than the grace perio
 DRAINED = 20_000
 _DONE = "select count(*) from tasks where queue = $1 and state = 'done'"
 NODES = 4
+_SIZE = """select pg_total_relation_size('tidings.tasks') + pg_total_relation_size('tidings.messages')
+  + (select sum(pg_total_relation_size(inhrelid)) from pg_inherits
+     where inhparent = 'tidings.history'::regclass)::bigint"""
 NORMAL = 0.02  # seconds of lag that count as normal again
 
 
@@ -154,25 +157,32 @@ def growing_nodes(n: int) -> list[Row]:
         for processes in range(1, NODES + 1):
             with server.database() as url, Noise() as noise:
                 found = call("bench.pair", "drain", dsn=url, n=n, processes=processes)
-                size = asyncio.run(_bytes(url)) / n
+                log, size = asyncio.run(_bytes(url))
             what = f"{n:,} drained by {processes} process" + ("" if processes == 1 else "es")
             measured.append(Row(key=f"nodes_{processes}", what=what, measured=found["per_s"],
                                 foreign_cpu=noise.share, samples=found["shares"]))  # fmt: skip
-    measured.append(
-        Row(key="bytes", what="on disk per ended message, indexes included", measured=size, unit="B")
-    )
+    measured += [
+        Row(key="bytes", what="on disk per ended message, indexes included", measured=size / n, unit="B"),
+        Row(
+            key="log",
+            what="written to the log per message, from accepted to done",
+            measured=log / n,
+            unit="B",
+        ),
+    ]
     return measured
 
 
-async def _bytes(url: str) -> int:
+async def _bytes(url: str) -> tuple[int, int]:
+    """Of the write-ahead log of this fresh server's last drain, and of the tables without holes."""
     connection = await asyncpg.connect(url)
-    await connection.execute("vacuum full tidings.tasks, tidings.messages, tidings.history")
-    size: int = await connection.fetchval(
-        "select sum(pg_total_relation_size(name::regclass))::bigint"
-        " from unnest(array['tidings.tasks', 'tidings.messages', 'tidings.history']) name"
-    )
+    log: int = await connection.fetchval("select wal_bytes::bigint from pg_stat_wal")
+    for name in ("tasks", "messages", "history"):
+        await connection.execute(f"vacuum full tidings.{name}")
+    size: int = await connection.fetchval(_SIZE)
+    await connection.execute("select pg_stat_reset_shared('wal')")
     await connection.close()
-    return size
+    return log, size
 
 
 MEASURES: dict[str, tuple[Callable[[int], list[Row]], int]] = {

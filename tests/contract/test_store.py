@@ -149,6 +149,31 @@ async def test_the_same_node_cannot_settle_its_old_claim(store: Store, clock: Ma
     assert await store.settle(me, [done(again)]) == [Settled.KEPT]
 
 
+async def test_a_batch_keeps_each_receipt_and_each_doubt(store: Store, clock: ManualClock) -> None:
+    """A7, rule 5: done with a receipt, without one, and in doubt; a repetition writes nothing twice."""
+    await queues(store, "q")
+    me = await node(store)
+    await store.enqueue([new(clock) for _ in range(3)])
+    first, second, third = (await store.claim(me, wish())).tasks
+    moves = [
+        done(first)._replace(detail="r-1"),
+        done(second),
+        done(third)._replace(detail="r-3", unknown=True),
+    ]
+
+    for batch in (moves[:2], moves[2:], moves):
+        assert await store.settle(me, batch) == [Settled.KEPT] * len(batch)
+    details = {
+        task.id: [row["detail"] for row in await store.read("history_of", task=task.id)]
+        for task in (first, second, third)
+    }
+
+    assert details == {first.id: [None, "r-1"], second.id: [None, None], third.id: [None, "r-3"]}
+    assert [(await store.read("task_look", id=task.id))[0]["state"] for task in (first, second, third)] == [
+        "done"
+    ] * 3
+
+
 async def test_one_lost_claim_does_not_spoil_its_batch(store: Store, clock: ManualClock) -> None:
     """Each row of a batch has its own answer."""
     await queues(store, "q")
