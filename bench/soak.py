@@ -7,7 +7,7 @@ Kills come at random moments, as those of power cuts and out-of-memory killers d
 nodes that have something in hand, as those of a drill do, which proves more with fewer kills.
 
 The judge is the ledger of the drill: the producer's log, the receiver's, the injector's and the engine's own
-books. The receiver answers within 20 ms. What is asked beside it: how many are overdue at any look, and how
+books. The receiver answers within 5 ms. What is asked beside it: how many are overdue at any look, and how
 long the question for the next due message takes.
 """
 
@@ -38,7 +38,7 @@ from .servers import postgres
 WORKERS = 5
 PER_MINUTE = 10_000
 EVERY = 20  # seconds between two kills
-DELAY = (0.0, 0.02)
+DELAY = (0.0, 0.005)
 LOOK = 0.25  # seconds between two questions
 
 

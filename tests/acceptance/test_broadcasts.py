@@ -342,7 +342,7 @@ def test_a_file_that_is_refused_leaves_nothing_behind(
 
     with pytest.raises(Invalid, match="cannot be read"):
         broadcasts("create", *words)
-    people.write_text('address\nada\n""\n')
+    people.write_text("address,name\nada,Ada\n,Bob\n")
     with pytest.raises(Invalid, match="row 3: the address is"):
         broadcasts("create", *words)
     assert broadcasts("list")["items"] == []

@@ -285,7 +285,8 @@ async def test_the_page_shows_what_would_be_taken_out_before_it_is(
     """C8: the button that deletes comes with the preview, asks again, and says what it did."""
     id_, http = await planned(house, tmp_path), house.http
     page = f"/migrations/{id_}"
-    assert f'action="{page}/undo"' not in (await http.get(page)).text
+    before = (await http.get(page)).text
+    assert f'action="{page}/foresee-undo"' in before and f'action="{page}/undo"' not in before
 
     foreseen = (await http.post(f"{page}/foresee-undo", follow_redirects=True)).text
     assert "18 erased" in foreseen and f'action="{page}/undo" data-confirm="Delete' in foreseen

@@ -289,7 +289,7 @@ async def test_what_goes_out_is_seen_by_day(home: House) -> None:
     day = text(await read(home, "/ahead/2027-01-16"))
 
     assert re.search(r"Sat 16 Jan 4 messages schedule Morning 09:00", week), week
-    assert re.search(r"Sun 17 Jan broadcast News 12:00 · 2 on out schedule Morning 09:00", week), week
+    assert re.search(r"Sun 17 Jan schedule Morning 09:00 broadcast News 12:00 · 2 on out", week), week
     assert (
         week.count("Morning") == 3 and "Fri 22" not in week
     )  # today, tomorrow and the day after: three in all

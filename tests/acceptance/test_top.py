@@ -8,6 +8,7 @@ import os
 import pty
 import shlex
 import shutil
+import signal
 import subprocess
 import termios
 from collections.abc import AsyncIterator
@@ -89,6 +90,23 @@ async def test_it_is_live_and_q_ends_it(home: House) -> None:
     asyncio.get_running_loop().remove_reader(ours)
     os.close(theirs)
     os.close(ours)
+
+
+async def test_it_is_live_where_no_key_can_be_pressed(home: House) -> None:
+    """Only its screen is a terminal, as under a supervisor: Ctrl-C ends it, and nothing goes wrong before."""
+    paper = Console(file=io.StringIO(), force_terminal=True, width=140, height=50, color_system=None)
+    nobody = os.open(os.devnull, os.O_RDONLY)
+    watching = asyncio.create_task(watch(home.app.desk, paper, every=0.2, keys=nobody))
+    try:
+        async with asyncio.timeout(30):
+            while not seen(paper.file.getvalue()):  # type: ignore[attr-defined]
+                assert not watching.done()
+                await home.app.desk.overview.nodes()
+            os.kill(os.getpid(), signal.SIGINT)
+            await watching
+    finally:
+        watching.cancel()
+        os.close(nobody)
 
 
 def test_one_look_for_programs(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -260,10 +260,10 @@ async def test_a_shift_is_taken_back(chrome: Browser, stage: Stage, sample: Samp
         await page.locator(".rows", has_text="takes back another").wait_for()
 
 
-async def test_a_job_is_planned_approved_run_and_repaired(
+async def test_a_job_is_planned_approved_run_repaired_and_undone(
     chrome: Browser, stage: Stage, sample: Sample
 ) -> None:
-    """C8, C9: the page follows it live; what was set aside is mended there."""
+    """C8, C9: the page follows it live; what was set aside is mended there; what it made is taken out."""
     async with tab(chrome) as page:
         await page.goto(f"{stage.url}/migrations")
         await page.click("text=Volunteers of the old system")
@@ -281,6 +281,10 @@ async def test_a_job_is_planned_approved_run_and_repaired(
         await page.fill("[name=rows]", mended)
         await page.click("button:has-text('Take them')")
         await page.locator(".told", has_text="1 opened again").wait_for()
+        await page.click("#acts button:has-text('What undo would do')", timeout=60_000)
+        await page.locator(".told", has_text="erased").wait_for()
+        await page.click("button:has-text('Undo it')")
+        await page.locator(".told", has_text="Undone:").wait_for()
 
 
 async def test_a_session_that_is_logged_out_shows_its_code_until_it_is_scanned(

@@ -154,3 +154,18 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
         compared = await replay(store, "crew/g1", make, squad.settings)
         assert [each.text for each in changed(compared)] == differing
     assert await squad.hearings() == hearings
+
+
+@pytest.mark.parametrize("last", ["1800-0600", "never mind"])
+async def test_a_case_that_nobody_took_is_closed_when_the_squad_settles_it(
+    store: Store, clock: ManualClock, last: str
+) -> None:
+    """D12: nobody is called for what was made clear, or dropped, meanwhile; who holds a case keeps it."""
+    squad = await Squad(store, clock).open()
+    await squad.talk(("ann", f"add {SAT}"), ("abe", "what?"), ("ann", "what?"))
+    assert [case["reason"] for case in (await squad.cases.page()).items] == ["unclear"]
+
+    await squad.talk(("abe", last))
+
+    assert (await squad.cases.page()).items == []
+    assert (await squad.cases.page(state="closed")).items[0]["to_do"] is None

@@ -498,3 +498,24 @@ async def allow_poison(store: Store) -> None:
     assert isinstance(store, PostgresStore)
     async with store._connection() as connection:
         await connection.execute("alter table inbox drop constraint poison")
+
+
+async def test_a_source_without_news_was_read_all_the_same(world: Conversing) -> None:
+    """Whoever looks sees that it is read, also where nothing is said; not while it fails (D1, D15)."""
+    chat = Chat()
+    poller = world.poller(chat)
+    await poller.step()
+    first = (await world.source())["read_at"]
+    world.clock.advance(10)
+    await poller.step()
+    second = (await world.source())["read_at"]
+
+    def fail(_page: int) -> None:
+        raise SourceDown("HTTP 500")
+
+    chat.before_read = fail
+    world.clock.advance(10)
+    await poller.step()
+
+    assert first is not None and second - first >= 10 * SECOND
+    assert (await world.source())["read_at"] == second

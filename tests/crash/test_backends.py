@@ -57,7 +57,7 @@ async def test_a_worker_that_is_killed_during_a_failover_costs_no_more_than_eith
 ) -> None:
     """All connections are ended and, before anybody has connected anew, one of the workers is killed: the
     other one takes over what both had, and nothing is lost or repeated in silence (F38)."""
-    parts = portions(names("m", scaled(300, 3000)), 3)
+    parts = portions(names("m", scaled(200, 3000)), scaled(1, 5) + 1)
     async with drill(tmp_path / "drill", postgres_database, Options()) as rig:
         steady = rig.spawn()
         await rig.working(steady)
@@ -69,15 +69,15 @@ async def test_a_worker_that_is_killed_during_a_failover_costs_no_more_than_eith
             await rig.until_seen(before + len(refs) // 4)
             begin = time.time()
             ended = (await postgres_database.rows(_END_ALL))[0][0]
-            fault = await rig.kill(victim, "during a failover")
+            await rig.kill(victim, "during a failover")
             rig.note(Fault(Kind.CUT, 0, begin, time.time(), "backends ended"))
-            assert ended and fault.end - begin < 5
+            assert ended, "nobody was connected: this run proves nothing (R7)"
             await producing
         await rig.producer.produce(parts[-1])
         idle = await rig.idle(within=90)
         code = await rig.stop(steady)
         verdict = await rig.verdict()
-    report(rig, verdict, kills=2)
+    report(rig, verdict, kills=len(parts) - 1)
 
     assert idle and code == 0, "the one that lives goes on"
     assert not verdict.crimes and not verdict.held

@@ -1,10 +1,12 @@
-"""Transports, dispatchers and RabbitMQ itself killed with -9 under load (B15, B17, F40–F44)."""
+"""Transports, dispatchers and RabbitMQ itself killed with -9 under load, or blocked (B15, B17, F40–F46)."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from tidings.drill.ledger import Fault, Kind
 from tidings.drill.rig import Sender, names, until
 from tidings.testing import Rabbit
 
-from .books import Database
+from .books import Database, SqliteFile
 from .conftest import Report
 from .rig import IS_FULL, Options, Rig, drill, portions, scaled
 from .worker import CHANNEL
@@ -31,6 +33,7 @@ pytestmark = [
 _DEADLINE = (
     3.0  # seconds: a process of a busy machine has stood still for one, and such a doubt has no witness
 )
+_BOUNDS = 5.0  # seconds, more than every bound of what was claimed
 _AT_WORK = """select m.recipient from {0}tasks t join {0}messages m on m.task = t.id
 where t.state = 'processing'"""
 
@@ -140,3 +143,41 @@ async def test_a_killed_broker_loses_nothing_and_work_resumes_by_itself(
     assert not verdict.crimes
     assert on_unknown == "resend" or not verdict.duplicates
     assert noticed, "nobody noticed: this run proves nothing (R7)"
+
+
+@asynccontextmanager
+async def blocked(rabbit: Rabbit) -> AsyncIterator[None]:
+    """Its memory alarm rings: whoever publishes is not read any more."""
+    await asyncio.to_thread(rabbit.control, "set_vm_memory_high_watermark", "0.00000001")
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(rabbit.control, "set_vm_memory_high_watermark", "0.6")
+
+
+async def test_a_broker_that_blocks_its_publishers_holds_up_what_it_has_and_nothing_is_lost(
+    tmp_path: Path, sqlite_database: SqliteFile, rabbit: Rabbit, report: Report
+) -> None:
+    """Messages are accepted as ever; what was claimed waits beyond its bounds and is not called lost; when
+    the broker takes again, everything goes out, and what goes out twice says so (F46)."""
+    await clean(rabbit.url, CHANNEL, 40)
+    options = Options(lease=2.0, beat=0.2, deadline=1.0)
+    async with drill(tmp_path / "drill", sqlite_database, options) as rig:
+        head, hand = dispatcher(rig, rabbit.url), transport(rig, rabbit.url)
+        await connected(head, hand)
+        await rig.producer.produce(names("before", 10))
+        await rig.until_seen(10)
+        begin = time.time()
+        async with blocked(rabbit):
+            await rig.producer.produce(names("during", 60))
+            await asyncio.sleep(_BOUNDS)
+            meanwhile = rig.seen()
+        idle = await rig.idle(within=120)
+        rig.note(Fault(Kind.CUT, 0, begin, time.time(), "the broker blocks its publishers"))
+        codes = await asyncio.gather(rig.stop(head), rig.stop(hand))
+        verdict = await rig.verdict()
+    report(rig, verdict, sent_while_blocked=meanwhile - 10)
+
+    assert idle and codes == [0, 0], "the same processes go on"
+    assert not verdict.crimes and verdict.delivered == len(rig.tried())
+    assert meanwhile < len(rig.tried()), "nobody was held up: this run proves nothing (R7)"

@@ -266,3 +266,20 @@ async def test_a_long_night_is_a_window() -> None:
     assert turn.requests == ["no_crew 42 20260109 1800 0600", "no_crew 42 20260110 0600 0800"]
     (turn,) = await talk((ANN, "no crew from friday 1800 to saturday 1200"))
     assert turn.requests == ["no_crew 42 20260109 1800 0600", "no_crew 42 20260110 0600 1200"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "warning"),
+    [
+        ("jan 2", "Friday 2 January is over; which day?"),
+        ("feb 30", "there is no day 'feb 30'"),
+        ("the 45th", None),
+        ("squirrel", None),
+    ],
+)
+async def test_a_day_that_cannot_be_is_an_answer_to_be_asked_about(answer: str, warning: str | None) -> None:
+    """D7, D10: who names a day that is over hears so, and not nothing."""
+    _, turn = await talk((ANN, "no crew 1800-0600"), (BOB, answer))
+    assert bool(turn.relation.related) is (warning is not None)
+    if warning is not None:
+        assert warning in turn.extraction.warnings and turn.requests == ["no_crew 42 . 1800 0600"]

@@ -221,3 +221,45 @@ def test_the_pure_helpers_do_one_thing_each() -> None:
     assert without_courtesies("sorry to bail on you we have no crew").strip() == "we have no crew"
     assert has_strange_subject("riverdale has no crew", "no crew")
     assert not has_strange_subject("saturday has no crew", "no crew")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "remove 43 friday night. Saturday stays",
+        "remove 43 friday night. We keep saturday night.",
+        "take us off friday night, keep us on saturday night",
+        "remove our friday 1800-0600. 0600-1800 remains.",
+        "pull 43 friday night and leave us on sunday night",
+    ],
+)
+def test_what_stays_is_not_changed(text: str) -> None:
+    """D10: beside a change, what is said to stay is neither taken out nor added."""
+    assert told(text) == [f"remove 43 {FRIDAY}"]
+
+
+def test_what_is_of_today_is_no_day_of_a_shift() -> None:
+    """ "Today's count" is a count; "today's day shift" is a shift."""
+    assert told("as of today's head count no crew friday night") == [f"no_crew 43 {FRIDAY}"]
+    assert told("no crew for today’s afternoon shift") == ["no_crew 43 20260108 1200 1800"]
+
+
+def test_a_full_stop_after_a_day_ends_the_sentence() -> None:
+    """ "Fri." is short for it; "friday." is the end of what was said."""
+    assert told("no crew Fri. night") == [f"no_crew 43 {FRIDAY}"]
+    assert told("we can't cover the night on friday. Day is fine.") == [f"no_crew 43 {FRIDAY}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("covering 54 fri night", f"add 43 {FRIDAY}"),
+        ("hey 54 we can take friday night", f"add 43 {FRIDAY}"),
+        ("54 is covering friday night", f"add 54 {FRIDAY}"),
+        ("🚑❌ fri night", f"no_crew 43 {FRIDAY}"),
+        ("🚫🚑 for 42 fri night", f"no_crew 42 {FRIDAY}"),
+    ],
+)
+def test_who_is_helped_or_called_is_not_who_does_it(text: str, request_: str) -> None:
+    """D10: without a name it is the sender's own squad; a picture is a word."""
+    assert told(text) == [request_]

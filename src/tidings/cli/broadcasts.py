@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import completing, engine, files, output
+from . import completing, files, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, ConfigFile, Database, Limit
+from .options import After, Limit
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -140,6 +139,8 @@ async def create(
 
     if not (to or file or list_):
         raise Invalid("nobody is to get it", field="to", remedy="give --to, --file or --list")
+    if "{{" in (text or ""):
+        output.warn("{{ is sent as it stands; gaps are filled in a template: tidings templates add")
     body = {
         "channel": channel, "addresses": to or None, "list": list_, "text": text, "subject": subject,
         "data": _json(data), "template": template, "variables": _pairs(var), "name": name, "xref": xref,
@@ -217,68 +218,6 @@ async def show(ask: Ask, broadcast: Id) -> None:
         _print(ask.app, row)
 
 
-@command(group, epilog=examples("tidings broadcasts recipients ID --state failed"))
-async def recipients(
-    ask: Ask,
-    broadcast: Id,
-    *,
-    state: Annotated[
-        str | None,
-        typer.Option("--state", metavar="NAME", help="waiting, processing, sent, failed, held …"),
-    ] = None,
-    limit: Limit = 20,
-    after: After = None,
-) -> None:
-    """Who gets it, each with its tries and what the other side said."""
-    page = await ask.desk.broadcasts.recipients(broadcast, state=state, limit=limit, after=after)
-    columns = [
-        Column("address", lambda row: row["address"], keep=True),
-        Column("state", lambda row: row["state"], output.state),
-        Column("tries", lambda row: row["tries"], right=True),
-        Column("zone", lambda row: row["zone"], spare=True),
-        Column("said", lambda row: row["said"]),
-        Column("id", lambda row: row["id"], spare=True),
-    ]
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="nobody")
-
-
-@group.command(epilog=examples("tidings broadcasts export ID > people.csv"))
-def export(
-    broadcast: Id,
-    *,
-    state: Annotated[str | None, typer.Option("--state", metavar="NAME", help="Only in this state.")] = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Change no cell: for programs, and to upload it again.")
-    ] = False,
-    output_file: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")
-    ] = None,
-    database: Database = None,
-    config: ConfigFile = None,
-) -> None:
-    """All recipients as CSV, safe for spreadsheets unless --exact says otherwise."""
-
-    async def work() -> int:
-        from ..api.sheet import head, sheet
-        from ..outbound.broadcasting.roll import COLUMNS, cells
-
-        written = 0
-        async with engine.opened(engine.settings(config, database)) as app:
-            pages = await app.desk.broadcasts.export(broadcast, state=state)
-            with files.written(output_file) as target, output.working("writing", is_shown=to_file) as say:
-                target.write(head(COLUMNS))
-                async for found in pages:
-                    target.write(sheet(map(cells, found), COLUMNS, exact=exact))
-                    written += len(found)
-                    say(f"{written:,} recipients")
-        return written
-
-    to_file = output_file is not None
-    written = engine.run(work())
-    if to_file and output.on_terminal():
-        output.say(("✓ ", "green"), f"{output_file} has {written:,} recipients")
-
-
 @command(group, epilog=examples("tidings broadcasts trigger ID"))
 async def trigger(ask: Ask, broadcast: Id) -> None:
     """Start it now; what has started already is left alone."""
@@ -343,28 +282,6 @@ async def watch(ask: Ask, broadcast: Id) -> int:
     return 0 if row["state"] == "completed" else 1
 
 
-@command(group, epilog=examples("tidings broadcasts reports --xref flood-2026"))
-async def reports(
-    ask: Ask,
-    *,
-    xref: Annotated[str | None, typer.Option("--xref", metavar="KEY", help="Only this group.")] = None,
-    limit: Limit = 20,
-    after: After = None,
-) -> None:
-    """Broadcasts added up by their xref."""
-    if xref is not None:
-        items, more = [await ask.desk.broadcasts.report(xref)], None
-    else:
-        items, more = await ask.desk.broadcasts.reports(limit=limit, after=after)
-    columns = [
-        Column("xref", lambda row: row["xref"], keep=True),
-        Column("broadcasts", lambda row: row["broadcasts"], right=True),
-        Column("total", lambda row: row["total"], right=True),
-        *_counted(),
-    ]
-    output.listing(items, columns, as_json=ask.as_json, more=more, nothing="no broadcast has an xref")
-
-
 def _moved(ask: Ask, row: Row, words: str) -> None:
     ask.answer(row, lambda: output.say((row["id"], "bold"), f" {words}: ", _tally(row)))
 
@@ -373,11 +290,16 @@ def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def people(count: int) -> str:
+    """How many, in words."""
+    return f"{count:,} recipient{'' if count == 1 else 's'}"
+
+
 def _made(row: Row, *, as_json: bool) -> None:
     if as_json:
         output.say_json(row)
         return
-    output.say((row["id"], "bold"), f" {row['state']}: {row['total']:,} recipients")
+    output.say((row["id"], "bold"), f" {row['state']}: {people(row['total'])}")
     for word, what in (("duplicates", "duplicate"), ("refused", "bad row")):
         if (number := row[word]) and "samples" in row:
             sample = row["samples"][word][:5]
@@ -423,12 +345,13 @@ def _columns(now: int) -> list[Column]:
         Column("accepted", lambda row: row["accepted_at"], lambda row: output.away(row["accepted_at"], now)),
         Column("channel", lambda row: row["channel"], spare=True),
         Column("total", lambda row: row["total"], right=True),
-        *_counted(),
+        *counted(),
         Column("name", lambda row: row["name"]),
     ]
 
 
-def _counted() -> list[Column]:
+def counted() -> list[Column]:
+    """How many ended how."""
     return [
         Column("sent", lambda row: row["counts"]["sent"], right=True),
         Column("failed", lambda row: row["counts"]["failed"] + row["counts"]["held"], right=True),

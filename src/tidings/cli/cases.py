@@ -42,6 +42,7 @@ async def list_(
         Column("state", lambda row: row["state"]),
         Column("reason", lambda row: row["reason"]),
         Column("issue", lambda row: row["issue"]),
+        Column("last message", lambda row: row["text"], spare=True),
         Column("squad", lambda row: row["squad"]),
         Column("opened", lambda row: row["opened_at"], lambda row: output.away(row["opened_at"], now)),
         Column(
@@ -145,7 +146,9 @@ def _say(ask: Ask, row: output.Row) -> None:
         known = {name: value for name, value in row.items() if name != "lines"}
         output.facts([(name.replace("_", " "), value, None) for name, value in known.items()])
         for line in row["lines"]:
-            output.say((f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]))
+            output.say(
+                (f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]) or "(no text)"
+            )
             for reply in line["replies"]:
                 output.say(("  Tidings: ", "dim"), output.flat(reply))
 

@@ -45,7 +45,9 @@ async def conversation(ask: Ask, conversation: Conversation, *, after: After = N
                     (f"{output.spoken(line['at'])}  {line['what']}  ", "dim"), output.flat(line["facts"])
                 )
                 continue
-            output.say((f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]))
+            output.say(
+                (f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]) or "(no text)"
+            )
             output.say((f"  {line['decision']}: {line['reason']}", "cyan"))
             for step in line["steps"]:
                 told = {name: value for name, value in step.items() if name not in ("what", "at")}

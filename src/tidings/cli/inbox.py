@@ -52,11 +52,21 @@ async def list_(
         Column("said", lambda row: row["said_at"], lambda row: output.away(row["said_at"], now)),
         Column("conversation", lambda row: row["conversation"]),
         Column("who", lambda row: row["name"] or row["sender"]),
-        Column("text", lambda row: row["text"]),
+        Column("text", lambda row: row["text"], _said),
         Column("reason", lambda row: row["reason"], spare=True),
         Column("id", lambda row: row["id"], keep=True),
     ]
     ask.listing(page.items, columns, more=page.next, nothing="nothing has come in yet")
+
+
+def _said(row: output.Row) -> str:
+    """What was said, or that it was no text; a pipe has it as it is."""
+    said: str = row["text"]
+    if row["kind"] == "delete":
+        return "(a message was deleted)"
+    if not said.strip():
+        return f"({row['attachments']} files)" if row["attachments"] else "(no text)"
+    return f"(edited) {said}" if row["kind"] == "edit" else said
 
 
 @command(group, epilog=examples("tidings inbox show ID"))

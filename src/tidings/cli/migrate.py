@@ -25,6 +25,7 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_defa
 Detach = Annotated[bool, typer.Option("--detach", help="Do not stay until it is over.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Shown with it.")]
 OfType = Annotated[str | None, typer.Option("--type", metavar="NAME", help="Only of this record type.")]
+_FEW = 20  # differences of a type that are listed on a terminal
 OfCause = Annotated[
     str | None, typer.Option("--cause", metavar="CAUSE", help="Only of this cause, as `dead` names it.")
 ]
@@ -194,7 +195,7 @@ async def verify(ask: Ask, job: Id) -> int:
                 say(f"comparing: {told:,} differences so far")
 
         report = await ask.app.migrations.verify(job, tell=tell)
-    ask.answer(report.plainly(), lambda: print(report.text()))
+    ask.answer(report.plainly(), lambda: print(report.text(most=_FEW if output.on_terminal() else None)))
     return 0 if report.passed else 1
 
 
@@ -245,7 +246,7 @@ def _print_plan(report: Row) -> None:
     for note in report["notes"]:
         output.say(("note: ", "yellow"), output.flat(note))
     length = "" if report["seconds"] is None else f", at least {migrating.left(report['seconds'])}"
-    output.say(f"{report['calls']:,} calls{length}")
+    output.say(f"{report['calls']:,} call{'' if report['calls'] == 1 else 's'}{length}")
     if report["fits_this_month"] is False:
         output.say(("this will not fit into what is left of this month", "bold red"))
     id_ = report["job"]["id"]
@@ -258,6 +259,7 @@ def _number(name: str) -> Column:
 
 def _print_status(ask: Ask, row: Row) -> None:
     zone, now = ask.app.settings.zone, ask.app.clock.now()
+    moves, more = not migrating.rests(row), row["seconds_left"] is not None
     output.facts(
         [
             ("id", row["id"], None),
@@ -268,12 +270,8 @@ def _print_status(ask: Ask, row: Row) -> None:
             ("problem", row["problem"], None),
             ("read", row["read"], f"{row['read']:,} of {row['expected']:,}"),
             ("done", row["done"], migrating.tally(row)),
-            ("rate", row["per_second"], f"{row['per_second']:,.1f} a second"),
-            (
-                "left",
-                row["seconds_left"],
-                "" if row["seconds_left"] is None else migrating.left(row["seconds_left"]),
-            ),
+            ("rate", row["per_second"], f"{row['per_second']:,.1f} a second" if moves else ""),
+            ("left", row["seconds_left"], migrating.left(row["seconds_left"]) if moves and more else ""),
             ("started", row["started_at"], output.full(row["started_at"], zone, now)),
             ("ended", row["ended_at"], output.full(row["ended_at"], zone, now)),
             ("records forgotten", row["forgotten_at"], output.full(row["forgotten_at"], zone, now)),

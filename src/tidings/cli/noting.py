@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 READING = frozenset(
     {
-        "alerts.list", "audit.list", "broadcasts.list", "broadcasts.recipients", "broadcasts.reports",
-        "broadcasts.show", "broadcasts.watch", "calendar.history", "calendar.show", "cases.list",
-        "cases.notices", "cases.show", "channels.list", "channels.show", "contacts.find", "contacts.list",
-        "contacts.show", "conversations.conversation", "conversations.conversations",
+        "alerts.list", "audit.list", "broadcast_rolls.recipients", "broadcast_rolls.reports",
+        "broadcasts.list", "broadcasts.show", "broadcasts.watch", "calendar.history", "calendar.show",
+        "cases.list", "cases.notices", "cases.show", "channels.list", "channels.show", "contacts.find",
+        "contacts.list", "contacts.show", "conversations.conversation", "conversations.conversations",
         "conversations.replay", "dead.groups", "dead.list", "inbox.list", "inbox.show", "inbox.sources",
         "keys.list", "lists.list", "lists.members", "lists.show", "messages.list", "messages.show",
         "messages.why", "migrate.lint", "migrate.list", "migrate.show", "migrate.status", "migrate.verify",

@@ -74,6 +74,15 @@ def say(*parts: str | Text | tuple[str, str], end: str = "\n") -> None:
     console().print(Text.assemble(*parts), end=end, soft_wrap=True)
 
 
+def warn(text: str) -> None:
+    """Something to think about, beside the answer."""
+    from rich.console import Console
+    from rich.text import Text
+
+    line = Text.assemble(("note:", "yellow"), f" {text}")
+    Console(stderr=True, soft_wrap=True, highlight=False).print(line)
+
+
 def say_json(value: object) -> None:
     """A value for programs."""
     import orjson

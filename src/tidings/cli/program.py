@@ -10,7 +10,7 @@ from .. import __version__
 from . import (
     alerts,
     audit,
-    broadcasts,
+    broadcast_rolls,
     calendar,
     cases,
     channels,
@@ -74,7 +74,7 @@ def _root(
 
 program.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 program.command("send", epilog=send.EXAMPLES)(send.send)
-program.add_typer(broadcasts.group, name="broadcasts")
+program.add_typer(broadcast_rolls.GROUP, name="broadcasts")
 program.add_typer(schedules.group, name="schedules")
 program.add_typer(templates.group, name="templates")
 program.add_typer(messages.group, name="messages")

@@ -81,16 +81,18 @@ def _ended_by(stop: asyncio.Event, keys: int) -> Iterator[None]:
         if os.read(keys, 32)[:1] in (b"q", b"Q", b"\x03", b""):
             stop.set()
 
-    before = termios.tcgetattr(keys)
-    tty.setcbreak(keys)
-    loop.add_reader(keys, pressed)
     loop.add_signal_handler(signal.SIGINT, stop.set)
+    before = termios.tcgetattr(keys) if os.isatty(keys) else None  # perhaps only the screen is a terminal
+    if before is not None:
+        tty.setcbreak(keys)
+        loop.add_reader(keys, pressed)
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
-        loop.remove_reader(keys)
-        termios.tcsetattr(keys, termios.TCSADRAIN, before)
+        if before is not None:
+            loop.remove_reader(keys)
+            termios.tcsetattr(keys, termios.TCSADRAIN, before)
 
 
 def drawn(seen: Glance) -> RenderableType:

@@ -178,7 +178,8 @@ _REASONS = {
 
 
 def _step(step: Row) -> Row:
-    kept: dict[str, Any] = {name: step[name] for name in ("origin", "state", "try", "node", "category")}
+    names = ("origin", "state", "try", "node", "node_name", "category")
+    kept: dict[str, Any] = {name: step[name] for name in names}
     return {"at": iso(step["at"]), **kept, "detail": step["detail"]}
 
 

@@ -25,14 +25,14 @@ from .jobs import (
     JobView,
     PlanReport,
     Status,
-    identity,
+    adding,
     moving,
     new_view,
     view_of,
 )
 from .linting import findings_of
 from .mapping.lint import Finding
-from .progress import causes_of, plan_report_of, status_of
+from .progress import causes_of, glance_at, plan_report_of, status_of
 from .replaying import Repaired, Replay, dead_pages
 from .report import Difference, Report
 from .telling import audited, telling
@@ -69,15 +69,7 @@ class Migrations:
     async def create_once(self, job: Job, once: Once | None, *, by: str) -> Made:
         """The same under a key (B4): job, types, audit trail, key and its answer are one transaction."""
         id_, now = self._clock.new_id(), self._clock.now()
-        pair = {"tenant": job.tenant, "source": identity(job.source), "target": identity(job.target)}
-        text = orjson.dumps(job.definition).decode()
-        made = {"id": id_, "name": job.name, "mapping_hash": job.mapping_hash, "definition": text, "at": now}
-        waves = {name: wave for wave, names in enumerate(job.waves) for name in names}
-        steps = [Step("job_pair_add", pair), Step("job_add", {**pair, **made}, needed=True)]
-        steps += [
-            Step("job_type_add", {"id": id_, "type": one.name, "wave": waves[one.name]}) for one in job.types
-        ]
-        steps.append(Step("job_audit_first", {"id": id_, "who": by[:200]}))
+        steps = [*adding(id_, job, now), Step("job_audit_first", {"id": id_, "who": by[:200]})]
         view = new_view(id_, job, now)
         if once is not None:
             answer = orjson.dumps(shown.job(view)).decode()
@@ -155,7 +147,7 @@ class Migrations:
         if row["state"] == JobState.PLANNED:
             raise Refused(
                 "the migration has a plan that nobody has approved",
-                remedy="approve it: tidings migrate approve",
+                remedy=f"approve it: tidings migrate approve {id}",
             )
         self._expect(row, "run", {JobState.NEW, JobState.APPROVED, *OVER})
         is_planned = row["state"] == JobState.APPROVED
@@ -233,6 +225,10 @@ class Migrations:
     async def status(self, id: str, *, tenant: str | None = None) -> Status:
         """How far it is."""
         return await status_of(self._store, await self.find(id, tenant=tenant), self._clock.now())
+
+    async def glance(self, view: JobView) -> Status:
+        """How far one of a page is; its batches, open links and, if it is at rest, systems are left out."""
+        return await glance_at(self._store, view, self._clock.now())
 
     async def records(
         self,

@@ -164,6 +164,20 @@ def new_view(id_: str, job: Job, now: int) -> JobView:
     )  # fmt: skip
 
 
+def adding(id_: str, job: Job, now: int) -> list[Step]:
+    """A new job with its types; its pair of systems is the one that earlier jobs had, too."""
+    pair = {"tenant": job.tenant, "source": identity(job.source), "target": identity(job.target)}
+    text = orjson.dumps(job.definition).decode()
+    made = {"id": id_, "name": job.name, "mapping_hash": job.mapping_hash, "definition": text, "at": now}
+    waves = {name: wave for wave, names in enumerate(job.waves) for name in names}
+    types = [{"id": id_, "type": one.name, "wave": waves[one.name]} for one in job.types]
+    return [
+        Step("job_pair_add", pair),
+        Step("job_add", {**pair, **made}, needed=True),
+        *(Step("job_type_add", one) for one in types),
+    ]
+
+
 def view_of(row: Row) -> JobView:
     """A row of `jobs`."""
     return JobView(

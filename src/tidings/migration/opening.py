@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ..kernel.clock import Clock
 from ..store.port import Step, Store
+from .crosswalk import packed
 
 PORTION = 2000  # records that one transaction opens again
 
@@ -52,20 +53,37 @@ async def reopening(
     fingerprint: str | None = None,
     tag: str | None = None,
 ) -> AsyncIterator[Portion]:
-    """Those of a type that were set aside or wait, in the order in which they were read.
+    """Those of a type that were set aside or wait, by cause and then in the order in which they were read.
 
     `state` None: in whichever of these states; `fingerprint`: of one cause; `tag`: mended by one hand.
     """
-    which = {
-        "job": job, "type": type, "round": round, "state": state, "fingerprint": fingerprint, "tag": tag,
-        "limit": PORTION,
-    }  # fmt: skip
-    after = 0
-    while True:
-        found = (await store.read("job_reopen_seqs", **which, after=after))[0]
-        if not found["n"]:
-            return
-        batch = new_batch(clock.new_id(), job, type, round, system, found["n"])
-        opens = {**which, "batch": batch["id"], "after": after, "last": found["last"]}
-        yield Portion(int(found["n"]), [Step("job_batch_add", batch), Step("job_reopen", opens)])
-        after = int(found["last"])
+    which = {"job": job, "type": type, "round": round, "state": state, "tag": tag}
+
+    def portion() -> Portion:
+        batch = new_batch(clock.new_id(), job, type, round, system, len(seqs))
+        opens = {"batch": batch["id"], "seqs": packed(seqs)}
+        return Portion(len(seqs), [Step("job_batch_add", batch), Step("job_reopen", opens)])
+
+    seqs: list[int] = []
+    async for cause in causes(store, job, fingerprint):
+        after = 0
+        while rows := await store.read(
+            "job_reopen_page", **which, fingerprint=cause, after=after, limit=PORTION - len(seqs)
+        ):
+            seqs += [row["seq"] for row in rows]
+            after = seqs[-1]
+            if len(seqs) == PORTION:
+                yield portion()
+                seqs = []
+    if seqs:
+        yield portion()
+
+
+async def causes(store: Store, job: int, fingerprint: str | None) -> AsyncIterator[str]:
+    """The one cause that is asked for, or all of a job; so no page has to step over another cause's."""
+    if fingerprint is not None:
+        yield fingerprint
+        return
+    cause = ""
+    while (cause := (await store.read("job_cause_next", job=job, after=cause))[0]["cause"]) is not None:
+        yield cause

@@ -36,16 +36,34 @@ _CAUSES = 200
 async def status_of(store: Store, view: JobView, now: int) -> Status:
     """How far a job is."""
     rows = await store.read("job_type_list", job=view.n)
-    aside = await store.read("job_counts", job=view.n, round=view.round)
     states = await store.read("job_batch_states", job=view.n, round=view.round)
     links = {
         row["type"]: (await store.read("job_links", job=view.n, type=row["type"]))[0]["n"] for row in rows
     }
-    types = [_type(row, aside, links[row["type"]]) for row in rows]
+    return await _status(store, view, now, rows, links, states, await _systems(store, view, now))
+
+
+async def glance_at(store: Store, view: JobView, now: int) -> Status:
+    """The same for one of a list: without batches and open links, and systems only while it works."""
+    rows = await store.read("job_type_list", job=view.n)
+    systems = await _systems(store, view, now) if view.state in WORKING else []
+    return await _status(store, view, now, rows, {}, [], systems)
+
+
+async def _status(
+    store: Store,
+    view: JobView,
+    now: int,
+    rows: Sequence[Row],
+    links: Mapping[str, int],
+    states: Sequence[Row],
+    systems: Sequence[SystemStatus],
+) -> Status:
+    aside = await store.read("job_counts", job=view.n, round=view.round)
+    types = [_type(row, aside, links.get(row["type"], 0)) for row in rows]
     counts: Counter[Standing] = Counter()
     for one in types:
         counts.update(one.counts)
-    systems = await _systems(store, view, now)
     read, done = sum(one.read for one in types), sum(one.done for one in types)
     speed = _speed(view, done, now)
     return Status(

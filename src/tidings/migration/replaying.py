@@ -20,7 +20,7 @@ from . import opening
 from .jobfile import Job
 from .jobs import OVER, JobState, JobView, identity, job_of, moving
 from .mapping.hashing import plain
-from .opening import Portion, reopening
+from .opening import Portion, causes, reopening
 from .progress import status_of
 from .telling import audited
 from .undoing import refuse_while_undone
@@ -37,27 +37,27 @@ Tell = Callable[[int], None]  # how many are open by now
 async def dead_pages(
     store: Store, view: JobView, fingerprint: str | None, type_: str | None
 ) -> AsyncIterator[dict[str, Any]]:
-    """The records set aside, page by page."""
-    after = 0
-    while True:
-        page = await store.read(
-            "job_dead_page", job=view.n, round=view.round, fingerprint=fingerprint, type=type_,
-            after=after, limit=PAGE,
-        )  # fmt: skip
-        for row in page:
-            yield {
-                "type": row["type"],
-                "id": row["source_id"],
-                "standing": row["state"],
-                "failure": row["failure"],
-                "field": row["field"],
-                "reason": row["reason"],
-                "fingerprint": row["fingerprint"],
-                "fields": None if row["raw"] is None else orjson.loads(row["raw"]),
-            }
-        if len(page) < PAGE:
-            return
-        after = page[-1]["seq"]
+    """The records set aside, cause by cause and page by page."""
+    which = {"job": view.n, "round": view.round, "type": type_, "limit": PAGE}
+    async for cause in causes(store, view.n, fingerprint):
+        after = 0
+        while rows := await store.read("job_dead_page", **which, fingerprint=cause, after=after):
+            for row in rows:
+                yield _dead(row)
+            after = rows[-1]["seq"]
+
+
+def _dead(row: Row) -> dict[str, Any]:
+    return {
+        "type": row["type"],
+        "id": row["source_id"],
+        "standing": row["state"],
+        "failure": row["failure"],
+        "field": row["field"],
+        "reason": row["reason"],
+        "fingerprint": row["fingerprint"],
+        "fields": None if row["raw"] is None else orjson.loads(row["raw"]),
+    }
 
 
 class Replay:

@@ -127,11 +127,11 @@ class Report:
             },
         }
 
-    def text(self) -> str:
-        """For people."""
-        return "\n".join(self._lines())
+    def text(self, *, most: int | None = None) -> str:
+        """For people; `most` differences of each type."""
+        return "\n".join(self._lines(most))
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self, most: int | None) -> Iterator[str]:
         yield (
             "passed: nothing unexplained" if self.passed else f"NOT passed: {self.unexplained:,} unexplained"
         )
@@ -143,8 +143,9 @@ class Report:
             for name, group in sorted(one.groups.items()):
                 numbers = ", ".join(f"{what} {group[what]:,}" for what in ("source", "target", "same"))
                 yield f"    {name}: {numbers}"
-            yield from (f"    {difference}" for difference in one.listed)
-            if left := one.counts.total() - len(one.listed):
+            listed = one.listed[:most]
+            yield from (f"    {difference}" for difference in listed)
+            if left := one.counts.total() - len(listed):
                 yield f"    ... and {left:,} more"
         for name, (reason, count) in self.not_migrated.items():
             yield f"{name}: not migrated by decision ({'?' if count is None else f'{count:,}'}): {reason}"

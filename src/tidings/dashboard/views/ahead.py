@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
+from operator import itemgetter
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
@@ -14,6 +15,7 @@ from ...model.time import moment
 from ...outbound.ahead import Span
 from ...outbound.desk import Desk
 from ...reading.zones import settle
+from ...store.port import Row
 from ..frame import Frame, Way
 
 DAYS = 7
@@ -39,6 +41,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
             today=today(),
             most=max((_size(span) for span in plans.spans), default=0),
             size=_size,
+            entries=_entries,
             more_schedules=plans.more_schedules,
             earlier=max(first - timedelta(days=DAYS), today() - FARTHEST),
             later=first + timedelta(days=DAYS),
@@ -55,6 +58,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
             "ahead_day.html",
             day=day,
             span=plans.spans[0],
+            entries=_entries,
             items=listed.items,
             more=urlencode({"since": listed.next}) if listed.next else None,
             is_later=since > begin,
@@ -69,6 +73,13 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
 def _size(span: Span) -> int:
     """How much one day has, for the bar that stands for it."""
     return span.messages + sum(len(firing["at"]) for firing in span.firings) + len(span.broadcasts)
+
+
+def _entries(span: Span) -> list[Row]:
+    """What fires and what starts, in the order of its time."""
+    times = [(firing["at"][0], firing) for firing in span.firings if firing["at"]]
+    times += [(broadcast["starts_at"], broadcast) for broadcast in span.broadcasts]
+    return [plan for _, plan in sorted(times, key=itemgetter(0))]
 
 
 def _day(text: str, today: date) -> date:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from ...access.rules import OPERATE
-from ...inbound.people.cases import STATES
+from ...inbound.people.cases import STATES, reasons
 from ...inbound.workflow.building import Workflows
 from ...model.errors import NotFound, TidingsError
 from ..forms import read_form
@@ -32,8 +32,9 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
         found = await cases.page(limit=PAGE, **chosen)
         more = urlencode(chosen | {"after": found.next}) if found.next else None
         told = await cases.notices(limit=10)
+        choices: dict[str, Any] = {"states": STATES, "reasons": reasons()}
         return frame.page(
-            "cases.html", items=found.items, chosen=chosen, more=more, states=STATES, notices=told.items
+            "cases.html", items=found.items, chosen=chosen, more=more, notices=told.items, **choices
         )
 
     async def show(request: Request) -> Response:

@@ -172,7 +172,7 @@ class _Migrations:
             return None
 
     async def _rows(self, found: Any, *, is_filtered: bool = False) -> str:
-        items = [shown.status(await self._migrations.status(one.id)) for one in found]
+        items = [shown.status(await self._migrations.glance(one)) for one in found]
         return self._frame.piece("migrations.html", items=items, is_filtered=is_filtered)
 
     async def _render(self, id_: str) -> Fragments:

@@ -14,7 +14,8 @@ from .grammar import Accord, Heard
 from .weighing import Weighed
 
 _ALONE = 0.68  # so likely must the second reading find it, if the first finds nothing
-_HEDGED = 0.88  # and so likely if it sounds like a question, a perhaps or the past
+_BARE = 0.45  # and so likely if hardly a word of it speaks of other things: "+42 sat night"
+_HEDGED = 0.82  # and so likely if it sounds like a question, a perhaps or the past
 _HALF = 0.95  # and so likely if a day or hours are missing: most talk of the past has no hours
 _NEVER = 0.1  # so unlikely, and the first reading alone is not enough
 _HARDLY = 0.5  # the same, if a day or hours are missing
@@ -28,7 +29,7 @@ def agree(first: Heard, second: Weighed) -> Heard:
         return _by_weight(first, second) if _stands_alone(first, second) else first
     if set(first.requests) == set(second.requests):
         return replace(first, accord=Accord.SURE if _is_clear(first, second) else Accord.LOOSE)
-    if second.likely < (_NEVER if _is_whole(first.requests) else _HARDLY):
+    if second.likely < (_NEVER if _is_whole(first.requests) else _HARDLY) and not _says_only_that(first):
         return replace(first, requests=(), accord=Accord.NONE)
     if _is_part(second.requests, first.requests) or _is_other(second, first.requests):
         return _by_weight(first, second)
@@ -49,7 +50,16 @@ def _stands_alone(first: Heard, second: Weighed) -> bool:
     """Is it likely enough without the first reading?"""
     if not _is_whole(second.requests):
         return bool(second.requests) and second.likely >= _HALF
-    return second.likely >= (_HEDGED if first.evidence.is_hedged else _ALONE)
+    if first.evidence.is_hedged:
+        return second.likely >= _HEDGED
+    return second.likely >= (_BARE if first.noise <= 1 else _ALONE)
+
+
+def _says_only_that(first: Heard) -> bool:
+    """The matter in plain words and nothing else: "we won't have a crew saturday", whatever it weighs."""
+    seen = first.evidence
+    is_told = _is_whole(first.requests) or (seen.is_plain and seen.is_owned)
+    return is_told and not seen.is_hedged and not first.noise
 
 
 def _is_clear(first: Heard, second: Weighed) -> bool:

@@ -17,7 +17,18 @@ def meant(parts: Sequence[Sentence]) -> list[Statement]:
     """The statements that want something, each with its day, hours and squad as far as they were said."""
     parts = list(_resolved(parts))
     beside: list[Statement] = []
-    return _inherited(_placed(_merged(parts, beside), beside))
+    return _inherited(_placed(_changing(_merged(parts, beside)), beside))
+
+
+_KEEPS = ("keep", "leave")
+
+
+def _changing(statements: Sequence[Statement]) -> list[Statement]:
+    """Without what stays, beside what changes: "take us off sunday night, keep us on saturday"."""
+    changes = [s for s in statements if s.act and s.act.action is not Action.ADD]
+    if not changes:
+        return list(statements)
+    return [s for s in statements if s in changes or not (s.act and s.act.written.startswith(_KEEPS))]
 
 
 def is_owned(statement: Statement) -> bool:
@@ -68,7 +79,7 @@ def _merged(parts: Sequence[Sentence], beside: list[Statement]) -> list[Statemen
                 if _gives_light(part, statement):
                     beside.append(statement)
             elif statement.act is None:
-                if statement.is_placed and statement.noise >= PURE:
+                if statement.is_placed and (statement.noise >= PURE or part.stays):
                     beside.append(statement)
                 elif statement.is_placed and merged:
                     go_on = _corrected if part.corrects else with_more

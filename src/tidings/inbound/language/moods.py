@@ -101,6 +101,11 @@ _THINGS = re.compile(
 _CLAUSE = re.compile(r"[,:()]| - |\b(?:so|because|since|but|then|as|and)\b")
 
 
+_STAYS = re.compile(
+    r"\b(?:keep|keeping|stays?|staying|remains?|unchanged|as is)\b"
+    r"|\b(?:is|are) (?:still |all |just )?(?:fine|ok|okay|good|handled|right|correct|set|alright)\b"
+    r"|\b(?:fine|ok|okay|good)(?: after all| as is| for now)?$"
+)
 _CONDITION = re.compile(
     r"\b(?:if|unless|suppose|in case|whether|were (?:we|i|they)|should (?:we|i|they|\d+))\b"
 )
@@ -137,6 +142,11 @@ def mood(sentence: str, *, ends_asking: bool) -> Mood:
         is_condition=is_condition(sentence),
         about_things=bool(_THINGS.search(sentence)),
     )
+
+
+def stays(sentence: str) -> bool:
+    """ "We keep 0000-0600", "friday is fine": nothing is to be changed there."""
+    return bool(_STAYS.search(sentence))
 
 
 def is_condition(sentence: str) -> bool:

@@ -80,7 +80,8 @@ def _answers(heard: Heard, asked: str) -> bool:
         case "squad":
             return bool(heard.fragment_squads) or heard.evidence.is_owned
         case "date":
-            return any(window.date for window in heard.fragment)
+            is_odd = bool(heard.warnings) and heard.noise <= 1  # a day that is over, or none of the calendar
+            return is_odd or any(window.date for window in heard.fragment)
         case "start" | "end":
             return heard.has_hours or bool(heard.clocks)
         case _:

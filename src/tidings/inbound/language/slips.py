@@ -171,7 +171,7 @@ SHORT: tuple[tuple[str, str], ...] = (
     (r"\bout-of-service\b", "out of service"),
     (r"\b(\d{1,2})\s?o'?clock\b", r"\1"),
     (r"\b(\d{1,2})ish\b", r"\1"),
-    (rf"\b({_WEEKDAY}|{_MONTH})\.(?= ?\w)", r"\1"),
+    (rf"\b({_WEEKDAY}|{_MONTH})(?<!day)\.(?= ?\w)", r"\1"),
     (rf"\b({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)? ?(?:-|to|thru|through) ?({_NUMBER})", r"\1 \2 to \1 \3"),
     (
         rf"\b({_MONTH}) ({_NUMBER})(,? (?:and|&|or) |, )({_NUMBER})(,? (?:and|&|or) |, )({_NUMBER})",

@@ -17,7 +17,12 @@ LONGEST = 2_000
 _MARKS = str.maketrans(
     {"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-"}
 )
+_SHIFTS = (
+    "shifts?|nights?|days?|crews?|mornings?|afternoons?|evenings?|coverage|duty|slots?|spots?|tour|entry"
+    "|hours"
+)
 _FULL = (
+    (rf"\btoday's (?!(?:{_SHIFTS})\b)(?=[a-z])", ""),  # "as of today's count": no day of a shift
     (r"\b(?:can't|cant|cannot|can;t|canot|cannt|cnt|can nto|cna't)\b", "can not"),
     (r"\b(?:won't|wont|wo n't)\b", "will not"),
     (r"\bshan't\b", "will not"),
@@ -59,6 +64,7 @@ _MEANT = _compiled(WORDED, SAID)
 _WORD = re.compile(r"[a-z]{3,}")
 _PICTURE = re.compile(r"[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]+")
 
+_NO_CREW = re.compile(r"🚑 ?[❌🚫⛔]|[❌🚫⛔] ?🚑")
 _PICTURE_ENDS = re.compile(r"(?<=[a-z!]) ?[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]+ ?(?=[A-Z])")
 
 
@@ -66,6 +72,7 @@ _PICTURE_ENDS = re.compile(r"(?<=[a-z!]) ?[\U0001F000-\U0001FAFF\u2600-\u27BF\uF
 def spell(text: str) -> str:
     """The text as the scanner expects it; line ends stay, all other blanks are one."""
     plain = unicodedata.normalize("NFKC", text[:LONGEST]).translate(_MARKS)
+    plain = _NO_CREW.sub(" no crew ", plain)
     plain = _PICTURE.sub(" ", _PICTURE_ENDS.sub(". ", plain)).lower()
     plain = _WORD.sub(lambda found: mended(found.group()), plain)
     plain = spelled_out(_replaced(plain, _LETTERS))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..words import Action
 from .clauses import Cut, crew_as_act, cuts
 from .days import merged
-from .moods import Mood, asks_others, is_aside, is_condition, is_idle, is_of_things, mood
+from .moods import Mood, asks_others, is_aside, is_condition, is_idle, is_of_things, mood, stays
 from .pieces import Act, Clock, Day, Form, Mark, Moment, Piece, Slot, Span, Squad, Word
 from .scanner import Scan
 from .shift_words import Shift
@@ -80,6 +80,7 @@ class Sentence:
     mentions_crew: bool
     corrects: bool = False  # begins with "I mean" or the like
     leads: bool = False  # what follows is concluded from it
+    stays: bool = False  # says only that something is as it was
     lone: tuple[Clock, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -143,6 +144,7 @@ def _sentence(pieces: Sequence[Piece], said: str, now: Moment, *, asks: bool, de
         mood=mood(said, ends_asking=asks),
         mentions_crew=mentions,
         corrects=_corrects(pieces),
+        stays=stays(said) and not any(statement.act for statement in statements),
         lone=tuple(joined.lone),
         warnings=tuple(joined.warnings),
     )
@@ -202,7 +204,7 @@ def _flat(pairs: Sequence[Pair]) -> list[Day | Slot]:
 
 
 def _statement(cut: Cut) -> Statement:
-    items = _to_the_point(_without_helped(cut), cut.act)
+    items = _to_the_point(_without_called(_without_helped(cut)), cut.act)
     named = [item for item in items if isinstance(item, Squad)]
     return Statement(
         act=cut.act,
@@ -304,10 +306,25 @@ def _without_helped(cut: Cut) -> list[Item]:
         return cut.items
     place = cut.items.index(act)
     before, after = cut.items[:place], cut.items[place:]
-    is_theirs = _is_for(after) and act.written.endswith(("ing", "over", *_DEEDS))
+    is_theirs = (_is_for(after) and act.written.endswith(("ing", "over", *_DEEDS))) or _helps(act, after[1:])
     if not any(isinstance(item, Squad) or is_mark(item, Mark.US) for item in before) and not is_theirs:
         return cut.items
     return [*before, *(item for item in after if not isinstance(item, Squad))]
+
+
+def _without_called(items: Sequence[Item]) -> list[Item]:
+    """ "Hey 54 we can take friday": whoever is called is not who does it."""
+    called = {
+        place
+        for place, (one, two) in enumerate(pairwise(items))
+        if isinstance(one, Squad) and is_mark(two, Mark.US) and getattr(two, "written", "") == "we"
+    }
+    return [item for place, item in enumerate(items) if place not in called]
+
+
+def _helps(act: Act, after: Sequence[Item]) -> bool:
+    """ "Covering 54 tuesday night": whoever says so covers, and 54 is helped."""
+    return act.written == "covering" and bool(after) and isinstance(after[0], Squad)
 
 
 def _is_tangled(items: Sequence[Item]) -> bool:

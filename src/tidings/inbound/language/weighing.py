@@ -16,6 +16,7 @@ from .timetable import plan
 from .weights import Weights
 
 LIKELY = 0.5
+_PERHAPS = 0.4  # the likeliest, if nothing is likely; whoever listens sees how likely it is
 
 
 class Weighed(NamedTuple):
@@ -40,6 +41,8 @@ def weigh(row: Row, weights: Weights) -> Weighed:
     """The message as the weights read it."""
     actions = weights.actions(of_message(row))
     wanted = [action for action, likely in actions.items() if likely >= LIKELY]
+    if not wanted:
+        wanted = [action for action, likely in actions.items() if likely == max(actions.values()) >= _PERHAPS]
     if len(wanted) != 1:
         return Weighed(actions, ())
     action = wanted[0]

@@ -283,7 +283,6 @@ class Cases:
 def described(row: Row) -> Row:
     """A case as people see it."""
     facts = orjson.loads(row["facts"])
-    reason = REASONS.get(row["reason"])
     return {
         **{
             name: row[name]
@@ -294,9 +293,20 @@ def described(row: Row) -> Row:
         "speaker": facts.get("speaker"),
         "text": facts.get("text"),
         "claimed_by": row["claimed_by"],
-        "to_do": reason.remedy.replace("CASE", row["id"]) if reason else None,
+        "to_do": _to_do(row),
         **{name: iso(row[name]) for name in ("opened_at", "deadline_at", "changed_at", "closed_at")},
     }
+
+
+def _to_do(row: Row) -> str | None:
+    """What a person does next about a case."""
+    if row["state"] == "closed":
+        return None
+    if row["state"] != "open" and row["reason"] != "held":
+        back = f"give it back: tidings cases handback {row['id']}, or close it"
+        return f"answer: tidings cases answer {row['id']} --text TEXT; then {back}"
+    reason = REASONS.get(row["reason"])
+    return reason.remedy.replace("CASE", row["id"]) if reason else None
 
 
 def reasons() -> Sequence[str]:

@@ -244,5 +244,7 @@ def _result(row: Row) -> wording.Result:
 
 def _original(hearing: Row) -> str | None:
     """The message that this was an edit of."""
+    if '"changes"' not in hearing["facts"]:
+        return None
     facts: list[dict[str, Any]] = orjson.loads(hearing["facts"])
     return next((fact["message"] for fact in facts if fact["what"] == "changes"), None)

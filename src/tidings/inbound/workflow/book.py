@@ -27,7 +27,7 @@ from .choosing import Decision
 from .flow import SCHEMA, Flow, read
 from .planning import Happened
 from .settings import WorkflowSettings
-from .stages import ENDS, Cause, moved
+from .stages import ENDS, Cause, Stage, moved
 
 
 class Spoken(NamedTuple):
@@ -164,6 +164,7 @@ class StoreBook:
         steps.append(self._hearing(entry, standing, now))
         steps += [Step("workflow_add", self.row(flow, now), needed=True) for flow in entry.added]
         steps += [Step("workflow_move", self.row(flow, now), needed=True) for flow in entry.changed]
+        steps += _settled(standing.flows, entry.changed, now)
         for call in entry.calls:
             steps += self._caller.steps(call, spoken.tenant, spoken.conversation, spoken.message, now)
         if spoken.place is not None and entry.held is None:
@@ -235,6 +236,16 @@ class StoreBook:
     def row(self, flow: Flow, now: int) -> dict[str, Any]:
         """A workflow as its row."""
         return flow_row(flow, now, idle=micros(self._settings.idle))
+
+
+def _settled(before: Sequence[Flow], changed: Sequence[Flow], now: int) -> list[Step]:
+    """A person is not called any more for what the squad has made clear, or dropped, by itself."""
+    called = {flow.id for flow in before if flow.stage is Stage.NEEDS_HUMAN}
+    return [
+        Step("case_settled", {"tenant": flow.tenant, "key": f"unclear:{flow.id}", "at": now})
+        for flow in changed
+        if flow.id in called and flow.stage is not Stage.NEEDS_HUMAN
+    ]
 
 
 def _ended(place: int, entry: Entry) -> Step:

@@ -12,6 +12,7 @@ from ...reading.cursor import page_size, place
 from ...store.port import Row, Store
 
 LINES = 200  # of one page
+WINDOW = 20_000  # places of the inbox that are looked at
 _COSTS = ("prompt", "version", "model", "tokens_in", "tokens_out", "cost", "ms", "error", "state")
 
 
@@ -45,9 +46,7 @@ class Conversations:
         of: dict[str, Any] = {"tenant": tenant, "conversation": conversation}
         hearings = await self._store.read("hearing_page", after=first, limit=LINES, **of)
         if not hearings and after is None:
-            raise NotFound(
-                f"there is no conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
-            )
+            raise await nothing_heard(self._store, conversation, tenant)
         steps = await self._store.read("step_page", after=0, limit=1000, **of)
         flows = await self._store.read("workflow_newest", limit=50, **of)
         calls = await self._calls([hearing["message"] for hearing in hearings])
@@ -66,6 +65,27 @@ class Conversations:
             shown = {name: row[name] for name in _COSTS}
             found.setdefault(row["trace"], []).append({**shown, "at": iso(row["at"])})
         return found
+
+
+async def nothing_heard(store: Store, conversation: str, tenant: str) -> NotFound:
+    """Why there is nothing to see of a conversation: a message's id was given, or all of it was skipped."""
+    found = await store.read("inbox_find", id=conversation, tenant=tenant)
+    if found:
+        named = found[0]["conversation"]
+        return NotFound(
+            f"{conversation} is a message, and no conversation", remedy=f"use its conversation: {named}"
+        )
+    top = (await store.read("inbox_top"))[0]["n"] + 1
+    which = {"conversation": conversation, "state": None, "source": None, "sender": None}
+    window = {"before": top, "floor": max(0, top - WINDOW), "limit": 1}
+    if await store.read("inbox_page", tenant=tenant, **which, **window):
+        return NotFound(
+            f"nothing that was said in {conversation[:80]!r} was worked through",
+            remedy=f"see why: tidings inbox list --conversation {conversation[:80]}",
+        )
+    return NotFound(
+        f"there is no conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
+    )
 
 
 def _hearing(hearing: Row, calls: list[Row]) -> Row:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from ...kernel.clock import SystemClock
-from ...model.errors import NotFound, TidingsError, told
+from ...model.errors import TidingsError, told
 from ...model.outcome import Done
 from ...model.time import Instant, iso, micros
 from ...store.port import Row, Store
@@ -21,6 +21,7 @@ from ..calendar.days import day_of
 from ..words import Command, Day
 from .book import Entry, Spoken, Standing
 from .choosing import Decision
+from .conversations import nothing_heard
 from .flow import Flow, command
 from .rehearing import heard_of
 from .settings import WorkflowSettings
@@ -181,9 +182,7 @@ async def _hearings(store: Store, conversation: str, tenant: str) -> list[Row]:
         if len(page) < PAGE:
             break
     if not hearings:
-        raise NotFound(
-            f"there is no conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
-        )
+        raise await nothing_heard(store, conversation, tenant)
     return hearings
 
 

@@ -131,10 +131,17 @@ def _engine(url: str) -> sa.Engine:
         ) from error
 
 
+def _first(error: SQLAlchemyError) -> SQLAlchemyError:
+    """What began it: a disk that is full undoes everything, and then the savepoint is missed, too."""
+    found: BaseException | None = error
+    while found is not None and (not isinstance(found, SQLAlchemyError) or "savepoint" in str(found).lower()):
+        found = found.__context__
+    return error if found is None else found
+
+
 def trouble_of(error: SQLAlchemyError, *, sent: bool) -> Trouble:
     """What an error of the database means. Its values are hidden, and of its words the first line is kept."""
-    if "savepoint" in str(error) and isinstance(error.__context__, SQLAlchemyError):
-        error = error.__context__  # a full disk undoes all of it: that the savepoint is gone is no reason
+    error = _first(error)
     said = str(error.orig if isinstance(error, StatementError) and error.orig else error)
     reason = f"the database says: {(said.strip().splitlines() or [''])[0][:200]}"
     if sent:

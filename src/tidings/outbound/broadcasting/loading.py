@@ -179,7 +179,7 @@ class Loading:
             if address in chunk.rows:
                 self._repeat(chunk, number, address)
                 return False
-            content = self._content(said._replace(address=address))
+            content = self._content(said if said.address == address else said._replace(address=address))
             part = self._part(said.zone)
         except TidingsError as error:
             chunk.refused += 1

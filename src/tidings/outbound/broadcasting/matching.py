@@ -64,7 +64,7 @@ async def _with_contacts(rows: Sequence[Matched], people: People) -> Sequence[Ma
 def _met(row: Matched, person: Person | None) -> Matched:
     if person is None or isinstance(row.said, TidingsError):
         return row
-    return row._replace(said=introduced(row.said, person))
+    return Matched(row.number, row.mark, introduced(row.said, person))
 
 
 def _asked(said: Recipient | TidingsError) -> str | None:
@@ -80,13 +80,10 @@ def _asked(said: Recipient | TidingsError) -> str | None:
 def introduced(said: Recipient, person: Person) -> Recipient:
     """The row with what is known of its contact; what the row says itself wins, unless it is empty."""
     own = {name: value for name, value in said.variables.items() if value is not None and value != ""}
-    zone = said.zone or person.zone
-    return said._replace(
-        zone=zone,
-        contact=person.contact,
-        variables={**said.variables, **person.variables, **own},
-        person=person._replace(zone=zone),
-    )
+    variables = {**said.variables, **person.variables, **own}
+    if said.zone:
+        return Recipient(said.address, said.zone, person.contact, variables, person._replace(zone=said.zone))
+    return Recipient(said.address, person.zone, person.contact, variables, person)
 
 
 def mark(said: Recipient | TidingsError) -> bytes:

@@ -28,6 +28,7 @@ MOST_AT_ONCE = 1000  # members that one call names
 WINDOW = 2000  # contacts that one page of a filter's members looks at, at the most
 PAGE = 1000
 LONGEST_NAME = 100
+_NO_LIST = "see all of them: tidings lists list; make it: tidings lists add NAME"
 _KEEP_KEYS = micros(Rules().keep_keys)
 
 FIELDS: Mapping[str, Field] = {
@@ -129,7 +130,7 @@ class Audience:
         """A list as stored, by its id or its name."""
         rows = await self._store.read("list_find", which=which, tenant=tenant)
         if not rows:
-            raise NotFound(f"there is no list {which[:60]!r}", remedy="see all of them: tidings lists list")
+            raise NotFound(f"there is no list {which[:60]!r}", remedy=_NO_LIST)
         return rows[0]
 
     async def show(self, which: str, *, tenant: str = "default") -> Row:

@@ -1,0 +1,101 @@
+"""`tidings broadcasts recipients`, `export` and `reports`: who got it, as a list or a file; groups summed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import engine, files, output
+from .broadcasts import Id, counted, group, people
+from .commands import Ask, command
+from .help import examples
+from .options import After, ConfigFile, Database, Limit
+from .output import Column
+
+GROUP = group  # of broadcasts, with what is added here
+
+
+@command(GROUP, epilog=examples("tidings broadcasts recipients ID --state failed"))
+async def recipients(
+    ask: Ask,
+    broadcast: Id,
+    *,
+    state: Annotated[
+        str | None,
+        typer.Option("--state", metavar="NAME", help="waiting, processing, sent, failed, held …"),
+    ] = None,
+    limit: Limit = 20,
+    after: After = None,
+) -> None:
+    """Who gets it, each with its tries and what the other side said."""
+    page = await ask.desk.broadcasts.recipients(broadcast, state=state, limit=limit, after=after)
+    columns = [
+        Column("address", lambda row: row["address"], keep=True),
+        Column("state", lambda row: row["state"], output.state),
+        Column("tries", lambda row: row["tries"], right=True),
+        Column("zone", lambda row: row["zone"], spare=True),
+        Column("said", lambda row: row["said"]),
+        Column("id", lambda row: row["id"], spare=True),
+    ]
+    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="nobody")
+
+
+@GROUP.command(epilog=examples("tidings broadcasts export ID > people.csv"))
+def export(
+    broadcast: Id,
+    *,
+    state: Annotated[str | None, typer.Option("--state", metavar="NAME", help="Only in this state.")] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Change no cell: for programs, and to upload it again.")
+    ] = False,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")
+    ] = None,
+    database: Database = None,
+    config: ConfigFile = None,
+) -> None:
+    """All recipients as CSV, safe for spreadsheets unless --exact says otherwise."""
+
+    async def work() -> int:
+        from ..api.sheet import head, sheet
+        from ..outbound.broadcasting.roll import COLUMNS, cells
+
+        written = 0
+        async with engine.opened(engine.settings(config, database)) as app:
+            pages = await app.desk.broadcasts.export(broadcast, state=state)
+            with files.written(output_file) as target, output.working("writing", is_shown=to_file) as say:
+                target.write(head(COLUMNS))
+                async for found in pages:
+                    target.write(sheet(map(cells, found), COLUMNS, exact=exact))
+                    written += len(found)
+                    say(f"{written:,} recipients")
+        return written
+
+    to_file = output_file is not None
+    written = engine.run(work())
+    if to_file and output.on_terminal():
+        output.say(("✓ ", "green"), f"{output_file} has {people(written)}")
+
+
+@command(GROUP, epilog=examples("tidings broadcasts reports --xref flood-2026"))
+async def reports(
+    ask: Ask,
+    *,
+    xref: Annotated[str | None, typer.Option("--xref", metavar="KEY", help="Only this group.")] = None,
+    limit: Limit = 20,
+    after: After = None,
+) -> None:
+    """Broadcasts added up by their xref."""
+    if xref is not None:
+        items, more = [await ask.desk.broadcasts.report(xref)], None
+    else:
+        items, more = await ask.desk.broadcasts.reports(limit=limit, after=after)
+    columns = [
+        Column("xref", lambda row: row["xref"], keep=True),
+        Column("broadcasts", lambda row: row["broadcasts"], right=True),
+        Column("total", lambda row: row["total"], right=True),
+        *counted(),
+    ]
+    output.listing(items, columns, as_json=ask.as_json, more=more, nothing="no broadcast has an xref")
