@@ -92,16 +92,29 @@ async def test_it_is_live_and_q_ends_it(home: House) -> None:
     os.close(ours)
 
 
+class Paper(io.StringIO):
+    """A screen that says when something was drawn on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.news = asyncio.Event()
+
+    def write(self, text: str) -> int:
+        self.news.set()
+        return super().write(text)
+
+
 async def test_it_is_live_where_no_key_can_be_pressed(home: House) -> None:
     """Only its screen is a terminal, as under a supervisor: Ctrl-C ends it, and nothing goes wrong before."""
-    paper = Console(file=io.StringIO(), force_terminal=True, width=140, height=50, color_system=None)
+    paper = Paper()
+    console = Console(file=paper, force_terminal=True, width=140, height=50, color_system=None)
     nobody = os.open(os.devnull, os.O_RDONLY)
-    watching = asyncio.create_task(watch(home.app.desk, paper, every=0.2, keys=nobody))
+    watching = asyncio.create_task(watch(home.app.desk, console, every=0.2, keys=nobody))
     try:
         async with asyncio.timeout(30):
-            while not seen(paper.file.getvalue()):  # type: ignore[attr-defined]
-                assert not watching.done()
-                await home.app.desk.overview.nodes()
+            while not seen(paper.getvalue()):
+                paper.news.clear()
+                await paper.news.wait()
             os.kill(os.getpid(), signal.SIGINT)
             await watching
     finally:
