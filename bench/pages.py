@@ -91,7 +91,8 @@ async def _measure(server: Server, options: argparse.Namespace) -> list[Row]:
 async def _fill(connection: asyncpg.Connection, count: int) -> None:
     """Rows straight into the tables: it is the pages that are measured, not the way in."""
     now: int = await connection.fetchval("select tidings_now()")
-    given = {"now": now, "count": count, "people": min(100_000, max(100, count // 10)), "day": DAY, "hour": HOUR}
+    people = min(100_000, max(100, count // 10))
+    given = {"now": now, "count": count, "people": people, "day": DAY, "hour": HOUR}
     for statement in _STATEMENTS:
         await connection.execute(statement.format(**given, minute=MINUTE))
     await connection.execute("select setval('task_ids', $1)", 2 * count)
