@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from tidings.access.audit import Forgetter, clean, line
+from tidings.access.audit import clean, line
 from tidings.access.caller import COMMAND_LINE, Caller, acting_as
 from tidings.access.desk import AccessDesk, open_access
 from tidings.access.limiter import Limiter
 from tidings.access.rules import ALLOWED, Action, Role, may
 from tidings.kernel.clock import ManualClock
+from tidings.kernel.forgetting import Forgetting
 from tidings.model.errors import Invalid, NotFound, Refused, TooOften
 from tidings.model.time import MINUTE, SECOND, iso
 from tidings.store.port import Store
@@ -170,7 +171,7 @@ async def test_a_session_ends_with_its_time_its_key_and_its_browser(
     assert await changed.door.caller(None, tokens[1]) is None
     clock.advance(hours=12)
     assert await access.door.caller(None, tokens[1]) is None
-    await Forgetter(store, clock, timedelta(days=365)).step()
+    await Forgetting("audit", store, clock, audit_prune=timedelta(days=365), session_prune=timedelta()).step()
     assert await store.read("session_find", digest="x", now=0) == []
 
 
@@ -276,7 +277,7 @@ async def test_the_trail_is_append_only_and_forgotten_by_age(
     rest = await access.audit.page(limit=10, after=first.next)
     assert [len(first.items), len(rest.items)] == [2, 3]
     clock.advance(MINUTE / SECOND)
-    assert await Forgetter(store, clock, timedelta(seconds=59)).step() == 3600
+    assert await Forgetting("audit", store, clock, audit_prune=timedelta(seconds=59)).step() == 3600
     assert (await access.audit.page(of="*")).items == []
 
 

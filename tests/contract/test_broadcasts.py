@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from tidings.kernel.clock import ManualClock
+from tidings.kernel.forgetting import Forgetting
 from tidings.model.broadcast import WORDS, options_of
 from tidings.model.errors import InProgress, Invalid, NotFound, Refused, StoreUnavailable
 from tidings.model.message import Message
@@ -20,7 +21,6 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.model.time import DAY, HOUR, MINUTE, iso
 from tidings.outbound.broadcasting import portions
-from tidings.outbound.broadcasting.forgetting import FrozenPruner
 from tidings.outbound.scheduling.making import Occasion
 from tidings.store.port import Rows, Step, Store
 
@@ -648,7 +648,7 @@ async def test_recipients_who_never_got_a_task_are_forgotten_in_time_and_still_c
     other = await house.cast(*people(3), trigger="MANUAL")
     taken = (await house.store.read("broadcast_find", id=id_, tenant="default"))[0]["taken"]
     assert 0 < taken < 40
-    pruner = FrozenPruner(house.store, house.clock, timedelta(days=90))
+    pruner = Forgetting("frozen recipients", house.store, house.clock, frozen_prune=timedelta(days=90))
     house.clock.advance(89 * 86_400)
     await pruner.step()
     assert len(await house.roll(id_)) == 40, "not yet"

@@ -20,7 +20,6 @@ from pydantic import BaseModel
 from tidings.inbound.models import endpoint, prompt, settings
 from tidings.inbound.models.build import build
 from tidings.inbound.models.exchange import Completion
-from tidings.inbound.models.forgetting import CallPruner
 from tidings.inbound.models.journal import about
 from tidings.inbound.models.judging import judge
 from tidings.inbound.models.ladder import UNKNOWN, Ladder
@@ -51,6 +50,7 @@ from tidings.inbound.words import (
     Utterance,
 )
 from tidings.kernel.clock import ManualClock
+from tidings.kernel.forgetting import Forgetting
 from tidings.model.errors import Misconfigured
 from tidings.model.time import SECOND
 from tidings.store.port import Store
@@ -516,7 +516,7 @@ async def test_costs_are_summed_up_and_the_budget_holds(
         clock.advance(hours=24)
         assert (await model.mind.intent(scene("three"))).source == "model:small-1"
         clock.advance(hours=24 * 90)
-        assert await CallPruner(store, clock, timedelta(days=90)).step() > 0
+        assert await Forgetting("model calls", store, clock, prune_model_calls=timedelta(days=90)).step() > 0
         assert (len(await model.calls()), len(await model.journal.days("2000-01-01"))) == (1, 2)
 
 

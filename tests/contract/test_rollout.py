@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.kernel.clock import ManualClock
+from tidings.kernel.forgetting import Forgetting
 from tidings.model.errors import Invalid, NotFound, Refused
 from tidings.model.outcome import Skip
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND, iso
 from tidings.observability.events import AttemptFailed
-from tidings.outbound.adoption.rollout import RollOut, ShadowPruner
+from tidings.outbound.adoption.rollout import RollOut
 from tidings.outbound.adoption.shadows import Sent, compare, digest
 from tidings.outbound.objections import bucket, objection
 from tidings.outbound.people.uploads import Numbered
@@ -273,7 +274,7 @@ async def test_old_shadows_are_forgotten(store: Store, clock: ManualClock) -> No
     await rollout.report("main", lines({"to": "a", "text": "x", "at": iso(clock.now())}), zone=UTC)
     clock.advance(31 * 86_400)
     await rollout.report("main", lines({"to": "b", "text": "x", "at": iso(clock.now())}), zone=UTC)
-    await ShadowPruner(store, clock).step()
+    await Forgetting("shadows", store, clock, shadow_prune=timedelta(days=30)).step()
 
     assert [row["recipient"] for row in await shadows(store, clock)] == ["b"]
 

@@ -189,7 +189,7 @@ async def test_killed_while_it_is_paused_and_resumed(
                 await rig.until_seen(before + 20)
                 await rig.kill(sender, "sending")
                 await people.pause(watch._id)
-                await rig.died(rig.spawn(window=WINDOW, dies_in=moment), f"parking {moment}", within=30)
+                await rig.died(rig.spawn(window=WINDOW, dies_in=moment), f"parking {moment}", within=90)
                 sender = rig.spawn(window=WINDOW)
                 await rig.working(sender)
                 await watch.until("paused")
@@ -199,7 +199,7 @@ async def test_killed_while_it_is_paused_and_resumed(
                 assert rig.seen() == seen, "something went out while it was paused"
                 await rig.kill(sender, "paused")
                 await people.resume(watch._id)
-                await rig.died(rig.spawn(window=WINDOW, dies_in="lot_queue:1"), "bringing back", within=30)
+                await rig.died(rig.spawn(window=WINDOW, dies_in="lot_queue:1"), "bringing back", within=90)
             last = rig.spawn(window=WINDOW)
             await rig.working(last)
             shown = await watch.until("completed", within=90)

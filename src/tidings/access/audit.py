@@ -13,14 +13,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 import orjson
 
-from ..kernel.clock import Clock
 from ..model.errors import NotFound, TidingsError
-from ..model.time import iso, micros
+from ..model.time import iso
 from ..reading.cursor import page_size, place
 from ..store.port import Row, Step, Store
 from .caller import Caller
@@ -28,7 +26,6 @@ from .rules import DEFAULT_TENANT
 
 LONGEST = 200
 PAGE = 1000
-_EVERY = 3600.0  # seconds between two looks
 _SECRET = re.compile(r"tdk_([0-9a-z]{8})_[\w-]+")
 _log = logging.getLogger("tidings.access")
 
@@ -130,28 +127,6 @@ class Audit:
                 await self._store.write([step(batch)])
             except TidingsError as error:
                 _log.error("%d audit lines could not be written: %s", len(batch), error.problem)
-
-
-class Forgetter:
-    """An actor: forgets old lines and sessions that are over. Two at once only share the work."""
-
-    name = "audit"
-
-    def __init__(self, store: Store, clock: Clock, keep: timedelta) -> None:
-        self._store = store
-        self._clock = clock
-        self._keep = micros(keep)
-
-    async def step(self) -> float:
-        """Forget one page of each."""
-        now = self._clock.now()
-        gone = await self._store.write(
-            [
-                Step("audit_prune", {"before": now - self._keep, "limit": PAGE}),
-                Step("session_prune", {"before": now, "limit": PAGE}),
-            ]
-        )
-        return 0.0 if any(len(rows) == PAGE for rows in gone) else _EVERY
 
 
 def reached(of: str | None, tenant: str) -> str | None:

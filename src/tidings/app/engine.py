@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
-from ..access.audit import Forgetter
 from ..access.desk import AccessDesk, open_access
 from ..config import Settings
 from ..dispatch.office import Office
@@ -18,10 +18,10 @@ from ..inbound.desk import InboundDesk
 from ..inbound.effects import handler as effects
 from ..inbound.effects import ledger
 from ..inbound.effects.aftermath import Aftermath
-from ..inbound.models.forgetting import CallPruner
 from ..inbound.workflow import building as workflows
 from ..kernel.actor import Actor
 from ..kernel.clock import Clock, SystemClock
+from ..kernel.forgetting import Forgetting
 from ..kernel.handler import Handler
 from ..kernel.lanes import Lane
 from ..kernel.loop import Worker
@@ -39,10 +39,8 @@ from ..model.time import micros
 from ..observability.events import Emit, silence
 from ..observability.log import fan_out
 from ..outbound import messages
-from ..outbound.adoption.rollout import ShadowPruner
 from ..outbound.alerts.figures import Figures
 from ..outbound.alerts.guard import Guard, Told
-from ..outbound.broadcasting.forgetting import FrozenPruner
 from ..outbound.broadcasting.pump import Pump
 from ..outbound.channels.base import Channel
 from ..outbound.channels.registry import build as build_channel
@@ -250,11 +248,11 @@ def _worker(
 def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:
     """Who forgets what is old, each in its own domain."""
     return [
-        ShadowPruner(store, clock, settings.keep_history),
-        FrozenPruner(store, clock, settings.keep_done),
-        Forgetter(store, clock, settings.keep_audit),
+        Forgetting("shadows", store, clock, shadow_prune=settings.keep_history),
+        Forgetting("frozen recipients", store, clock, frozen_prune=settings.keep_done),
+        Forgetting("audit", store, clock, audit_prune=settings.keep_audit, session_prune=timedelta()),
+        Forgetting("model calls", store, clock, prune_model_calls=settings.keep_done),
         JobPruner(store, clock, settings.keep_migrations),
-        *([CallPruner(store, clock, settings.keep_done)] if settings.inbound.model else []),
     ]
 
 

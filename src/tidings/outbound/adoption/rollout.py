@@ -19,7 +19,7 @@ import orjson
 
 from ...kernel.clock import Clock
 from ...model.errors import Invalid, NotFound, Refused, TidingsError
-from ...model.time import iso, micros
+from ...model.time import iso
 from ...reading.cursor import page_size
 from ...reading.fields import Field
 from ...store.port import Row, Step, Store
@@ -35,9 +35,7 @@ PAGE = 1000
 PAST = 20  # switches that are shown
 TOLERANCE = timedelta(minutes=1)
 MOST_TOLD = 100  # bad rows of a report that are spelt out
-KEEP = timedelta(days=30)
 _LONGEST_REF = 1000
-_EVERY = 600.0  # seconds between two looks for old shadows
 
 SWITCH: Mapping[str, Field] = {
     "mode": Field("string", "live, observe or shadow", "live"),
@@ -203,23 +201,6 @@ class RollOut:
                 return row
         known = ", ".join(row["name"] for row in rows if row["name"] not in self._own) or "none"
         raise NotFound(f"there is no channel {name[:60]!r}", field="name", remedy=f"known channels: {known}")
-
-
-class ShadowPruner:
-    """An actor: forgets shadows that nobody will compare any more."""
-
-    name = "shadows"
-
-    def __init__(self, store: Store, clock: Clock, keep: timedelta = KEEP) -> None:
-        self._store = store
-        self._clock = clock
-        self._keep = micros(keep)
-
-    async def step(self) -> float:
-        """Forget one page."""
-        old = {"before": self._clock.now() - self._keep, "limit": PAGE}
-        gone = (await self._store.write([Step("shadow_prune", old)]))[0]
-        return 0.0 if len(gone) == PAGE else _EVERY
 
 
 def _reported(said: Mapping[str, Any] | TidingsError, zone: ZoneInfo) -> Row:
