@@ -20,7 +20,7 @@ from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
 from tidings.dispatch.roles import Role, Share
 from tidings.drill.producer import Producer
-from tidings.kernel import retry, runner
+from tidings.kernel import crashpoints, retry, runner, settler, starts
 from tidings.model.message import Message
 from tidings.model.outcome import Outcome
 from tidings.observability.log import log_sink
@@ -62,7 +62,6 @@ def arm_pause(spec: str) -> None:
     """Stop (not kill) this process at the n-th pass of a crash point, once."""
     wanted, _, passes = spec.partition(":")
     left = int(passes or 1)
-    crash = runner.point
 
     def point(name: str) -> None:
         nonlocal left
@@ -70,9 +69,10 @@ def arm_pause(spec: str) -> None:
             left -= 1
             if not left:
                 os.kill(os.getpid(), signal.SIGSTOP)
-        crash(name)
+        crashpoints.point(name)
 
-    runner.point = point  # type: ignore[assignment]
+    for passing in (runner, settler, starts):
+        passing.point = point  # type: ignore[attr-defined]
 
 
 def arm_poison() -> None:
