@@ -171,7 +171,9 @@ async def test_a_session_ends_with_its_time_its_key_and_its_browser(
     assert await changed.door.caller(None, tokens[1]) is None
     clock.advance(hours=12)
     assert await access.door.caller(None, tokens[1]) is None
-    await Forgetting("audit", store, clock, audit_prune=timedelta(days=365), session_prune=timedelta()).step()
+    await Forgetting(
+        "audit", store, clock, {"audit_prune": timedelta(days=365), "session_prune": timedelta()}
+    ).step()
     assert await store.read("session_find", digest="x", now=0) == []
 
 
@@ -277,7 +279,7 @@ async def test_the_trail_is_append_only_and_forgotten_by_age(
     rest = await access.audit.page(limit=10, after=first.next)
     assert [len(first.items), len(rest.items)] == [2, 3]
     clock.advance(MINUTE / SECOND)
-    assert await Forgetting("audit", store, clock, audit_prune=timedelta(seconds=59)).step() == 3600
+    assert await Forgetting("audit", store, clock, {"audit_prune": timedelta(seconds=59)}).step() == 3600
     assert (await access.audit.page(of="*")).items == []
 
 

@@ -648,7 +648,7 @@ async def test_recipients_who_never_got_a_task_are_forgotten_in_time_and_still_c
     other = await house.cast(*people(3), trigger="MANUAL")
     taken = (await house.store.read("broadcast_find", id=id_, tenant="default"))[0]["taken"]
     assert 0 < taken < 40
-    pruner = Forgetting("frozen recipients", house.store, house.clock, frozen_prune=timedelta(days=90))
+    pruner = Forgetting("frozen recipients", house.store, house.clock, {"frozen_prune": timedelta(days=90)})
     house.clock.advance(89 * 86_400)
     await pruner.step()
     assert len(await house.roll(id_)) == 40, "not yet"

@@ -516,7 +516,10 @@ async def test_costs_are_summed_up_and_the_budget_holds(
         clock.advance(hours=24)
         assert (await model.mind.intent(scene("three"))).source == "model:small-1"
         clock.advance(hours=24 * 90)
-        assert await Forgetting("model calls", store, clock, prune_model_calls=timedelta(days=90)).step() > 0
+        assert (
+            await Forgetting("model calls", store, clock, {"prune_model_calls": timedelta(days=90)}).step()
+            > 0
+        )
         assert (len(await model.calls()), len(await model.journal.days("2000-01-01"))) == (1, 2)
 
 

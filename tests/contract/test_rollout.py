@@ -274,7 +274,7 @@ async def test_old_shadows_are_forgotten(store: Store, clock: ManualClock) -> No
     await rollout.report("main", lines({"to": "a", "text": "x", "at": iso(clock.now())}), zone=UTC)
     clock.advance(31 * 86_400)
     await rollout.report("main", lines({"to": "b", "text": "x", "at": iso(clock.now())}), zone=UTC)
-    await Forgetting("shadows", store, clock, shadow_prune=timedelta(days=30)).step()
+    await Forgetting("shadows", store, clock, {"shadow_prune": timedelta(days=30)}).step()
 
     assert [row["recipient"] for row in await shadows(store, clock)] == ["b"]
 

@@ -248,10 +248,10 @@ def _worker(
 def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:
     """Who forgets what is old, each in its own domain."""
     return [
-        Forgetting("shadows", store, clock, shadow_prune=settings.keep_history),
-        Forgetting("frozen recipients", store, clock, frozen_prune=settings.keep_done),
-        Forgetting("audit", store, clock, audit_prune=settings.keep_audit, session_prune=timedelta()),
-        Forgetting("model calls", store, clock, prune_model_calls=settings.keep_done),
+        Forgetting("shadows", store, clock, {"shadow_prune": settings.keep_history}),
+        Forgetting("frozen recipients", store, clock, {"frozen_prune": settings.keep_done}),
+        Forgetting("audit", store, clock, {"audit_prune": settings.keep_audit, "session_prune": timedelta()}),
+        Forgetting("model calls", store, clock, {"prune_model_calls": settings.keep_done}),
         JobPruner(store, clock, settings.keep_migrations),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from ..model.time import micros
@@ -15,7 +16,7 @@ _EVERY = 3600.0  # seconds between two looks
 class Forgetting:
     """An actor. Each statement forgets a page of what is old enough; two at once only share the work."""
 
-    def __init__(self, name: str, store: Store, clock: Clock, **kept: timedelta) -> None:
+    def __init__(self, name: str, store: Store, clock: Clock, kept: Mapping[str, timedelta]) -> None:
         self.name = name
         self._store = store
         self._clock = clock
