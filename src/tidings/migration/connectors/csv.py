@@ -67,7 +67,7 @@ class CsvForm:
 
     def rows(self, file: BinaryIO, line: int) -> Iterator[Row]:
         """The rows."""
-        return (row._replace(line=row.line + line - 1) for row in lines(file, self._most, self._is_open))
+        return lines(file, self._most, self._is_open, line=line)
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
         """One row; it must have as many values as there are columns."""

@@ -20,6 +20,7 @@ PAGE_ROWS = 1_000
 PAGE_BYTES = 4 << 20
 
 _CHUNK = 1 << 20
+_SLICE = 50  # rows that are understood without a pause: about a millisecond
 
 
 class Row(NamedTuple):
@@ -80,13 +81,24 @@ class FileSource:
         return None
 
     async def page(self, type_: str, cursor: str | None) -> Page:
-        """The next records; the file is read off the event loop."""
-        return await asyncio.to_thread(self._page, type_, cursor)
+        """The next records: bytes are read off the event loop, and understood on it, a few at a time.
+
+        A thread that parses holds the interpreter for milliseconds on end, and every call under way waits.
+        """
+        rows, head, following = await asyncio.to_thread(self._rows, type_, cursor)
+        records: list[Record] = []
+        spoiled: list[Spoiled] = []
+        for begin in range(0, len(rows), _SLICE):
+            for row in rows[begin : begin + _SLICE]:
+                self._take(type_, row, head, records, spoiled)
+            await asyncio.sleep(0)
+        return Page(records, following, spoiled)
 
     async def close(self) -> None:
         """Nothing is open between two pages."""
 
-    def _page(self, type_: str, cursor: str | None) -> Page:
+    def _rows(self, type_: str, cursor: str | None) -> tuple[list[Row], Sequence[str] | None, str | None]:
+        """The bytes of a page, the head, and where the next page begins."""
         with _opened(place_of(self._path, type_, self._form.suffix)) as file:
             head = self._form.head(file)
             mark, line = _mark(file), 1 if head is None else 2
@@ -98,14 +110,13 @@ class FileSource:
                         "the file was changed while it was being read; put it back or start a new job",
                     )
                 file.seek(place)
-            records: list[Record] = []
-            spoiled: list[Spoiled] = []
+            rows: list[Row] = []
             begun = file.tell()
             for row in self._form.rows(file, line):
-                self._take(type_, row, head, records, spoiled)
-                if len(records) + len(spoiled) == PAGE_ROWS or row.end - begun >= PAGE_BYTES:
-                    return Page(records, f"{mark}:{row.end}:{row.line + row.lines}", spoiled)
-            return Page(records, None, spoiled)
+                rows.append(row)
+                if len(rows) == PAGE_ROWS or row.end - begun >= PAGE_BYTES:
+                    return rows, head, f"{mark}:{row.end}:{row.line + row.lines}"
+            return rows, head, None
 
     def _take(
         self,
@@ -167,26 +178,38 @@ def _parsed(cursor: str) -> tuple[str, int, int]:
     return mark, int(place), int(line)
 
 
-def lines(file: BinaryIO, most: int, is_open: Callable[[bytes], bool] | None = None) -> Iterator[Row]:
+def lines(
+    file: BinaryIO, most: int, is_open: Callable[[bytes], bool] | None = None, *, line: int = 1
+) -> Iterator[Row]:
     """Records that end with a line, or go on over it while `is_open` says so; none of them over `most` bytes.
 
-    Only a line with a quote in it can end what is open. What is over the limit is passed by in pieces.
+    Only a line with a quote in it can end what is open. What is over the limit is passed by in pieces. The
+    first of them is line number `line`.
     """
-    number, start = 1, file.tell()
-    while first := file.readline(most + 1):
-        raw = bytearray(first)
-        opened = is_open is not None and is_open(first)
-        while opened and len(raw) <= most and (more := file.readline(most + 1 - len(raw))):
-            raw += more
-            opened = is_open is not None and (b'"' not in more or is_open(bytes(raw)))
-        is_over = len(raw) > most
-        count = raw.count(b"\n") + (_pass_by(file, raw, is_open is not None) if is_over else 0)
-        end = file.tell()
-        if is_over:
-            yield Row(start, end, number, b"", max(count, 1), f"it is over {most} bytes")
+    start = file.tell()
+    while raw := file.readline(most + 1):
+        end, count = start + len(raw), 1
+        opened = is_open is not None and is_open(raw)
+        if opened or len(raw) > most:
+            raw, count = _rest(file, most, bytearray(raw), is_open if opened else None, is_open is not None)
+            end = file.tell()
+        if len(raw) > most:
+            yield Row(start, end, line, b"", count, f"it is over {most} bytes")
         elif raw.strip(b"\r\n"):
-            yield Row(start, end, number, bytes(raw), max(count, 1))
-        number, start = number + max(count, 1), end
+            yield Row(start, end, line, raw, count)
+        line, start = line + count, end
+
+
+def _rest(
+    file: BinaryIO, most: int, raw: bytearray, is_open: Callable[[bytes], bool] | None, is_quoted: bool
+) -> tuple[bytes, int]:
+    """A record that goes on over its first line, or is over the limit: its bytes, and how many lines."""
+    while is_open is not None and len(raw) <= most and (more := file.readline(most + 1 - len(raw))):
+        raw += more
+        if b'"' in more and not is_open(bytes(raw)):
+            break
+    passed = _pass_by(file, raw, is_quoted) if len(raw) > most else 0
+    return bytes(raw), max(1, raw.count(b"\n") + passed)
 
 
 def _pass_by(file: BinaryIO, begun: bytearray, is_quoted: bool) -> int:

@@ -46,14 +46,12 @@ class NdjsonForm:
 
     def rows(self, file: BinaryIO, line: int) -> Iterator[Row]:
         """The lines."""
-        return (row._replace(line=row.line + line - 1) for row in lines(file, self._most))
+        return lines(file, self._most, line=line)
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
         """One line; a name that is there twice is refused, since one of the values would be lost."""
         try:
-            found = json.loads(
-                raw, object_pairs_hook=_once, parse_int=_whole_number, parse_constant=_no_number
-            )
+            found = _DECODER.decode(raw.decode())
         except UnicodeDecodeError:
             raise Flaw("it is not UTF-8") from None
         except RecursionError:
@@ -95,6 +93,11 @@ def _whole_number(digits: str) -> int:
 
 def _no_number(word: str) -> float:
     raise Flaw(f"{word} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_once, parse_int=_whole_number, parse_constant=_no_number
+)  # made once: the making costs as much as a line
 
 
 CONNECTOR = Connector(
