@@ -5,6 +5,7 @@ Links are looked up for a whole chunk at once. What the target has already, the 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,6 +100,8 @@ class Results:
 
 Lookup = Callable[[str, str], str | None]
 
+_SLICE = 50  # records that are mapped without a pause
+
 
 class Preparer:
     """Of one type of a job. With `ahead`, links to what is still to come count as resolved: for a plan."""
@@ -118,7 +121,9 @@ class Preparer:
         known, lookup = await self._known(records)
         schema = await self._opened.schema(self._type)
         items: list[Item] = []
-        for row, record in zip(rows, records, strict=True):
+        for n, (row, record) in enumerate(zip(rows, records, strict=True)):
+            if n % _SLICE == _SLICE - 1:
+                await asyncio.sleep(0)  # calls under way go on meanwhile
             made = self._opened.mapper.map(record, lookup)
             if isinstance(made, Mapped) and schema is not None:
                 made = misfit(self._type, record.id, made, schema) or made

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -59,6 +60,8 @@ def fill(template: object, values: Mapping[str, Any], escape: Escape = str) -> A
 
 def fill_text(template: str, values: Mapping[str, Any], escape: Escape = str) -> str:
     """Always a text: for a URL, or a body that is one. Raises Unresolved."""
+    if _OPENING not in template:
+        return template
 
     def replace(found: re.Match[str]) -> str:
         value = look_up(values, found[1])
@@ -79,7 +82,7 @@ def _fill_text(template: str, values: Mapping[str, Any], escape: Escape) -> Any:
 
 def look_up(values: object, path: str) -> Any:
     """What is at a path such as `messages.0.id` or `messages[0].id`; None when nothing is there."""
-    for step in re.split(r"[.\[\]]+", path.removeprefix("$").strip(".[]")):
+    for step in _steps(path):
         if isinstance(values, Mapping):
             values = values.get(step)
         elif isinstance(values, list) and step.isascii() and step.isdigit() and int(step) < len(values):
@@ -87,6 +90,11 @@ def look_up(values: object, path: str) -> Any:
         else:
             return None
     return values
+
+
+@lru_cache(maxsize=1000)
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(re.split(r"[.\[\]]+", path.removeprefix("$").strip(".[]")))
 
 
 def as_text(value: object) -> str:

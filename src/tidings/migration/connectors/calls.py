@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -107,7 +108,7 @@ class Calls:
         now: Callable[[], int],
         explain: Explain = Refusal.trouble,
     ) -> None:
-        self._base, self._headers, self._deadline = base, headers, deadline
+        self._base, self._headers, self._deadline = base, {**_JSON, **headers}, deadline
         self._hide = tuple(spelled for secret in hide for spelled in {secret, quote(secret, safe="")})
         self._now, self._explain = now, explain
         self._http = HttpClient(connect_within=deadline / 3)
@@ -146,8 +147,8 @@ class Calls:
         try:
             answer = await self._http.request(
                 method,
-                Url(self._base + path),
-                headers={**_JSON, **self._headers, **headers},
+                _url(self._base + path),
+                headers={**self._headers, **headers},
                 body=_encoded(body),
                 deadline=self._deadline,
                 pinned=None,
@@ -193,6 +194,11 @@ class Calls:
         if isinstance(body, list):
             return [self._clean(value) for value in body[:50]]
         return body
+
+
+@lru_cache(maxsize=16)
+def _url(address: str) -> Url:
+    return Url(address)
 
 
 def _encoded(body: object) -> bytes | None:

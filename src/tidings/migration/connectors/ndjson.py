@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from .options import Connector, count, text
 MAX_RECORD = 1 << 20
 
 _LARGEST = 1 << 63
+_NESTED = (dict, list)
+_UNCERTAIN = re.compile(rb'"[ \t\r\n]+:|\d{18}|' + SUSPICIOUS.pattern)  # before the fast reader reads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,9 @@ class NdjsonForm:
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
         """One line; a name that is there twice is refused, since one of the values would be lost."""
+        found = _plainly(raw)
+        if found is not None:
+            return found
         try:
             found = _DECODER.decode(raw.decode())
         except UnicodeDecodeError:
@@ -74,6 +80,28 @@ class NdjsonForm:
             return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError as error:
             raise Trouble(Failure.VALIDATION, f"the record cannot be written as JSON: {error}") from error
+
+
+def _plainly(raw: bytes) -> dict[str, Any] | None:
+    """A line that the fast reader reads rightly: no name twice, no number over 64 bits; None: perhaps not.
+
+    Every name ends with `":` here, so as many names as there are such marks means that none was lost.
+    """
+    if _UNCERTAIN.search(raw):
+        return None
+    try:
+        found = orjson.loads(raw)
+        is_whole = isinstance(found, dict) and _names(found) == raw.count(b'":')
+    except (orjson.JSONDecodeError, RecursionError):
+        return None
+    return found if is_whole else None
+
+
+def _names(value: Any) -> int:
+    """How many names there are in a value, those within it included."""
+    inner = value.values() if isinstance(value, dict) else value
+    own = len(value) if isinstance(value, dict) else 0
+    return own + sum(_names(one) for one in inner if isinstance(one, _NESTED))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ _PHONE = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 _CONTROL = re.compile(r"[\x00\ud800-\udfff]")
 
 
+_EMPTIED = (str, list, tuple, dict)  # what can be there and hold nothing
 _ANY_NUMBER = FieldRule("number", Kind.NUMBER)
 
 
@@ -41,7 +42,7 @@ class Unusable(Exception):
 
 def is_missing(value: Any) -> bool:
     """Whether the source has nothing here."""
-    return value is None or (isinstance(value, str | list | tuple | dict) and not value)
+    return value is None or (not value and isinstance(value, _EMPTIED))
 
 
 def convert(value: Any, rule: FieldRule) -> Any:

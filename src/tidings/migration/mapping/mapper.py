@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ...model.errors import Invalid
@@ -163,7 +164,7 @@ class Mapper:
 
 def _key(type_: TypeMap, record: Record) -> str:
     value = walk(record, type_.key)
-    rule = FieldRule(type_.key, Kind.REFERENCE, path=type_.key)
+    rule = _key_rule(type_.key)
     try:
         key = "" if is_missing(value) else convert(value, rule)
     except Unusable as error:
@@ -172,6 +173,11 @@ def _key(type_: TypeMap, record: Record) -> str:
         reason = "the record has no key" if not key else f"a key has at most {LONGEST_KEY} characters"
         raise _Stop("key", reason).at(rule, value)
     return str(key)
+
+
+@lru_cache(maxsize=1000)
+def _key_rule(path: str) -> FieldRule:
+    return FieldRule(path, Kind.REFERENCE, path=path)
 
 
 def _take(rule: FieldRule, record: Record, lookup: Lookup, found: _Found) -> None:
