@@ -360,6 +360,17 @@ def test_the_count_of_ids_is_bounded_and_says_so() -> None:
     assert [tally.seen("phone", f"m-{n}")[0] for n in range(1, 4)] == [0, 1, 1]
 
 
+def test_what_is_counted_again_is_not_what_is_forgotten() -> None:
+    """The newest half stays, an id that comes again is among them, and its copies go on counting."""
+    tally = Tally(max_ids=4)
+    for n in (1, 2, 1, 3, 1, 4):
+        copies, _ = tally.seen("phone", f"m-{n}")
+        tally.add(entry(n)._replace(copy=copies + 1), ticks=0)
+
+    assert tally.counts()["duplicates"] == 2
+    assert tally.seen("phone", "m-1")[0] == 3
+
+
 # Faults
 
 

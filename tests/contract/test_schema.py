@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from tidings.kernel import queue as people
@@ -179,6 +180,28 @@ async def test_the_hot_statements_use_their_index_on_sqlite(tmp_path: Path) -> N
         ]
         scans = [line for line in plan if re.match(r"SCAN (tasks|messages|history)\b(?! USING)", line)]
         assert not scans, f"{name}: {plan}"
+    await store.close()
+
+
+async def test_a_statement_is_planned_once_and_not_at_every_call_on_sqlite(tmp_path: Path) -> None:
+    """A1's speed: a value next to a partial index made SQLite plan a statement anew each time it ran."""
+    store = SqliteStore(tmp_path / "t.db", now=lambda: 0, inline=True)
+    await store.open()
+    planned: dict[str, int] = {}
+
+    def see(event: dict[str, Any]) -> None:
+        planned[event["sql"]] = event["stmt_status"]["SQLITE_STMTSTATUS_REPREPARE"]
+
+    for connection in (store._connection, store._reader):
+        assert connection is not None
+        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, see)
+    await store.write(Lane("q").join())
+    for number in range(5):
+        await store.read("job_batch_look", batch=f"b{number}", task=number, claim_no=number)
+        await store.read("job_figures_aside", limit=number)
+        await store.claim(NodeId(1), Wish({"q": 100}, 100))
+    assert len(planned) > 3
+    assert not any(planned.values()), {sql[:60]: times for sql, times in planned.items() if times}
     await store.close()
 
 

@@ -8,6 +8,7 @@ back first, because what is told last may still be on its way.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -59,7 +60,9 @@ class Errands:
     """Everything that one node has given away."""
 
     held: dict[TaskId, Errand] = field(default_factory=dict)
-    _told: dict[Key, None] = field(default_factory=dict)  # lately: the same told again is no news
+    _told: OrderedDict[Key, None] = field(
+        default_factory=OrderedDict
+    )  # lately: the same told again is no news
 
     def add(self, errand: Errand) -> None:
         """It is about to be given away."""
@@ -98,7 +101,7 @@ class Errands:
     def _remember(self, key: Key) -> None:
         self._told[key] = None
         if len(self._told) > _REMEMBERED:
-            del self._told[next(iter(self._told))]
+            self._told.popitem(last=False)
 
     def doubtful(self, now: float) -> list[Errand]:
         """Redelivered, and whoever had it first has had his time."""

@@ -6,7 +6,7 @@ tries, not only what came of them.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -56,7 +56,9 @@ class Conversations:
         self._max_conversations = max_conversations
         self._max_entries = max_entries
         self._size = 0
-        self._by_key: dict[tuple[str, str], Conversation] = {}  # in the order of the last entry
+        self._by_key: OrderedDict[tuple[str, str], Conversation] = (
+            OrderedDict()
+        )  # in the order of the last entry
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -89,5 +91,5 @@ class Conversations:
         while len(self._by_key) > self._max_conversations or (
             self._size > self._max_entries and len(self._by_key) > 1
         ):
-            oldest = self._by_key.pop(next(iter(self._by_key)))
+            _, oldest = self._by_key.popitem(last=False)
             self._size -= len(oldest.entries)

@@ -7,10 +7,13 @@ not a duplicate: nobody got it twice.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from .ledger import Entry
 
-MAX_IDS = 200_000
+MAX_IDS = 400_000
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -21,12 +24,35 @@ class Refusals:
     times: int = 0
 
 
-class Tally:
-    """Counts, and the ids behind them.
+class Recent(Generic[T]):
+    """The newest entries, at least half of `most` of them; each costs the same, however many there were.
 
-    The ids are one flat dict of text to number: the garbage collector need not walk it, so the
-    200,000th request is as cheap as the first.
+    Two flat dicts: the garbage collector need not walk texts and numbers, and the older half is dropped
+    whole. Taking the first out of a large dict again and again walks over all that was taken before.
     """
+
+    def __init__(self, most: int) -> None:
+        self._half = max(1, most // 2)
+        self._newer: dict[str, T] = {}
+        self._older: dict[str, T] = {}
+
+    def get(self, key: str) -> T | None:
+        """What is remembered of it."""
+        found = self._newer.get(key)
+        return self._older.get(key) if found is None else found
+
+    def put(self, key: str, value: T) -> bool:
+        """Remember; True: something was forgotten for it."""
+        forgets = False
+        if key not in self._newer and len(self._newer) >= self._half:
+            forgets = bool(self._older)
+            self._newer, self._older = {}, self._newer
+        self._newer[key] = value
+        return forgets
+
+
+class Tally:
+    """Counts, and the ids behind them."""
 
     def __init__(self, max_ids: int = MAX_IDS) -> None:
         self.requests = 0
@@ -34,14 +60,13 @@ class Tally:
         self.duplicates = 0
         self.unique_ids = 0
         self.whole = True  # whether the counts cover the whole ledger and every id of it
-        self._max_ids = max_ids
-        self._copies: dict[str, int] = {}
-        self._refusals: dict[str, Refusals] = {}
+        self._copies: Recent[int] = Recent(max_ids)
+        self._refusals: Recent[Refusals] = Recent(max_ids)
 
     def seen(self, channel: str, id: str) -> tuple[int, Refusals | None]:
         """How often an id was delivered, and its refusals if there were any (not to be changed)."""
         key = f"{channel}/{id}"
-        return self._copies.get(key, 0), self._refusals.get(key)
+        return self._copies.get(key) or 0, self._refusals.get(key)
 
     def add(self, entry: Entry, *, ticks: float) -> None:
         """Count one request."""
@@ -49,11 +74,11 @@ class Tally:
         key = f"{entry.channel}/{entry.id}"
         if not entry.delivered:
             self.refused += 1
-            self._refusals.setdefault(key, Refusals(ticks)).times += 1
-            self._forget(self._refusals)
+            refusals = self._refusals.get(key) or Refusals(ticks)
+            refusals.times += 1
+            self._remember(self._refusals.put(key, refusals))
             return
-        self._copies[key] = max(entry.copy, self._copies.get(key, 0) + 1)
-        self._forget(self._copies)
+        self._remember(self._copies.put(key, max(entry.copy, (self._copies.get(key) or 0) + 1)))
         if entry.copy > 1:
             self.duplicates += 1
         else:
@@ -70,7 +95,5 @@ class Tally:
             "whole": self.whole,
         }
 
-    def _forget(self, ids: dict[str, int] | dict[str, Refusals]) -> None:
-        if len(ids) > self._max_ids:
-            del ids[next(iter(ids))]
-            self.whole = False
+    def _remember(self, forgot: bool) -> None:
+        self.whole = self.whole and not forgot

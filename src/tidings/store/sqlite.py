@@ -26,6 +26,7 @@ from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows,
 from .statements import Statement, statements
 from .turns import pace_of, taken, when_free
 
+_STATEMENTS = 512  # that a connection keeps prepared: all there are
 _LINKED = (None, "connected")  # no session, or one that can send
 
 
@@ -88,7 +89,7 @@ class SqliteStore:
         self._socket = WakeSocket(self.path.with_name(self.path.name + ".wake"))
 
     def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self.path))
+        connection = apsw.Connection(str(self.path), statementcachesize=_STATEMENTS)
         connection.setbusytimeout(5000)
         for pragma, wanted in (
             ("journal_mode=wal", "wal"),
@@ -102,6 +103,9 @@ class SqliteStore:
                 raise WrongStore(f"SQLite refuses {pragma} here", remedy="use a local disk")
         if next(iter(connection.execute("pragma synchronous")))[0] != 2:
             raise WrongStore("SQLite does not keep synchronous=FULL", remedy="use a local disk")
+        connection.config(
+            apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1
+        )  # or each call with other values is planned anew
         connection.create_scalar_function("tidings_now", lambda *_: self._now(), 0)
         return connection
 
