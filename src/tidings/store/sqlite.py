@@ -45,6 +45,7 @@ class SqliteStore:
         self._inline = inline
         self._patience = patience
         self._sql = statements("sqlite")
+        self._columns: dict[str, list[str]] = {}  # of statements that have given rows
         self._work = FileLock(path.with_name(path.name + ".work"))
         self._socket: WakeSocket | None = None
         self._writer: GroupWriter | None = None
@@ -180,10 +181,13 @@ class SqliteStore:
         self, connection: apsw.Connection, statement: Statement, params: Mapping[str, Any]
     ) -> list[Row]:
         cursor = connection.execute(statement.sql, statement.bind({"now": self._now(), **params}))
-        try:
-            names = [column[0] for column in cursor.get_description()]
-        except apsw.ExecutionCompleteError:  # no rows
-            return []
+        names = self._columns.get(statement.name)
+        if names is None:
+            try:
+                names = [column[0] for column in cursor.get_description()]
+            except apsw.ExecutionCompleteError:  # no rows
+                return []
+            self._columns[statement.name] = names
         return [dict(zip(names, row, strict=True)) for row in cursor]
 
     async def _run(self, work: Callable[[apsw.Connection], Any], *, is_routine: bool = False) -> Any:

@@ -78,7 +78,7 @@ def _text(value: Any, rule: FieldRule) -> str:
     text = as_text(value)
     if len(text) > rule.max_length:
         raise Unusable(f"has {len(text):,} characters, at most {rule.max_length:,} are allowed (max_length)")
-    if found := _CONTROL.search(text):
+    if not (text.isascii() and "\0" not in text) and (found := _CONTROL.search(text)):
         what = "a null byte" if found[0] == "\0" else "half a character (a lone surrogate)"
         raise Unusable(f"has {what} at place {found.start()}")
     return text
