@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from zoneinfo import ZoneInfo
 
 import orjson
 from jinja2 import Environment
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from ..access.caller import Caller, current
 from ..access.rules import READ, Action, Rule
@@ -96,6 +96,11 @@ class Frame:
             return None
         host = urlsplit(f"//{request.headers.get('host', '')}").hostname or "localhost"
         return f"http://{f'[{host}]' if ':' in host else host}:{self._phone_port}/"
+
+
+def back(path: str, **said: str) -> Response:
+    """To a page, after something was done or refused; what is said there goes with it."""
+    return RedirectResponse(f"{path}?{urlencode(said)}" if said else path, 303)
 
 
 def as_json(value: object) -> Response:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ..forms import read_form
-from ..frame import Frame, Way
+from ..frame import Frame, Way, back
 
 PAGE = 50
 
@@ -38,8 +38,8 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         except NotFound:
             raise
         except TidingsError as error:
-            return RedirectResponse(f"/alerts?{urlencode({'problem': str(error)})}", 303)
-        return RedirectResponse("/alerts", 303)
+            return back("/alerts", problem=str(error))
+        return back("/alerts")
 
     return [
         Way("GET", "/alerts", page, READ, whole=True),

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import READ, SEND
 from ...model.errors import TidingsError
 from ...outbound.desk import Desk
 from ..forms import chosen, lines, number, pairs, read_form, whole
-from ..frame import Frame, Way, as_json
+from ..frame import Frame, Way, as_json, back
 
 PLAIN = ("channel", "name", "xref", "zone")
 FLAGS = ("own_zone", "skip_bad")
@@ -52,7 +52,7 @@ class _Forms:
             made = await self._desk.freezer.create(_plan(form), key=form.get("key"))
         except TidingsError as error:
             return await self._page(form, error)
-        return RedirectResponse(f"/broadcasts/{made.answer['id']}", 303)
+        return back(f"/broadcasts/{made.answer['id']}")
 
     async def _foreseen(self, form: Mapping[str, str]) -> str:
         try:

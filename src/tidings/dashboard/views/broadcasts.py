@@ -6,13 +6,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ..forms import read_form
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 from ..live import Fragments
 
 PAGE = 50
@@ -90,8 +90,8 @@ class _Broadcasts:
         except NotFound:
             raise
         except TidingsError as error:
-            return RedirectResponse(f"/broadcasts/{id_}?{urlencode({'problem': str(error)})}", 303)
-        return RedirectResponse(f"/broadcasts/{id_}", 303)
+            return back(f"/broadcasts/{id_}", problem=str(error))
+        return back(f"/broadcasts/{id_}")
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:
         broadcasts = self._desk.broadcasts

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from datetime import date as Date
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ
 from ...inbound.calendar.desk import ShiftDesk
 from ...inbound.words import slot
 from ...model.errors import NotFound, TidingsError
-from ..frame import Frame, Way
+from ..frame import Frame, Way, back
 
 NEWEST = 15
 TONES = {
@@ -57,7 +56,7 @@ def ways(shifts: ShiftDesk, frame: Frame) -> list[Way]:
             raise
         except TidingsError as error:
             target["problem"] = str(error)
-        return RedirectResponse(f"/calendar?{urlencode(target)}" if target else "/calendar", 303)
+        return back("/calendar", **target)
 
     return [
         Way("GET", "/calendar", show, READ, whole=True),

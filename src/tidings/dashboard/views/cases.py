@@ -6,14 +6,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE
 from ...inbound.people.cases import STATES, reasons
 from ...inbound.workflow.building import Workflows
 from ...model.errors import NotFound, TidingsError
 from ..forms import read_form
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 
 PAGE = 50
 
@@ -61,14 +61,14 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
         except NotFound:
             raise
         except TidingsError as error:
-            return RedirectResponse(f"/cases/{id_}?{urlencode({'problem': str(error)})}", 303)
-        return RedirectResponse(f"/cases/{id_}", 303)
+            return back(f"/cases/{id_}", problem=str(error))
+        return back(f"/cases/{id_}")
 
     async def acknowledge(request: Request) -> Response:
         """Somebody has seen a notice."""
         form = await read_form(request)
         await cases.acknowledge(request.path_params["id"], form.get("by") or "the dashboard")
-        return RedirectResponse("/cases", 303)
+        return back("/cases")
 
     async def list_conversations(request: Request) -> Response:
         """Conversations, the one with the newest message first."""

@@ -7,14 +7,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ...outbound.people.filters import Filter, read_filter
 from ..forms import chosen, pairs, read_form, spelt_pairs, words
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 
 PAGE = 50
 LATEST = 5  # messages to each address of a contact
@@ -61,7 +61,7 @@ class _Contacts:
             made = await self._desk.contacts.create(_card(form, {}), key=form.get("key"))
         except TidingsError as error:
             return self._form(form, error)
-        return RedirectResponse(f"/contacts/{made.answer['id']}", 303)
+        return back(f"/contacts/{made.answer['id']}")
 
     async def show(self, request: Request) -> Response:
         """One contact: its card, where it has opted out, and what was sent to it lately."""
@@ -84,14 +84,14 @@ class _Contacts:
                     await opt_outs.remove(form.get("address", ""), form.get("channel"))
                 case "remove":
                     await contacts.remove(id_)
-                    return RedirectResponse("/contacts", 303)
+                    return back("/contacts")
                 case _:
                     raise no_such(action)
         except NotFound:
             raise
         except TidingsError as error:
             return await self._page(request, id_, form if action == "edit" else None, error)
-        return RedirectResponse(f"/contacts/{id_}?done=1", 303)
+        return back(f"/contacts/{id_}", done="1")
 
     async def _page(
         self,

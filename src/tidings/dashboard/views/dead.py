@@ -6,14 +6,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE
 from ...model.errors import NotFound, Refused, TidingsError
 from ...outbound.dead import COUNTED
 from ...outbound.desk import Desk
 from ..forms import chosen, number, read_form, read_many
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 
 PAGE = 50
 
@@ -97,4 +97,4 @@ class _Dead:
 
 
 def _back(**told: str) -> Response:
-    return RedirectResponse(f"/dead?{urlencode(told)}", 303)
+    return back("/dead", **told)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.caller import current
 from ...access.rules import DEFAULT_TENANT, OPERATE, READ, SEND
@@ -15,7 +14,7 @@ from ...outbound.desk import Desk
 from ...reading.when import echo
 from ..charts import charts
 from ..forms import read_form
-from ..frame import Frame, Way, as_json, no_such
+from ..frame import Frame, Way, as_json, back, no_such
 from ..live import Fragments, Shared
 
 
@@ -40,7 +39,7 @@ class _Home:
     async def show(self, request: Request) -> Response:
         """The page, with word of what was just accepted. Figures of the engine are for who runs it."""
         if current().tenant != DEFAULT_TENANT:
-            return RedirectResponse("/messages", 303)
+            return back("/messages")
         accepted = request.query_params.get("accepted")
         return await self._page(request, told=await self._told_of(accepted) if accepted else None)
 
@@ -59,7 +58,7 @@ class _Home:
             if current().tenant != DEFAULT_TENANT:
                 raise
             return await self._page(request, error.status, form=form, error=error)
-        return RedirectResponse(f"/?{urlencode({'accepted': accepted.id})}", 303)
+        return back("/", accepted=accepted.id)
 
     async def when(self, request: Request) -> Response:
         """How a time in words is understood, while it is being typed."""
@@ -80,7 +79,7 @@ class _Home:
                 await self._desk.channels.resume(name)
             case _:
                 raise no_such(action)
-        return RedirectResponse("/", 303)
+        return back("/")
 
     async def _page(self, request: Request, status: int = 200, **values: Any) -> Response:
         shown = {"form": {}, "error": None, "told": None} | values

@@ -6,13 +6,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE
 from ...inbound.desk import InboundDesk
 from ...inbound.inbox import STATES
 from ...model.errors import NotFound, TidingsError
-from ..frame import Frame, Way
+from ..frame import Frame, Way, back
 
 PAGE = 50
 FILTERS = ("state", "source", "conversation", "sender", "after")
@@ -50,8 +50,8 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
         except NotFound:
             raise
         except TidingsError as error:
-            return RedirectResponse(f"/inbox/{id_}?{urlencode({'problem': str(error)})}", 303)
-        return RedirectResponse(f"/inbox/{id_}", 303)
+            return back(f"/inbox/{id_}", problem=str(error))
+        return back(f"/inbox/{id_}")
 
     return [
         Way("GET", "/inbox", page),

@@ -7,14 +7,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.caller import current
 from ...access.desk import AccessDesk
 from ...access.rules import ADMIN, AREAS, DEFAULT_TENANT, Role
 from ...model.errors import NotFound, TidingsError
 from ..forms import chosen, read_form, whole, words
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 
 PAGE = 50
 
@@ -65,8 +65,8 @@ class _Keys:
         except NotFound:
             raise
         except TidingsError as error:
-            return RedirectResponse(f"/keys?{urlencode({'problem': str(error)})}", 303)
-        return RedirectResponse("/keys", 303)
+            return back("/keys", problem=str(error))
+        return back("/keys")
 
     async def _page(self, request: Request, status: int = 200, **more: Any) -> Response:
         shown: Mapping[str, Any] = {"form": {}, "error": None, "made": None, "problem": None} | more

@@ -7,13 +7,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ..forms import read_form, words
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 
 PAGE = 50
 
@@ -47,7 +47,7 @@ class _Lists:
             made = await self._desk.audience.create(body, key=form.get("key"))
         except TidingsError as error:
             return await self._page(request, form, error)
-        return RedirectResponse(f"/lists/{made.answer['id']}", 303)
+        return back(f"/lists/{made.answer['id']}")
 
     async def show(self, request: Request) -> Response:
         """One list with its members."""
@@ -77,13 +77,13 @@ class _Lists:
                     await audience.edit(id_, {"name": form.get("name", "")})
                 case "remove":
                     await audience.remove(id_)
-                    return RedirectResponse("/lists", 303)
+                    return back("/lists")
                 case _:
                     raise no_such(action)
         except TidingsError as error:
             await audience.find(id_)  # one that does not exist has no page to say it on
             target = {"problem": str(error)}
-        return RedirectResponse(f"/lists/{id_}{f'?{urlencode(target)}' if target else ''}", 303)
+        return back(f"/lists/{id_}", **target)
 
     async def _contact(self, form: Mapping[str, str]) -> str:
         """The contact that has the address that was typed."""

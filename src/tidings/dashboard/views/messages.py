@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE
 from ...model.errors import NotFound, TidingsError
@@ -14,7 +14,7 @@ from ...model.time import iso
 from ...outbound.desk import Desk
 from ...outbound.story import actions
 from ..forms import read_form
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 from ..live import Fragments
 
 PAGE = 50
@@ -67,8 +67,8 @@ class _Messages:
         except NotFound:
             raise
         except TidingsError as error:
-            return RedirectResponse(f"/messages/{id_}?{urlencode({'problem': str(error)})}", 303)
-        return RedirectResponse(f"/messages/{id_}", 303)
+            return back(f"/messages/{id_}", problem=str(error))
+        return back(f"/messages/{id_}")
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:
         messages = self._desk.messages

@@ -19,7 +19,7 @@ from ...model.errors import Invalid, NotFound, TidingsError
 from ...outbound.people.uploads import rows
 from ...reading.cursor import place
 from ..forms import chosen, read_form
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 from ..live import Fragments
 
 PAGE = 30
@@ -114,9 +114,8 @@ class _Migrations:
         except NotFound:
             raise
         except TidingsError as error:
-            return RedirectResponse(f"/migrations/{id_}?{urlencode({'problem': str(error)})}", 303)
-        told = f"?{urlencode({'done': done})}" if done else ""
-        return RedirectResponse(f"/migrations/{id_}{told}", 303)
+            return back(f"/migrations/{id_}", problem=str(error))
+        return back(f"/migrations/{id_}", **({"done": done} if done else {}))
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> str | None:
         migrations, by = self._migrations, current().who

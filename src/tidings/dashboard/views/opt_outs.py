@@ -5,13 +5,13 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE
 from ...model.errors import TidingsError
 from ...outbound.desk import Desk
 from ..forms import chosen, read_form
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 
 PAGE = 50
 
@@ -52,6 +52,6 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
                     raise no_such(action)
         except TidingsError as error:
             return await page(request, form, error)
-        return RedirectResponse("/opt-outs", 303)
+        return back("/opt-outs")
 
     return [Way("GET", "/opt-outs", show), Way("POST", "/opt-outs/{action}", act, OPERATE)]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ
 from ...model.errors import NotFound, TidingsError
 from ...outbound.adoption.rollout import MODES
 from ...outbound.desk import Desk
 from ..forms import read_form, whole
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 
 
 def ways(desk: Desk, frame: Frame) -> list[Way]:
@@ -49,8 +47,8 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         except NotFound:
             raise
         except TidingsError as error:
-            target += f"?{urlencode({'problem': str(error)})}"
-        return RedirectResponse(target, 303)
+            return back(target, problem=str(error))
+        return back(target)
 
     return [
         Way("GET", "/rollout", page, READ, whole=True),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE
 from ...inbound.desk import InboundDesk
 from ...inbound.roster import ROLES
 from ...model.errors import TidingsError
 from ..forms import read_form
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 
 PAGE = 100
 LOGGED = 20
@@ -50,7 +50,7 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
                 case _:
                     raise no_such(action)
         except TidingsError as error:
-            return RedirectResponse(f"/roster?{urlencode({'problem': str(error)})}", 303)
-        return RedirectResponse("/roster", 303)
+            return back("/roster", problem=str(error))
+        return back("/roster")
 
     return [Way("GET", "/roster", page), Way("POST", "/roster/{action}", act, OPERATE)]

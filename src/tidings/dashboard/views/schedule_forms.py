@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ, SEND
 from ...model.errors import Invalid, NotFound, TidingsError
@@ -14,7 +14,7 @@ from ...outbound.desk import Desk
 from ...outbound.scheduling.planning import POLICIES
 from ...outbound.scheduling.recurrence import KINDS
 from ..forms import read_form, whole, words
-from ..frame import Frame, Way, as_json
+from ..frame import Frame, Way, as_json, back
 
 AHEAD = 5
 MADE = ("message", "broadcast")
@@ -65,7 +65,7 @@ class _Forms:
             )
         except TidingsError as error:
             return await self._page(form, error)
-        return RedirectResponse(f"/schedules/{made.answer['id']}", 303)
+        return back(f"/schedules/{made.answer['id']}")
 
     async def edit(self, request: Request) -> Response:
         """Save changes; what the form has no field for stays as it is."""
@@ -85,7 +85,7 @@ class _Forms:
             raise
         except TidingsError as error:
             return await self._page(form, error, schedule=schedule)
-        return RedirectResponse(f"/schedules/{id_}", 303)
+        return back(f"/schedules/{id_}")
 
     def _firings(self, form: Mapping[str, str]) -> str:
         try:

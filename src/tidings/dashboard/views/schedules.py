@@ -6,12 +6,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 
 PAGE = 50
 AHEAD = 10
@@ -65,8 +65,8 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         except NotFound:
             raise
         except TidingsError as error:
-            return RedirectResponse(f"/schedules/{id_}?{urlencode({'problem': str(error)})}", 303)
-        return RedirectResponse(f"/schedules/{id_}", 303)
+            return back(f"/schedules/{id_}", problem=str(error))
+        return back(f"/schedules/{id_}")
 
     return [
         Way("GET", "/schedules", page),

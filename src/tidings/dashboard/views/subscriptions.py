@@ -7,14 +7,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import ADMIN
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ...outbound.events import telling
 from ..forms import read_form, words
-from ..frame import Frame, Way, no_such
+from ..frame import Frame, Way, back, no_such
 
 PAGE = 50
 DONE = {"test": "A test is on its way.", "pause": "It is told nothing now.", "resume": "It is told again."}
@@ -71,14 +71,14 @@ class _Subscriptions:
                     await subscriptions.edit(id_, {"active": action == "resume"})
                 case "remove":
                     await subscriptions.remove(id_)
-                    return RedirectResponse("/subscriptions", 303)
+                    return back("/subscriptions")
                 case _:
                     raise no_such(action)
         except NotFound:
             raise
         except TidingsError as error:
-            return RedirectResponse(f"/subscriptions/{id_}?{urlencode({'problem': str(error)})}", 303)
-        return RedirectResponse(f"/subscriptions/{id_}?{urlencode({'done': action})}", 303)
+            return back(f"/subscriptions/{id_}", problem=str(error))
+        return back(f"/subscriptions/{id_}", done=action)
 
     def _one(self, subscription: Mapping[str, Any], **more: Any) -> Response:
         shown = {"secret": None, "problem": None, "done": None} | more

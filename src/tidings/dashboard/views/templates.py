@@ -7,13 +7,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ..forms import chosen, declarations, pairs, read_form, spelt_declarations
-from ..frame import Frame, Way, as_json, no_such
+from ..frame import Frame, Way, as_json, back, no_such
 
 PAGE = 50
 VERSIONS = 20
@@ -57,7 +57,7 @@ class _Templates:
             made = await self._desk.templates.create(body, key=form.get("key"))
         except TidingsError as error:
             return await self._form(form, error)
-        return RedirectResponse(f"/templates/{made.answer['name']}", 303)
+        return back(f"/templates/{made.answer['name']}")
 
     async def preview(self, request: Request) -> Response:
         """What the form would say, while it is being typed."""
@@ -92,7 +92,7 @@ class _Templates:
             raise
         except TidingsError as error:
             return await self._page(request, form, error)
-        return RedirectResponse(f"/templates/{name}", 303)
+        return back(f"/templates/{name}")
 
     async def _page(
         self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
