@@ -22,7 +22,8 @@ from tidings.observability.log import fan_out, log_sink
 from tidings.outbound.channels.base import Channel, Traits
 from tidings.outbound.channels.noop import NoopChannel, NoopSettings
 from tidings.outbound.delivery import Delivery
-from tidings.outbound.messages import KIND, Messages
+from tidings.outbound.judging import KIND
+from tidings.outbound.messages import Messages
 from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore

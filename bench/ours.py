@@ -21,7 +21,7 @@ from tidings.model.message import Message
 from tidings.model.task import NodeId, OnUnknown, State, Transition
 from tidings.model.time import SECOND
 from tidings.outbound.channels.webhook import WebhookChannel, WebhookSettings
-from tidings.outbound.messages import COLUMNS
+from tidings.outbound.judging import COLUMNS
 from tidings.store.migrations import migrations
 from tidings.store.port import Step, Wish
 from tidings.store.postgres import _TASK_COLUMNS, PostgresStore

@@ -11,7 +11,7 @@ from tidings.model.time import micros
 from tidings.outbound.broadcasting.broadcasts import Broadcasts
 from tidings.outbound.broadcasting.freezing import Freezer
 from tidings.outbound.broadcasting.pump import Pump
-from tidings.outbound.messages import Rules
+from tidings.outbound.judging import Rules
 from tidings.outbound.people.audience import Audience
 from tidings.outbound.people.contacts import Contacts
 from tidings.outbound.templating.templates import Templates

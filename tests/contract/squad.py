@@ -55,7 +55,8 @@ from tidings.model.outcome import Done
 from tidings.model.task import NewTask, OnUnknown
 from tidings.outbound.channels.base import Traits
 from tidings.outbound.delivery import Delivery
-from tidings.outbound.messages import COLUMNS, Messages
+from tidings.outbound.judging import COLUMNS
+from tidings.outbound.messages import Messages
 from tidings.store.port import Row, Store
 
 from .world import Scripted

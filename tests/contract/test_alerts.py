@@ -31,7 +31,8 @@ from tidings.outbound.alerts.guard import Guard, Told
 from tidings.outbound.alerts.judging import Reading, judge
 from tidings.outbound.alerts.rules import RULES, Rule
 from tidings.outbound.alerts.settings import Thresholds
-from tidings.outbound.messages import COLUMNS, Messages
+from tidings.outbound.judging import COLUMNS
+from tidings.outbound.messages import Messages
 from tidings.outbound.scheduling.making import MessageMaker
 from tidings.outbound.scheduling.scheduler import Scheduler
 from tidings.outbound.scheduling.schedules import Schedules

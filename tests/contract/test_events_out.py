@@ -30,7 +30,7 @@ from tidings.outbound.desk import Desk
 from tidings.outbound.events import telling
 from tidings.outbound.events.listeners import PATIENCE
 from tidings.outbound.events.messenger import Messenger
-from tidings.outbound.messages import COLUMNS
+from tidings.outbound.judging import COLUMNS
 from tidings.store.port import Rows, Step, Store, Wish
 from tidings.store.statements import Statement, statements
 from tidings.wire.signature import parse_secret, verify

@@ -16,7 +16,8 @@ from tidings.model.task import OnUnknown
 from tidings.observability.events import Event
 from tidings.outbound.channels.base import Traits
 from tidings.outbound.delivery import Delivery
-from tidings.outbound.messages import KIND, Messages
+from tidings.outbound.judging import KIND
+from tidings.outbound.messages import Messages
 from tidings.outbound.why import Why, why
 from tidings.store.port import Row, Store
 

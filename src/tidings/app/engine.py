@@ -38,7 +38,7 @@ from ..model.errors import Misconfigured
 from ..model.time import micros
 from ..observability.events import Emit, silence
 from ..observability.log import fan_out
-from ..outbound import messages
+from ..outbound import judging
 from ..outbound.alerts.figures import Figures
 from ..outbound.alerts.guard import Guard, Told
 from ..outbound.broadcasting.pump import Pump
@@ -140,7 +140,7 @@ def build(
     chosen = shift_settings(settings)
     calendar = calendar_of(chosen, store, clock)
     lanes[ledger.QUEUE] = effects.lane(settings.all_policies["personal"], calls_within=chosen.deadline)
-    rules = messages.Rules(grace=settings.grace, max_body=settings.max_body)
+    rules = judging.Rules(grace=settings.grace, max_body=settings.max_body)
     templates = Templates(store, clock, zone=settings.zone, max_body=settings.max_body)
     accepting = Messages(reading, clock, channels, rules, templates)
     working = workflows_of(store, clock, calendar, accepting, channels, settings)
@@ -164,7 +164,7 @@ def build(
     path = settings.database_path
     figures = Figures(store, place=None if path is None else path.parent, limits=settings.alerts)
     handlers: dict[str, Handler] = {
-        messages.KIND: Delivery(store, channels, now=clock.now, listeners=listeners, readers=readers),
+        judging.KIND: Delivery(store, channels, now=clock.now, listeners=listeners, readers=readers),
         ledger.KIND: effects.EffectHandler(store, clock, {calendar.name: calendar}),
         batches.KIND: batches.BatchHandler(store, clock, connections),
         **working.handlers,

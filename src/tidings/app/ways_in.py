@@ -23,7 +23,7 @@ from ..model.errors import Misconfigured
 from ..model.message import Draft
 from ..model.task import NewTask
 from ..observability.events import Emit
-from ..outbound import messages
+from ..outbound import judging
 from ..outbound.channels.base import Channel, SpeaksInChats
 from ..outbound.messages import Messages
 from ..store.port import Store
@@ -48,7 +48,7 @@ class Voice:
     """Replies and notices of inbound are messages of outbound."""
 
     table: str = "messages"
-    columns: tuple[str, ...] = messages.COLUMNS
+    columns: tuple[str, ...] = judging.COLUMNS
 
     def __init__(self, accepting: Messages, channels: Mapping[str, Channel]) -> None:
         self._messages = accepting

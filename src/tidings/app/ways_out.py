@@ -12,7 +12,7 @@ from ..kernel.clock import Clock
 from ..kernel.lanes import Lane
 from ..model.errors import Misconfigured
 from ..observability.events import Emit
-from ..outbound import messages
+from ..outbound import judging
 from ..outbound.broadcasting.freezing import Freezer
 from ..outbound.channels.base import Channel
 from ..outbound.channels.connection import HasSession
@@ -66,7 +66,7 @@ def freezer_of(
     clock: Clock,
     channels: Mapping[str, Channel],
     templates: Templates,
-    rules: messages.Rules,
+    rules: judging.Rules,
     settings: Settings,
 ) -> Freezer:
     """Who makes broadcasts; webhooks of theirs may lead where events may go."""

@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ _AT_ONCE = 50
 async def feed(options: dict[str, Any]) -> None:
     """Until everything of the plan was accepted."""
     answered = {line["ref"] for line in lines(Path(LOG)) if "acked" in line}
-    todo = [line for line in plan(**options["plan"]) if line.ref not in answered]
+    todo = deque(line for line in plan(**options["plan"]) if line.ref not in answered)
     app = build(load(SETTINGS))
     try:
         await app.open()
@@ -36,7 +37,6 @@ async def feed(options: dict[str, Any]) -> None:
         while todo:
             ready = _ready(todo, time.time() - begin)
             await producer.accept_each([Wanted(line.ref, begin + line.due) for line in ready])
-            todo = todo[len(ready) :]
             if todo:
                 await asyncio.sleep(max(0.0, begin + todo[0].accept - time.time()))
     finally:
@@ -52,8 +52,12 @@ def began(file: Path) -> float:
     return float(file.read_text())
 
 
-def _ready(todo: list[Line], now: float) -> list[Line]:
-    return [line for line in todo[:_AT_ONCE] if line.accept <= now]
+def _ready(todo: deque[Line], now: float) -> list[Line]:
+    """Taken out of what is to do: those whose time has come, not all at once."""
+    ready: list[Line] = []
+    while todo and len(ready) < _AT_ONCE and todo[0].accept <= now:
+        ready.append(todo.popleft())
+    return ready
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from ..kernel.clock import Clock
 from ..model.errors import CallerError
 from ..model.time import iso
 from ..store.port import Row, Store
-from .messages import KIND, described
+from .describing import described
+from .judging import KIND
 from .scheduling.recurrence import Series
 from .scheduling.standing import series_of
 

@@ -17,7 +17,9 @@ from ..model.task import Category, State
 from ..model.time import SECOND, iso, micros
 from ..reading.cursor import page_size, place
 from ..store.port import OrderKey, Row, Step, Store
-from .messages import KIND, Page, Rules, described
+from .describing import described
+from .judging import KIND, Rules
+from .messages import Page
 
 MOST = 10_000  # moved by one call
 BATCH = 500  # moved by one transaction

@@ -7,46 +7,28 @@ at all. Domain words on top of the kernel's: `done` is `sent`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, NamedTuple
-
-import orjson
 
 from ..kernel import queue as people
 from ..kernel.clock import Clock
 from ..kernel.queue import Answer
-from ..model.errors import Invalid, NotFound, Refused, TidingsError, TooLarge
+from ..model.errors import Invalid, NotFound, Refused, TidingsError
 from ..model.message import Draft
 from ..model.task import NewTask
 from ..model.time import SECOND, iso, micros
 from ..store.port import Once, Row, Rows, Store
 from .channels.base import Channel
-from .events import telling
+from .describing import described, kernel_state, step, times, word
+from .judging import COLUMNS, FARTHEST, Judge, Rules
 from .receipts.standing import delivery, facts
-from .repeats import LONGEST_KEY, once, same
+from .repeats import once, same
 from .templating.templates import Templates
 
-KIND = "message"
-COLUMNS = (
-    "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "own_expiry",
-)  # fmt: skip
 CHUNK_SIZE = 4 << 20  # characters of content that one bulk transaction takes, at the most
 AHEAD = 1  # chunks that are judged while one is written
 SLICE = 50  # messages that are judged without giving way
 WINDOW = 20_000  # tasks that one page of a list looks at, at the most
-FARTHEST = 10 * 366 * 86_400 * SECOND  # ten years ahead
-LONGEST_RECIPIENT = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Limits of what is accepted."""
-
-    grace: timedelta = timedelta(hours=24)  # B8: older than this, it is not sent any more
-    max_body: int = 256 * 1024
-    keep_keys: timedelta = timedelta(hours=24)
 
 
 class Accepted(NamedTuple):
@@ -95,14 +77,14 @@ class Messages:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._channels = channels
+        self._judge = Judge(clock, channels, rules)
         self._rules = rules
         self._grace = micros(rules.grace)
         self.templates = templates or Templates(store, clock, max_body=rules.max_body)
 
     def knows(self, channel: str) -> bool:
         """Whether this process has that channel configured."""
-        return channel in self._channels
+        return self._judge.knows(channel)
 
     # -- accepting
 
@@ -119,7 +101,7 @@ class Messages:
                 return _replay(earlier[0], once)
         if draft.template is not None:
             draft = await self.templates.filling().fill(draft)
-        task, row = self._prepare(draft, now, id_)
+        task, row = self._judge.prepare(draft, now, id_)
         accepted = Accepted(id_, task.due_at)
         done = await self._store.enqueue([task], Rows("messages", COLUMNS, [row]), once=once)
         if done.earlier is not None and once is not None:
@@ -143,7 +125,7 @@ class Messages:
 
         async def judge() -> None:
             try:
-                async for chunk in self._judge(drafts, key, tenant):
+                async for chunk in self._judged(drafts, key, tenant):
                     await ahead.put(chunk)
             finally:  # a stream that broke: what was judged before is accepted, and told
                 await ahead.put(None)
@@ -165,7 +147,7 @@ class Messages:
             if writing is not None and not writing.done():  # broken off: what was begun is finished
                 await asyncio.wait([writing])
 
-    async def _judge(
+    async def _judged(
         self, drafts: AsyncIterator[tuple[int, Draft | TidingsError]], key: str | None, tenant: str
     ) -> AsyncIterator[_Judged]:
         """Validate a stream, a chunk at a time; nothing is written. Gives way often, for one is written."""
@@ -178,7 +160,7 @@ class Messages:
                 if isinstance(draft, TidingsError):
                     raise draft
                 ready = draft if draft.template is None else await filling.fill(draft)
-                task, row = self._prepare(ready, chunk.now)
+                task, row = self._judge.prepare(ready, chunk.now)
             except TidingsError as error:
                 chunk.lines.append(Line(number, None, error))
             else:
@@ -218,41 +200,7 @@ class Messages:
         """A message, validated and ready for a transaction of somebody else's; nothing is written."""
         if draft.template is not None:
             draft = await self.templates.filling().fill(draft)
-        return self._prepare(draft, now)
-
-    def _prepare(self, draft: Draft, now: int, id_: str | None = None) -> tuple[NewTask, tuple[Any, ...]]:
-        """Validate one draft; nothing is written."""
-        channel = self._channels.get(draft.channel)
-        if channel is None:
-            known = ", ".join(sorted(self._channels.keys() - {telling.CHANNEL})) or "none"
-            raise Invalid(
-                f"there is no channel {draft.channel!r}",
-                field="channel",
-                remedy=f"configured channels: {known}",
-            )
-        content = _content(draft)
-        encoded = _encode(content)
-        _check(draft, encoded, now, self._rules.max_body)
-        channel.check(draft.to, content)
-        due = now if draft.at is None else draft.at
-        expires = draft.expires_at
-        own_expiry = expires is not None
-        if expires is None:
-            expires = (due if due > now else now) + self._grace
-        elif expires <= max(due, now):
-            raise Invalid(
-                f"it would expire at {iso(expires)}, before it is due at {iso(max(due, now))}",
-                field="expires_at",
-                remedy="give a later expiry, or leave it out",
-            )
-        order_key = draft.order_key
-        if order_key is None and channel.traits.in_order:
-            order_key = draft.to
-        task = NewTask(
-            draft.channel, KIND, due, draft.tenant, draft.priority, order_key, expires, draft.max_tries
-        )
-        id_ = id_ or self._clock.new_id()
-        return task, (now, due, id_, draft.tenant, draft.channel, draft.to, encoded, own_expiry)
+        return self._judge.prepare(draft, now)
 
     def _once(self, scope: str, key: str, body: object, answer: object, now: int, tenant: str) -> Once:
         return once(scope, key, body, answer, tenant=tenant, until=now + micros(self._rules.keep_keys))
@@ -271,10 +219,10 @@ class Messages:
         told = await self._store.read("receipt_of", task=row["task"])
         return {
             **described(row),
-            **_times(row, history),
+            **times(row, history),
             "delivery": delivery(told),
             "receipts": facts(told),
-            "history": [_line(entry, row["task"]) for entry in history],
+            "history": [step(entry) for entry in history],
         }
 
     async def find(self, id_: str, *, tenant: str = "default") -> Row:
@@ -297,19 +245,19 @@ class Messages:
             raise Invalid(f"limit is {limit}", field="limit", remedy="use 1 to 1000")
         before = _place(after)
         params: dict[str, Any] = {"before": before, "tenant": tenant, "window": WINDOW}
-        kernel_state = _kernel_state(state)
+        kept = kernel_state(state)
         if to is not None:
             (rows_of, floor_of), params["recipient"] = ("message_to", "to_floor"), to
-        elif kernel_state in ("failed", "expired"):
+        elif kept in ("failed", "expired"):
             rows_of, floor_of = "message_ended", "ended_floor"
         else:
             rows_of, floor_of = "message_window", "window_floor"
-        filters = {"channel": channel, "state": kernel_state, "unknown": unknown, "limit": limit}
+        filters = {"channel": channel, "state": kept, "unknown": unknown, "limit": limit}
         rows = await self._store.read(rows_of, **params, **filters)
         items = [shown for row in rows if state in (None, (shown := described(row))["state"])]
         if len(rows) == limit:
             return Page(items, str(rows[-1]["task"]))
-        floor = (await self._store.read(floor_of, **params, state=kernel_state))[0]
+        floor = (await self._store.read(floor_of, **params, state=kept))[0]
         more = floor["seen"] >= WINDOW
         return Page(items, str(floor["floor"]) if more else None)
 
@@ -338,7 +286,7 @@ class Messages:
         row = await self._taken(id_, tenant)
         answer, state = await people.cancel(self._store, row["task"], reason=reason)
         if answer is Answer.REFUSED:
-            raise Refused(_too_late("cancelled", _word(state)), remedy=_SEE.format(id_))
+            raise Refused(_too_late("cancelled", word(state)), remedy=_SEE.format(id_))
         return {
             **await self.show(id_, tenant=tenant),
             "answer": "cancelling" if answer is Answer.ASKED else "cancelled",
@@ -358,7 +306,7 @@ class Messages:
         )
         if answer is Answer.REFUSED:
             raise Refused(
-                f"only a failed message can be retried; this one is {_word(state)}", remedy=_SEE.format(id_)
+                f"only a failed message can be retried; this one is {word(state)}", remedy=_SEE.format(id_)
             )
         await self._store.hint()
         return await self.show(id_, tenant=tenant)
@@ -377,7 +325,7 @@ class Messages:
         answer, state = await people.reschedule(self._store, row["task"], due_at=at, expires_at=expires)
         if answer is Answer.REFUSED:
             raise Refused(
-                f"only a pending message can be rescheduled; this one is {_word(state)}",
+                f"only a pending message can be rescheduled; this one is {word(state)}",
                 remedy=_SEE.format(id_),
             )
         if at <= now + SECOND:
@@ -389,96 +337,19 @@ class Messages:
         row = await self._find(id_, tenant)
         if row["state"] != "failed":
             raise Refused(
-                f"only a dead letter can be discarded; this one is {_word(row['state'])}",
+                f"only a dead letter can be discarded; this one is {word(row['state'])}",
                 remedy=_SEE.format(id_),
             )
         return await self.cancel(id_, tenant=tenant, reason="discarded by hand")
 
 
 _SEE = "see: tidings messages show {}"
-_WORDS = {"done": "sent"}
-_STATES = ("pending", "processing", "sent", "failed", "cancelled", "expired", "skipped")
-
-
-def _word(state: str | None) -> str:
-    return _WORDS.get(str(state), str(state))
-
-
-def is_skipped(row: Row) -> bool:
-    """It ended without having been sent, and nobody asked for that: opted out, or only observed."""
-    return bool(row["state"] == "cancelled" and not row["cancel_asked"])
-
-
-def _kernel_state(state: str | None) -> str | None:
-    if state is None:
-        return None
-    if state not in _STATES:
-        raise Invalid(
-            f"there is no state {state!r}", field="state", remedy=f"use one of: {', '.join(_STATES)}"
-        )
-    return {"sent": "done", "skipped": "cancelled"}.get(state, state)
 
 
 def _too_late(what: str, state: str) -> str:
     if state == "sent":
         return "too late: it was sent"
     return f"it cannot be {what}: it is {state}"
-
-
-def _content(draft: Draft) -> dict[str, Any]:
-    content: dict[str, Any] = {"text": draft.text}
-    if draft.subject is not None:
-        content["subject"] = draft.subject
-    if draft.data is not None:
-        content["data"] = draft.data
-    return content
-
-
-def _encode(content: dict[str, Any]) -> str:
-    try:
-        return orjson.dumps(content).decode()
-    except (TypeError, ValueError) as error:
-        raise Invalid(
-            f"the content cannot be written as JSON ({error})",
-            field="data",
-            remedy="use plain JSON values and valid text",
-        ) from error
-
-
-def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
-    """Everything that can be wrong with a draft whatever its channel."""
-    if not draft.to.strip():
-        raise Invalid("the recipient is empty", field="to", remedy="say who should get it")
-    if len(draft.to) > LONGEST_RECIPIENT or not draft.to.isprintable():
-        raise Invalid(
-            "the recipient is too long or has control characters",
-            field="to",
-            remedy=f"use at most {LONGEST_RECIPIENT} printable characters",
-        )
-    if not draft.text and not draft.data:
-        raise Invalid("the message is empty", field="text", remedy="give a text, or data")
-    if len(encoded) > max_body and len(encoded.encode()) > max_body:
-        raise TooLarge(
-            f"the message has {len(encoded.encode()):,} bytes",
-            field="text",
-            remedy=f"at most {max_body:,} are accepted (setting max_body)",
-        )
-    if not 0 <= draft.priority <= 9:
-        raise Invalid(f"priority is {draft.priority}", field="priority", remedy="use 0 (first) to 9 (last)")
-    if draft.max_tries is not None and not 1 <= draft.max_tries <= 1000:
-        raise Invalid(f"max_tries is {draft.max_tries}", field="max_tries", remedy="use 1 to 1000")
-    if draft.order_key is not None and not (
-        0 < len(draft.order_key) <= LONGEST_KEY and draft.order_key.isprintable()
-    ):
-        raise Invalid(
-            "order_key is empty, too long or has control characters",
-            field="order_key",
-            remedy=f"use 1 to {LONGEST_KEY} printable characters",
-        )
-    if draft.at is not None and draft.at > now + FARTHEST:
-        raise Invalid(
-            f"{iso(draft.at)} is more than ten years ahead", field="at", remedy="give an earlier time"
-        )
 
 
 def _said(draft: Draft | TidingsError) -> object:
@@ -489,61 +360,6 @@ def _said(draft: Draft | TidingsError) -> object:
 def _replay(earlier: Row, once: Once) -> Accepted:
     id_, at = same(earlier, once)
     return Accepted(id_, at, replayed=True)
-
-
-def described(row: Row) -> Row:
-    """A message as people see it: words instead of codes, ISO times, no kernel ids."""
-    content = orjson.loads(row["content"])
-    return {
-        "id": row["id"],
-        "state": "skipped" if is_skipped(row) else _word(row["state"]),
-        "channel": row["channel"],
-        "to": row["recipient"],
-        "text": content.get("text") or "",
-        "subject": content.get("subject"),
-        "data": content.get("data"),
-        "priority": row["priority"],
-        "order_key": row["order_key"],
-        "tries": row["tries"],
-        "max_tries": row["max_tries"],
-        "category": row["category"],
-        "unknown": bool(row["unknown"]),
-        "accepted_at": iso(row["accepted_at"]),
-        "scheduled_at": iso(row["scheduled_at"]),
-        "next_attempt_at": iso(row["due_at"]) if row["state"] == "pending" else None,
-        "changed_at": iso(row["changed_at"]),
-        "expires_at": iso(row["expires_at"]),
-        "sent_at": iso(row["changed_at"]) if row["state"] == "done" else None,
-        "failed_at": iso(row["changed_at"]) if row["state"] == "failed" else None,
-        "holder": row.get("holder"),
-    }
-
-
-def _times(row: Row, history: Sequence[Row]) -> Row:
-    """What only the history knows: first and last attempt, the last error, the receipt."""
-    begun = [entry["at"] for entry in history if entry["state"] == "processing"]
-    failed = [entry for entry in history if entry["origin"] == "processing" and entry["detail"]]
-    errors = [entry for entry in failed if entry["state"] in ("pending", "failed")]
-    receipts = [entry["detail"] for entry in history if entry["state"] == "done" and entry["detail"]]
-    return {
-        "executed_at": iso(begun[0]) if begun else None,
-        "last_attempt_at": iso(begun[-1]) if begun else None,
-        "error": errors[-1]["detail"] if errors and row["state"] != "done" else None,
-        "receipt": receipts[-1] if receipts else None,
-    }
-
-
-def _line(entry: Row, _task: int) -> Row:
-    return {
-        "at": iso(entry["at"]),
-        "from": _word(entry["origin"]),
-        "to": _word(entry["state"]),
-        "try": entry["try"],
-        "node": entry["node"],
-        "node_name": entry["node_name"],
-        "category": entry["category"],
-        "detail": entry["detail"],
-    }
 
 
 def _place(after: str | None) -> int:

@@ -12,7 +12,8 @@ import orjson
 
 from ..model.time import MINUTE, iso
 from ..store.port import Row, Store
-from .messages import KIND, described
+from .describing import described
+from .judging import KIND
 from .watch import Trend, Watch
 
 MOST = 10_000  # counted up to here; more is shown as "10,000+"

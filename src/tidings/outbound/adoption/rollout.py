@@ -24,7 +24,7 @@ from ...reading.cursor import page_size
 from ...reading.fields import Field
 from ...store.port import Row, Step, Store
 from ..events import telling
-from ..messages import LONGEST_RECIPIENT
+from ..judging import LONGEST_RECIPIENT
 from ..people.uploads import Numbered
 from .foreign_times import read_time
 from .shadows import KINDS, LONGEST_GAP, Sent, compare, digest

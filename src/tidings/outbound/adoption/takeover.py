@@ -26,7 +26,8 @@ from ...model.time import iso, micros
 from ...store.foreign import ForeignTable
 from ...store.port import OrderKey, Outrun, Row, Rows, Step, Store
 from ..events import telling
-from ..messages import COLUMNS, Messages
+from ..judging import COLUMNS
+from ..messages import Messages
 from .foreign_times import FORMS, read_time
 from .mapping import Place, object_of, parse_map, text_of, value_of
 

@@ -19,7 +19,8 @@ from ...model.message import Draft
 from ...model.time import HOUR, SECOND, micros
 from ...observability.events import AlertRaised, AlertResolved, Emit, silence
 from ...store.port import Outrun, Row, Rows, Step, Store
-from ..messages import COLUMNS, Messages
+from ..judging import COLUMNS
+from ..messages import Messages
 from . import wording
 from .figures import Figures
 from .judging import Again, New, Reading, judge

@@ -13,7 +13,7 @@ from ...wire.addresses import Forbidden, check_url
 from ...wire.addresses import Rules as Callable
 from ..channels.base import Channel
 from ..events.telling import CHANNEL as EVENTS
-from ..messages import Rules
+from ..judging import Rules
 from ..templating.templates import Templates
 from .loading import Wording
 from .plans import Plan, encoded

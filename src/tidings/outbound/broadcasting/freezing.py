@@ -21,7 +21,7 @@ from ...model.time import iso, micros
 from ...store.port import Once, Outrun, Row, Step, Store
 from ...wire.addresses import Rules as Callable
 from ..channels.base import Channel
-from ..messages import Rules
+from ..judging import Rules
 from ..people.audience import Audience
 from ..people.audience import Recipient as Person
 from ..repeats import Created, create, find, once

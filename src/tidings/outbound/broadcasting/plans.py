@@ -16,7 +16,7 @@ from ...model.time import MINUTE, SECOND, iso
 from ...reading.fields import Field, check
 from ...reading.zones import read_zone
 from ..drafts import WHEN, Reading
-from ..messages import FARTHEST
+from ..judging import FARTHEST
 from ..templating.nesting import check_depth
 
 LONGEST_NAME = 200

@@ -14,7 +14,7 @@ from ...model.broadcast import Part, Stage, Tally, options_of, tally_of
 from ...model.time import SECOND
 from ...observability.events import BroadcastMoved, Emit, silence
 from ...store.port import Outrun, Row, Step, Store
-from ..messages import KIND
+from ..judging import KIND
 from . import parking
 from .bulletin import telling
 from .freezing import Freezer

@@ -16,7 +16,7 @@ from ...kernel.clock import Clock
 from ...model.task import NewTask
 from ...model.time import micros
 from ...store.port import Outrun, Row, Rows, Step, Store
-from ..messages import COLUMNS, KIND
+from ..judging import COLUMNS, KIND
 from . import telling
 from .listeners import Listeners
 

@@ -18,7 +18,8 @@ from ...reading.cursor import page_size
 from ...reading.fields import Field, check
 from ...store.port import Outrun, Row, Step, Store
 from .. import repeats
-from ..messages import Page, Rules
+from ..judging import Rules
+from ..messages import Page
 from ..repeats import Created
 from .contacts import Contacts, Known, id_place, known_of, shown
 from .filters import Filter, read_filter, spelt

@@ -18,7 +18,8 @@ from ...model.time import iso, micros
 from ...reading.cursor import page_size
 from ...store.port import Outrun, Row, Step, Store
 from .. import repeats
-from ..messages import Page, Rules
+from ..judging import Rules
+from ..messages import Page
 from ..repeats import Created
 from .cards import Card, Change, decoded, encoded, merged, read_change, written
 from .filters import Filter

@@ -20,7 +20,8 @@ from ...reading.cursor import page_size
 from ...reading.fields import Field, check
 from ...store.port import Row, Step, Store
 from .. import repeats
-from ..messages import Page, Rules
+from ..judging import Rules
+from ..messages import Page
 from ..repeats import Created
 from .cards import which, written
 

@@ -22,7 +22,7 @@ from ...model.task import NewTask
 from ...model.time import HOUR, SECOND, iso, micros
 from ...store.port import Outrun, Row, Rows, Step, Store
 from ..events.listeners import Listeners
-from ..messages import COLUMNS
+from ..judging import COLUMNS
 from .making import Maker, Making, Occasion
 from .planning import Standing, expiry, plan
 from .standing import standing_of

@@ -23,7 +23,8 @@ from ...reading.fields import check
 from ...reading.when import echo
 from ...reading.zones import zone_or_utc
 from ...store.port import Once, Outrun, Row, Rows, Step, Store
-from ..messages import COLUMNS, Page, Rules
+from ..judging import COLUMNS, Rules
+from ..messages import Page
 from ..repeats import Created, create, find, once, same
 from .making import Maker, Making, Occasion, within
 from .recurrence import Series
