@@ -20,7 +20,7 @@ from rich.text import Text
 from tidings import __version__
 from tidings.cli import grid
 from tidings.cli.failures import guarded
-from tidings.cli.program import program
+from tidings.cli.program import program_for, whole
 from tidings.config import load
 from tidings.diagnosis import Grade, Waiting, on_clock, on_dead, on_disk, on_nodes, on_waiting, standing
 from tidings.model.time import SECOND
@@ -55,7 +55,7 @@ def tidings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
     def call(*words: str, stdin: str = "") -> Answer:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capfd.readouterr()
-        code = guarded(lambda **options: program(list(words), prog_name="tidings", **options))
+        code = guarded(lambda **options: program_for(words)(list(words), prog_name="tidings", **options))
         return Answer(code, *capfd.readouterr())
 
     return call
@@ -74,7 +74,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 def all_commands() -> list[tuple[str, ...]]:
     from typer.main import get_command
 
-    return list(commands(get_command(program)))
+    return list(commands(get_command(whole())))
 
 
 # -- help and start
@@ -83,11 +83,28 @@ def all_commands() -> list[tuple[str, ...]]:
 def test_help_costs_no_import_of_the_engine() -> None:
     """`tidings --help` is there at once: what only some commands need is imported by them."""
     heavy = {"apsw", "asyncpg", "dateparser", "fastapi", "pyreqwest", "rich", "structlog", "uvicorn"}
-    code = f"import sys, tidings.cli.program; print(sorted({heavy!r} & sys.modules.keys()))"
+    code = f"""if True:
+        import sys
+        from tidings.cli.program import whole
+        whole()
+        print(sorted({heavy!r} & sys.modules.keys()))"""
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout == "[]\n"
+
+
+def test_a_command_that_is_named_loads_no_other_noun() -> None:
+    """A command starts in the time of its own noun, and of no other."""
+    code = """if True:
+        import sys
+        from tidings.cli.program import program_for
+        program_for(["nodes", "list"])
+        print(sorted({"tidings.cli.nodes", "tidings.cli.schedules"} & sys.modules.keys()))"""
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "['tidings.cli.nodes']\n"
 
 
 @pytest.mark.parametrize("path", all_commands(), ids=" ".join)

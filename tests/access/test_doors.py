@@ -15,7 +15,7 @@ from tidings.access.caller import Caller, acting_as
 from tidings.access.rules import OPEN, READ
 from tidings.api.rulebook import places
 from tidings.cli.noting import READING
-from tidings.cli.program import program
+from tidings.cli.program import whole
 
 from ..acceptance.house import KEY, House, house
 
@@ -223,7 +223,7 @@ async def test_parts_of_the_engine_that_know_no_tenant_are_known(home: House) ->
 
 def test_every_command_that_only_looks_is_named() -> None:
     """S22: whatever is not named as looking is written down, so a new command cannot be forgotten."""
-    known = {f"{group}.{word}" for group, one in typer.main.get_command(program).commands.items()  # type: ignore[attr-defined]
+    known = {f"{group}.{word}" for group, one in typer.main.get_command(whole()).commands.items()  # type: ignore[attr-defined]
              for word in getattr(one, "commands", {})}  # fmt: skip
     inside = {"conversations.conversation", "conversations.conversations", "conversations.replay", "top.top"}
     named = {

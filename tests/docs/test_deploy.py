@@ -18,7 +18,7 @@ import yaml
 from tidings import config
 from tidings.api import create_api
 from tidings.app import build
-from tidings.cli.program import program
+from tidings.cli.program import whole
 from tidings.observability.metrics import Metrics
 from tidings.outbound.alerts import prometheus
 from tidings.outbound.alerts.rules import RULES
@@ -137,7 +137,7 @@ def test_the_dashboard_shows_what_was_promised() -> None:
 
 def test_commands_of_the_units_and_manifests_can_be_run() -> None:
     """Each names a command of this program."""
-    known = typer.main.get_command(program)
+    known = typer.main.get_command(whole())
     lines = [
         line.partition("bin/tidings ")[2]
         for unit in (DEPLOY / "systemd").glob("*.service")

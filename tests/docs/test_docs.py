@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from tidings import config
 from tidings.api import create_api
 from tidings.app import build
-from tidings.cli.program import program
+from tidings.cli.program import whole
 from tidings.config.reading import NOT_SETTINGS
 from tidings.dashboard import add_pages
 from tidings.inbound.models import settings as model_settings
@@ -163,7 +163,7 @@ def commands() -> Iterator[tuple[str, set[str]]]:
                 },
             )
 
-    return walk(typer.main.get_command(program), "tidings")
+    return walk(typer.main.get_command(whole()), "tidings")
 
 
 COMMANDS = dict(commands())

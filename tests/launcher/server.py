@@ -58,11 +58,12 @@ def _load() -> None:
     import tidings.api
     import tidings.app
     import tidings.cli.process
-    import tidings.cli.program
+    import tidings.cli.program as commands
     import tidings.dashboard
     import tidings.sandbox.app
     import tidings.store.postgres  # noqa: F401
 
+    commands.whole()
     assert apsw and asyncpg and uvloop
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import typer
 
-from tidings.cli.program import program
+from tidings.cli.program import whole
 
-ROOT: Any = typer.main.get_command(program)
+ROOT: Any = typer.main.get_command(whole())
 SHELL = {"|", ">", "<"}
 
 

@@ -11,6 +11,6 @@ import sys
 def main() -> None:
     """The entry point `tidings`."""
     from .failures import guarded
-    from .program import program
+    from .program import program_for
 
-    sys.exit(guarded(program))
+    sys.exit(guarded(program_for(sys.argv[1:])))

@@ -1,0 +1,18 @@
+"""`tidings version`."""
+
+from __future__ import annotations
+
+from .. import __version__
+from . import output
+from .help import examples
+from .options import AsJson
+
+EXAMPLES = examples("tidings version", "tidings version --json")
+
+
+def version(as_json: AsJson = False) -> None:
+    """Print the version."""
+    if as_json:
+        output.say_json({"version": __version__})
+    else:
+        print(f"tidings {__version__}")
