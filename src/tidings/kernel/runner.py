@@ -8,7 +8,6 @@ reaper and the other duties run beside it in `loop.py`.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from .lanes import Lane
 from .nodes import Node
 from .pressure import Pressure
 from .queue import expire
+from .room import Room
 from .settler import Result, Settler
 from .slots import Hands, Job, Slots
 from .stagger import Stagger
@@ -89,15 +89,13 @@ class Runner:
         self._following: asyncio.TimerHandle | None = None  # a hint, in a moment
         self._limited = frozenset(lane.queue for lane in lanes.values() if lane.per_second is not None)
         self._keyed = frozenset(lane.queue for lane in lanes.values() if lane.keyed) & self._limited
-        self._turnless: Counter[str] = Counter()  # claimed of keyed queues, and without an instant as yet
         self._turns = Turns(store, clock)
         self._pressure = Pressure(emit)
         self._standing = Standing(store, clock, lanes, emit=emit)
         self._settler = Settler(
             store, clock, node, lanes, self._standing, handlers, emit=emit, settled=self._settled
         )
-        self._busy: Counter[str] = Counter()  # attempts under way, by queue
-        self._in_flight = 0
+        self._room = Room(tunables.slots, lanes, self._keyed)
         slots = Slots(tunables.slots, self._attempt)
         self._slots: Hands = slots if hands is None else hands(self, slots)
         self._starts = Starts(
@@ -114,7 +112,6 @@ class Runner:
         )
         self._beginning: set[asyncio.Task[None]] = set()
         self._credit = 0
-        self._least_room = max(1, tunables.slots // 4)  # below this, a claim waits a moment for more
         self._changed = asyncio.Event()  # a slot came free, or a result was written
         self._woken = asyncio.Event()
         self._stopping = False
@@ -138,11 +135,11 @@ class Runner:
         if fetching is not None:
             await asyncio.wait([fetching])
         deadline = self._clock.monotonic() + self._tunables.grace.total_seconds()
-        while self._in_flight and self._clock.monotonic() < deadline:
+        while self._room.in_hand and self._clock.monotonic() < deadline:
             self._changed.clear()
             await self._wait(self._changed, 0.1)
         self._slots.cut_off()  # their outcome becomes Unknown: the request may have left
-        while self._in_flight:
+        while self._room.in_hand:
             self._changed.clear()
             await self._wait(self._changed, 0.1)
         self._settler.finish()
@@ -180,7 +177,7 @@ class Runner:
         """How busy this node is."""
         return {
             "slots": self._tunables.slots,
-            "in_flight": self._in_flight,
+            "in_flight": self._room.in_hand,
             "unwritten": self._settler.unwritten,
         }
 
@@ -233,32 +230,23 @@ class Runner:
 
     async def _store_hint_on(self) -> None:
         """A full claim: there may be more than this node can take, so let the others look too."""
-        if not self._store.sole_worker and self._room() == 0:
+        if not self._store.sole_worker and self._free() == 0:
             await self._store.hint()
 
     async def _enough_room(self) -> bool:
         """Wait until a claim is worth its transaction: a quarter of the slots, or a moment has passed."""
-        if self._room() < self._least_room:
+        if self._free() < self._room.worth_a_claim:
             self._changed.clear()
             await self._wait(self._changed, 0.05)
-        return self._room() > 0
+        return self._free() > 0
 
-    def _room(self) -> int:
-        """Free slots; none while results pile up that cannot be written."""
-        slots = self._tunables.slots
-        return max(0, min(slots - self._in_flight, 2 * slots - self._in_flight - self._settler.unwritten))
+    def _free(self) -> int:
+        return self._room.free(self._settler.unwritten)
 
     def _room_for_one_claim(self) -> int:
         """Half the slots, so that claiming one half overlaps with running the other; on a file, all."""
         halves = bool(self._loops) and not self._store.sole_worker
-        return min(self._room(), max(1, self._tunables.slots // 2)) if halves else self._room()
-
-    def _room_of(self, queue: str, room: int) -> int:
-        """How many of `room` the channel's own cap leaves; none while the last ones have no instants yet."""
-        if self._turnless[queue]:
-            return 0
-        cap = self._lanes[queue].cap
-        return room if cap is None else max(0, min(room, cap - self._busy[queue]))
+        return min(self._free(), max(1, self._tunables.slots // 2)) if halves else self._free()
 
     async def _fetch(self) -> tuple[int, int]:
         """One claim, and the start of everything it brought."""
@@ -267,7 +255,7 @@ class Runner:
         if not self._store.may_work() or not self._node.is_trusted:
             return 0, 0
         room = self._room_for_one_claim()
-        rooms = {queue: free for queue in self._lanes if (free := self._room_of(queue, room))}
+        rooms = {queue: free for queue in self._lanes if (free := self._room.of(queue, room))}
         if room < 1 or not rooms:
             return 0, 0
         probes = await self._standing.ask_for_probes(rooms)
@@ -287,7 +275,7 @@ class Runner:
         await self._standing.return_probes(probes - {task.queue for task in claimed.tasks})
         if self._loops and not any(task.crashes >= SUSPECT for task in claimed.tasks):
             # The next claim is on its way while this one is loaded and begun.
-            self._reserve(claimed.tasks)
+            self._room.reserve(claimed.tasks)
             self._beginning.add(begin := asyncio.create_task(self._begin(claimed.tasks, claimed.durable)))
             begin.add_done_callback(self._begun)
         else:
@@ -295,14 +283,6 @@ class Runner:
                 await claimed.durable
             await self._begin_all(claimed.tasks)
         return len(claimed.tasks), len(claimed.expired)
-
-    def _reserve(self, tasks: list[Task]) -> None:
-        """From here on these hold their slots."""
-        for task in tasks:
-            self._busy[task.queue] += 1
-            if task.queue in self._keyed:
-                self._turnless[task.queue] += 1
-        self._in_flight += len(tasks)
 
     def _begun(self, begin: asyncio.Task[None]) -> None:
         self._beginning.discard(begin)
@@ -315,7 +295,7 @@ class Runner:
         now = self._clock.now()
         await self._give_back(suspects[1:], "waits to be tried alone", lambda i: now + (i + 1) * SECOND // 20)
         others = [task for task in tasks if task.crashes < SUSPECT]
-        self._reserve(others + suspects[:1])
+        self._room.reserve(others + suspects[:1])
         await self._begin(others)
         if suspects:
             await self._quiet(but=1)
@@ -327,9 +307,7 @@ class Runner:
             if not await self._starts.set_out(tasks, durable):
                 self._doubtful_claim = True
         finally:
-            keyed = [task.queue for task in tasks if task.queue in self._keyed]
-            self._turnless.subtract(keyed)
-            if keyed:
+            if self._room.have_instants(tasks):
                 self.wake()
 
     async def _attempt(self, job: Job) -> None:
@@ -366,12 +344,11 @@ class Runner:
     # -- results
 
     def _drop(self, task: Task) -> None:
-        self._busy[task.queue] -= 1
-        self._in_flight -= 1
-        if not self._in_flight or self._tunables.slots - self._in_flight == self._least_room:
+        self._room.drop(task)
+        if self._room.is_worth_a_look:
             self._changed.set()
-        if self._busy[task.queue] + 1 == self._lanes[task.queue].cap:
-            self._woken.set()  # its channel was full, and there may be more
+        if self._room.was_full(task.queue):
+            self._woken.set()
 
     def release(self, task: Task) -> None:
         """Its slot is free; whoever had it settles it otherwise, or leaves it to others."""
@@ -421,7 +398,7 @@ class Runner:
 
     async def _quiet(self, *, but: int = 0) -> None:
         """Wait until nothing is in hand, but for so many that have not begun."""
-        while self._in_flight > but or self._settler.unwritten:
+        while self._room.in_hand > but or self._settler.unwritten:
             if not self._loops:  # a step by hand
                 await self._slots.quiet()
                 while self._settler.unwritten:
@@ -438,7 +415,7 @@ class Runner:
         longest = self._tunables.poll.total_seconds()
         while not self._stopping:
             asked = self._clock.monotonic()
-            due = await self._store.next_due([queue for queue in self._lanes if self._room_of(queue, 1)])
+            due = await self._store.next_due([queue for queue in self._lanes if self._room.of(queue, 1)])
             self._clock.learn(due.now, asked, self._clock.monotonic())
             delay = longest if due.at is None else (due.at - self._clock.now()) / SECOND
             if not self._node.is_trusted or not self._store.may_work():
