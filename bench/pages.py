@@ -27,6 +27,7 @@ from tidings.app import App, build
 from tidings.config import ChannelSettings, Settings
 from tidings.dashboard import add_pages
 from tidings.dashboard.navigation import GROUPS
+from tidings.migration.jobfile import read_job
 from tidings.model.time import DAY, HOUR, MINUTE
 from tidings.store.statements import statements
 
@@ -76,6 +77,7 @@ async def _measure(server: Server, options: argparse.Namespace) -> list[Row]:
             connection = await asyncpg.connect(dsn)
             began = perf_counter()
             await _fill(connection, options.messages)
+            await _move(app, connection, options.messages)
             print(f"filled in {perf_counter() - began:.0f} s", file=sys.stderr)
             if options.plans:
                 await _plans(app)
@@ -98,6 +100,50 @@ async def _fill(connection: asyncpg.Connection, count: int) -> None:
     await connection.execute("select setval('task_ids', $1)", 2 * count)
     await connection.execute("vacuum analyze")
 
+
+async def _move(app: App, connection: asyncpg.Connection, count: int) -> None:
+    """A hundred migrations, each type with a thousandth of the messages' number; one in 50 set aside."""
+    job = {
+        "name": "bench",
+        "source": {"kind": "ndjson", "path": "people"},
+        "target": {"kind": "http", "url": "http://127.0.0.1:1/", "key_header": "idempotency-key"},
+        "types": {name: {"fields": {"name": "name"}} for name in ("people", "notes")},
+    }
+    await app.migrations.create(read_job(job), by="bench")
+    first: int = await connection.fetchval("select max(n) from jobs")
+    given = {"first": first, "records": max(100, count // 1000), "now": app.desk.clock.now()}
+    for statement in _JOBS:
+        await connection.execute(statement.format(**given))
+    await connection.execute("vacuum analyze jobs, job_types, job_batches, job_records, job_log")
+
+
+_JOBS = (
+    """insert into jobs (id, tenant, name, pair, state, held, round, mapping_hash, definition, created_at,
+         changed_at, started_at, ended_at)
+       select 'job-' || g, j.tenant, 'Move ' || g, j.pair,
+         case when g % 10 = 0 then 'paused' else 'completed' end, case when g % 10 = 0 then 'running' end, 1,
+         j.mapping_hash, j.definition, {now}, {now}, {now} - 60000000, {now}
+       from jobs j, generate_series(1, 100) g where j.n = {first}""",
+    """insert into job_types (job, type, wave, extracted, is_read, linked)
+       select j.n, t, 0, {records}, true, true
+       from jobs j, unnest(array['people', 'notes']) t where j.n > {first}""",
+    """insert into job_records (job, round, type, source_id, state, changed_at, target_id, raw)
+       select j.n, 1, t, r::text, 'written', {now}, 'x' || r,
+         '{{"id": "' || r || '", "name": "Person ' || r || '"}}'
+       from jobs j, unnest(array['people', 'notes']) t, generate_series(1, {records}) r
+       where j.n > {first} and r % 50 <> 0""",
+    """insert into job_records (job, round, type, source_id, state, changed_at, fingerprint, reason, failure)
+       select j.n, 1, t, r::text, 'rejected', {now}, 'validation/' || t || '/email/' || r % 7,
+         'it is no address', 'validation'
+       from jobs j, unnest(array['people', 'notes']) t, generate_series(50, {records}, 50) r
+       where j.n > {first}""",
+    """insert into job_batches (id, job, type, round, phase, system, first, last, size, state, written,
+         made_at, changed_at)
+       select j.n || '/' || t || b, j.n, t, 1, 'run', 'default/http', b, b, 100, 'completed', 98, {now}, {now}
+       from jobs j, unnest(array['people', 'notes']) t, generate_series(1, {records} / 100) b
+       where j.n > {first}""",
+    """insert into job_log (record, at, what) select seq, {now}, 'written' from job_records""",
+)
 
 _STATEMENTS = (
     # 60 % sent, 10 % dead (a quarter of them in doubt), 5 % given up, 25 % waiting over the next two weeks.
@@ -221,6 +267,10 @@ async def _places(connection: asyncpg.Connection, app: App) -> list[str]:
         "/broadcasts/new?list=list-0002&template=template-7",
         "/channels/phone",
         "/rollout/phone",
+        "/migrations?state=paused",
+        "/migrations/job-7",
+        "/migrations/job-7?type=notes&state=rejected",
+        "/migrations/job-7/records/notes/50",
         "/inbox?state=done",
         "/inbox?sender=sender-7",
     ]
