@@ -9,6 +9,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from tidings.kernel import reaper
@@ -21,8 +22,8 @@ from tidings.model.outcome import Done, Outcome
 from tidings.model.task import Task
 from tidings.outbound.channels import sandbox
 from tidings.outbound.delivery import Delivery
+from tidings.store import sqlite
 from tidings.store.groups import GroupWriter
-from tidings.store.sqlite import SqliteStore
 from tidings.store.statements import statements
 
 _background: set[asyncio.Task[Any]] = set()
@@ -125,14 +126,14 @@ def answer_before_commit() -> None:
 
 def no_sync() -> None:
     """A commit is not written through. SQLite only."""
-    connect = SqliteStore._connect
+    connect = sqlite.connect
 
-    def hasty(self: SqliteStore) -> Any:
-        connection = connect(self)
+    def hasty(path: Path, now: Callable[[], int]) -> Any:
+        connection = connect(path, now)
         connection.execute("pragma synchronous=normal")
         return connection
 
-    SqliteStore._connect = hasty  # type: ignore[method-assign]
+    sqlite.connect = hasty  # type: ignore[attr-defined]
 
 
 PLANTS: Mapping[str, Callable[[], None]] = {

@@ -7,7 +7,6 @@ holds the file's work lock is the only one that claims; when it dies the lock is
 from __future__ import annotations
 
 import asyncio
-import os
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -15,18 +14,17 @@ from typing import Any, cast
 
 import apsw
 
-from ..model.errors import WrongStore
 from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
 from . import migrations
 from .choice import Candidate, choose
-from .files import FileLock, WakeSocket, refuse_remote
+from .connecting import connect, keep_private, refuse_unwritable
+from .files import FileLock, WakeSocket
 from .groups import GroupWriter, translated
 from .pacing import Pace, Turns, share_out
 from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Outrun, Row, Rows, Step, Tally, Wish, shares
 from .statements import Statement, statements
 from .turns import pace_of, taken, when_free
 
-_STATEMENTS = 512  # that a connection keeps prepared: all there are
 _LINKED = (None, "connected")  # no session, or one that can send
 
 
@@ -57,57 +55,20 @@ class SqliteStore:
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Open the file, bring up an empty one, check the schema and the durability settings."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise WrongStore(
-                f"the folder {self.path.parent} cannot be made ({error.strerror})",
-                remedy="choose another place with --database sqlite:///path, or mend its permissions",
-            ) from error
-        refuse_remote(self.path.parent)
-        if not os.access(self.path.parent, os.W_OK) or (
-            self.path.exists() and not os.access(self.path, os.W_OK)
-        ):
-            raise WrongStore(
-                f"{self.path} cannot be written",
-                remedy="check the owner, the mode and the mount of its folder, or choose another --database",
-            )
+        refuse_unwritable(self.path)
         with translated():
-            self._connection = self._connect()
+            self._connection = connect(self.path, self._now)
             self._writer = GroupWriter(self._connection, inline=self._inline, patience=self._patience)
             self._connection.setbusytimeout(5000)
             with self._connection:
                 self._connection.execute("begin immediate") if not self._connection.in_transaction else None
                 migrations.on_sqlite(self._connection, upgrade=upgrade, create=create)
             self._connection.setbusytimeout(0 if not self._inline else 5000)
-            self._reader = self._connect()
+            self._reader = connect(self.path, self._now)
             self._reader.setbusytimeout(5000)
             self._reader.execute("pragma query_only = on")  # whatever writes goes through the group
-            for name in ("", "-wal", "-shm"):  # all hold messages; later ones get the mode of the first
-                file = self.path.with_name(self.path.name + name)
-                if file.exists() and file.stat().st_mode & 0o077:
-                    file.chmod(0o600)
+            keep_private(self.path)
         self._socket = WakeSocket(self.path.with_name(self.path.name + ".wake"))
-
-    def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self.path), statementcachesize=_STATEMENTS)
-        connection.setbusytimeout(5000)
-        for pragma, wanted in (
-            ("journal_mode=wal", "wal"),
-            ("synchronous=full", None),
-            ("cache_size=-65536", None),
-            ("foreign_keys=on", None),
-            ("wal_autocheckpoint=4000", None),
-        ):
-            answer = list(connection.execute(f"pragma {pragma}"))
-            if wanted is not None and answer[0][0] != wanted:
-                raise WrongStore(f"SQLite refuses {pragma} here", remedy="use a local disk")
-        if next(iter(connection.execute("pragma synchronous")))[0] != 2:
-            raise WrongStore("SQLite does not keep synchronous=FULL", remedy="use a local disk")
-        # Or each call with other values would be planned anew: five times the price of a small statement.
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        connection.create_scalar_function("tidings_now", lambda *_: self._now(), 0)
-        return connection
 
     async def close(self) -> None:
         """Finish the last group, then close."""
