@@ -7,6 +7,7 @@ PYTHON ?= python3
 WORKERS ?= 3
 ARGS ?=
 SEEDS ?= 5000
+MINUTES ?= 60
 
 UV := $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
 BIN := .venv/bin
@@ -102,7 +103,8 @@ crash: sync postgres rabbitmq faketime strace ## crash drills, longer than in ma
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/simulation/test_elsewhere.py -q --timeout 600
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/crash -m crash --timeout 3600 $(ARGS)
 
-soak: sync postgres rabbitmq faketime strace ## crash drills for hours, thousands of simulated worlds (SEEDS=20000)
+soak: sync postgres rabbitmq faketime strace ## a fleet under fire, simulated worlds, crash drills for hours (MINUTES=60 SEEDS=20000)
+	$(BIN)/python -m bench.soak --minutes $(MINUTES)
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 	TIDINGS_MACHINE_EXAMPLES=$${TIDINGS_MACHINE_EXAMPLES:-300} $(BIN)/pytest tests/simulation/test_store_machine.py -q --timeout 7200
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-50} $(BIN)/pytest tests/crash -m crash --timeout 43200 $(ARGS)
