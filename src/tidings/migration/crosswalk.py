@@ -50,6 +50,10 @@ class Crosswalk:
             "crosswalk_put", {"pair": self.pair, "type": type_, "job": job, "rows": packed(list(links))}
         )
 
+    def dropping(self, type_: str, links: Sequence[tuple[str, str]]) -> Step:
+        """What was taken out again: id, the target's id."""
+        return Step("crosswalk_drop", {"pair": self.pair, "type": type_, "rows": packed(list(links))})
+
     def taking(self, job: int, type_: str, id_: str, target_id: str, hash_: str | None) -> list[Step]:
         """This record of the target is that one; Outrun if it is another's already. One at a time."""
         taken = {"pair": self.pair, "source_id": id_, "target_id": target_id, "hash": hash_}

@@ -225,10 +225,8 @@ class Undo:
             Step("job_batch_undone", {**batch, **counted, "system": self._opened.writes.name}),
             Step("job_record_move", {"rows": packed(moves)}),
             Step("job_log_add", {"rows": packed([(row["seq"], "undone", None, None) for row in rows])}),
+            self._opened.crosswalk.dropping(name, [(row["source_id"], row["target_id"]) for row in rows]),
         ]
-        for row in rows:
-            link = {"type": name, "source_id": row["source_id"], "target_id": row["target_id"]}
-            steps.append(Step("crosswalk_drop", {"pair": self._opened.crosswalk.pair, **link}))
         await self._store.write(steps)
 
 
