@@ -6,7 +6,7 @@ import asyncio
 import csv as standard_csv
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ import pytest
 import sqlalchemy as sa
 
 from tidings.migration.connectors import attio as attio_connector
-from tidings.migration.connectors import options, registry
+from tidings.migration.connectors import ndjson, options, registry
+from tidings.migration.connectors.files import FileSource
 from tidings.migration.words import (
     Budgeted,
     Erasing,
@@ -410,6 +411,31 @@ async def test_a_head_that_cannot_be_used_is_named(head: bytes, field: str | Non
 
     assert (trouble.failure, trouble.field) == (Failure.VALIDATION, field)
     assert missing.failure is Failure.NOT_FOUND
+
+
+async def test_while_a_page_of_a_file_is_understood_others_have_their_turn(tmp_path: Path) -> None:
+    """C13: calls under way do not wait for a thousand lines; a thread that parsed them made all wait."""
+    file = tmp_path / "people.ndjson"
+    file.write_text("".join(f'{{"id": "{n}"}}\n' for n in range(1000)))
+    turns, seen = 0, set[int]()
+
+    class Watched(ndjson.NdjsonForm):
+        def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
+            seen.add(turns)
+            return super().parse(raw, head)
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    page = await FileSource("ndjson", file, Watched(ndjson.Settings(str(file)))).page("people", None)
+    beside.cancel()
+
+    assert len(page.records) == 1000
+    assert len(seen) >= 10, "in slices, on the loop's own thread"
 
 
 async def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None:
