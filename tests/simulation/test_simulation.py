@@ -14,7 +14,7 @@ import pytest
 from .many import Sum, verdict
 from .world import simulate
 
-SEEDS = 100
+SEEDS = 200
 MORE = 200  # where a rare thing has not happened yet
 
 
