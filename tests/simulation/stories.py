@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from tidings.drill.ledger import Fault, Kind
@@ -121,3 +122,16 @@ def late_settle() -> Story:
         world.later(8.5, lambda: answers(_OK))
 
     return Story(_plan(Order("m0", 0.5, 0.5, "resend")), arrange)
+
+
+def unknown_commit() -> Story:
+    """On a file a claim is answered ahead of its commit; the commit is made, and nobody hears of it."""
+
+    def arrange(world: World) -> None:
+        def unheard(host: Host, verb: str, call: Call) -> None:
+            if verb == "claim" and 2.9 < world.seconds < 3.05:
+                call.fails = "after"
+
+        _weather(world, unheard)
+
+    return Story(replace(_plan(Order("m0", 0.5, 3.0, "resend"), nodes=1), ahead=True), arrange)

@@ -1,4 +1,4 @@
-"""What the simulation has found, as stories: each of the first four failed before it was mended."""
+"""What the simulation has found, as stories: each but the fifth failed before it was mended."""
 
 from __future__ import annotations
 
@@ -38,3 +38,12 @@ def test_a_result_that_comes_after_its_claim_has_gone_changes_nothing_and_is_kep
     report = stories.late_settle().tell()
 
     assert (report.crimes, report.met["ClaimLost"]) == ({}, 1)
+
+
+def test_a_claim_whose_commit_nobody_heard_of_is_given_back_though_nothing_else_comes() -> None:
+    """A12: its node lives, so no reaper takes it away; it used to wait for whatever came next."""
+    report = stories.unknown_commit().tell()
+
+    assert (report.crimes, report.counts["delivered"]) == ({}, 1)
+    assert report.met["claim unanswered, given back"] == 1
+    assert report.counts["late_p100"] < 2

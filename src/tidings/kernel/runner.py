@@ -41,6 +41,7 @@ from .starts import Starts
 from .turns import Turns
 
 _FAIR_SHARE = 8  # one slot in eight goes to the oldest due
+_DOUBT = 0.1  # seconds after which a claim of unknown end is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +289,12 @@ class Runner:
         self._beginning.discard(begin)
         if not begin.cancelled() and begin.exception() is not None:
             self._emit(StoreTrouble("begin", repr(begin.exception())))
+            self._doubt()
+
+    def _doubt(self) -> None:
+        """Perhaps we hold what is not in hand: it goes back in a moment, not with whatever comes next."""
+        self._doubtful_claim = True
+        asyncio.get_running_loop().call_later(_DOUBT, self.wake)
 
     async def _begin_all(self, tasks: list[Task]) -> None:
         suspects = [task for task in tasks if task.crashes >= SUSPECT]
@@ -305,7 +312,7 @@ class Runner:
     async def _begin(self, tasks: list[Task], durable: Awaitable[bool] | None = None) -> None:
         try:
             if not await self._starts.set_out(tasks, durable):
-                self._doubtful_claim = True
+                self._doubt()
         finally:
             if self._room.have_instants(tasks):
                 self.wake()
