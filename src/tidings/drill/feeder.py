@@ -20,6 +20,7 @@ from .journal import lines
 from .orphan import end_with_parent
 from .plan import CHANNEL, SETTINGS, Line, plan
 from .producer import Producer, Wanted
+from .quick import run
 
 LOG = "producer.jsonl"
 _AT_ONCE = 50
@@ -62,4 +63,4 @@ def _ready(todo: deque[Line], now: float) -> list[Line]:
 
 if __name__ == "__main__":
     end_with_parent()
-    asyncio.run(feed(json.loads(sys.argv[1])))
+    run(feed(json.loads(sys.argv[1])))

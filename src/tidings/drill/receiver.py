@@ -18,6 +18,7 @@ import orjson
 
 from .journal import Journal
 from .orphan import end_with_parent
+from .quick import run
 
 _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b"
 _REFUSAL = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"
@@ -111,4 +112,4 @@ async def serve(options: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     end_with_parent()
-    asyncio.run(serve(json.loads(sys.argv[1])))
+    run(serve(json.loads(sys.argv[1])))
