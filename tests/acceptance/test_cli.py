@@ -20,7 +20,7 @@ from rich.text import Text
 from tidings import __version__
 from tidings.cli import grid
 from tidings.cli.failures import guarded
-from tidings.cli.program import program_for, whole
+from tidings.cli.program import program, whole
 from tidings.config import load
 from tidings.diagnosis import Grade, Waiting, on_clock, on_dead, on_disk, on_nodes, on_waiting, standing
 from tidings.model.time import SECOND
@@ -55,7 +55,7 @@ def tidings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
     def call(*words: str, stdin: str = "") -> Answer:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capfd.readouterr()
-        code = guarded(lambda **options: program_for(words)(list(words), prog_name="tidings", **options))
+        code = guarded(lambda **options: program(list(words), prog_name="tidings", **options))
         return Answer(code, *capfd.readouterr())
 
     return call

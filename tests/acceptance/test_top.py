@@ -19,7 +19,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tidings.cli.program import program
+from tidings.cli.program import whole
 from tidings.cli.top import drawn, watch
 from tidings.model.outcome import Done, Reject
 from tidings.model.task import Category
@@ -125,9 +125,9 @@ async def test_it_is_live_where_no_key_can_be_pressed(home: House) -> None:
 def test_one_look_for_programs(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--json` prints one look and ends; so does a pipe."""
     monkeypatch.chdir(tmp_path)
-    told = CliRunner().invoke(program, ["top", "--json", "--database", sqlite_url])
+    told = CliRunner().invoke(whole(), ["top", "--json", "--database", sqlite_url])
     assert orjson.loads(told.stdout)["counts"]["due"] == 0
-    piped = CliRunner().invoke(program, ["top", "--database", sqlite_url])
+    piped = CliRunner().invoke(whole(), ["top", "--database", sqlite_url])
     assert piped.exit_code == 0 and "Newest failures" in piped.stdout
 
 
@@ -139,7 +139,7 @@ def offered(typed: str, **env: str) -> list[str]:
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split()) - (not words.endswith(" "))),
     }
-    told = CliRunner().invoke(program, [], prog_name="tidings", env=asked | env)
+    told = CliRunner().invoke(whole(), [], prog_name="tidings", env=asked | env)
     assert not told.stderr
     return told.stdout.split()
 

@@ -736,7 +736,7 @@ async def test_a_receiver_that_hangs_leaves_slots_to_messages(store: Store, cloc
 def wish_of(here: Town) -> Wish:
     """What a node of eight free slots would claim."""
     runner = here.app.worker.runner
-    return Wish({queue: runner._room_of(queue, 8) for queue in here.app.lanes}, 8)
+    return Wish({queue: runner._room.of(queue, 8) for queue in here.app.lanes}, 8)
 
 
 READS = (

@@ -11,6 +11,6 @@ import sys
 def main() -> None:
     """The entry point `tidings`."""
     from .failures import guarded
-    from .program import program_for
+    from .program import program
 
-    sys.exit(guarded(program_for(sys.argv[1:])))
+    sys.exit(guarded(lambda **options: program(sys.argv[1:], **options)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,6 +33,11 @@ def whole() -> typer.Typer:
 def program_for(words: Sequence[str]) -> typer.Typer:
     """What these words need: one noun if they begin with it, otherwise all."""
     return _program(words[:1] if words and words[0] in NOUNS else NOUNS)
+
+
+def program(words: Sequence[str], **options: Any) -> Any:
+    """Run these words."""
+    return program_for(words)(list(words), **options)
 
 
 def _program(nouns: Sequence[str]) -> typer.Typer:
