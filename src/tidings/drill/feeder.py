@@ -20,7 +20,6 @@ from .journal import lines
 from .orphan import end_with_parent
 from .plan import CHANNEL, SETTINGS, Line, plan
 from .producer import Producer, Wanted
-from .quick import run
 
 LOG = "producer.jsonl"
 _AT_ONCE = 50
@@ -63,4 +62,4 @@ def _ready(todo: deque[Line], now: float) -> list[Line]:
 
 if __name__ == "__main__":
     end_with_parent()
-    run(feed(json.loads(sys.argv[1])))
+    asyncio.run(feed(json.loads(sys.argv[1])))

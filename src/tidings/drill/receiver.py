@@ -18,7 +18,6 @@ import orjson
 
 from .journal import Journal
 from .orphan import end_with_parent
-from .quick import run
 
 _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b"
 _REFUSAL = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"
@@ -112,4 +111,4 @@ async def serve(options: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     end_with_parent()
-    run(serve(json.loads(sys.argv[1])))
+    asyncio.run(serve(json.loads(sys.argv[1])))
