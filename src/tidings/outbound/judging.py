@@ -59,8 +59,8 @@ class Judge:
                 remedy=f"configured channels: {known}",
             )
         content = _content(draft)
-        encoded = _encode(content)
-        _check(draft, encoded, now, self._max_body)
+        kept = encoded(content)
+        _check(draft, kept, now, self._max_body)
         channel.check(draft.to, content)
         due = now if draft.at is None else draft.at
         expires = draft.expires_at
@@ -80,7 +80,7 @@ class Judge:
             draft.channel, KIND, due, draft.tenant, draft.priority, order_key, expires, draft.max_tries
         )
         id_ = id_ or self._clock.new_id()
-        return task, (now, due, id_, draft.tenant, draft.channel, draft.to, encoded, own_expiry)
+        return task, (now, due, id_, draft.tenant, draft.channel, draft.to, kept, own_expiry)
 
 
 def _content(draft: Draft) -> dict[str, Any]:
@@ -92,7 +92,8 @@ def _content(draft: Draft) -> dict[str, Any]:
     return content
 
 
-def _encode(content: dict[str, Any]) -> str:
+def encoded(content: Mapping[str, Any]) -> str:
+    """A content as it is kept; raises Invalid."""
     try:
         return orjson.dumps(content).decode()
     except (TypeError, ValueError) as error:

@@ -13,10 +13,10 @@ from ...wire.addresses import Forbidden, check_url
 from ...wire.addresses import Rules as Callable
 from ..channels.base import Channel
 from ..events.telling import CHANNEL as EVENTS
-from ..judging import Rules
+from ..judging import Rules, encoded
 from ..templating.templates import Templates
 from .loading import Wording
-from .plans import Plan, encoded
+from .plans import Plan
 
 
 class Ready(NamedTuple):

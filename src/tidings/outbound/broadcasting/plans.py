@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-import orjson
-
 from ...model.broadcast import Options, Quiet, Starts
 from ...model.errors import Invalid
 from ...model.time import MINUTE, SECOND, iso
@@ -230,13 +228,3 @@ def _within(given: Mapping[str, Any], name: str, low: float, high: float) -> flo
     if value is not None and not low <= value <= high:
         raise Invalid(f"{name} is {value:g}", field=name, remedy=f"use {low:g} to {high:,g}")
     return value
-
-
-def encoded(content: Mapping[str, Any]) -> str:
-    """A content as it is kept."""
-    try:
-        return orjson.dumps(content).decode()
-    except (TypeError, ValueError) as error:
-        raise Invalid(
-            f"the content cannot be written as JSON ({error})", field="data", remedy="use plain JSON values"
-        ) from error
