@@ -139,7 +139,7 @@ async def test_a_replay_killed_between_portions_leaves_the_rest_for_the_next(
         moving.clock.advance(seconds=61)
         await moving.foreman.step()
         view = await moving.drive(id_)
-        assert (view.state, view.reason) == (JobState.COMPLETED, "1 records were set aside")
+        assert (view.state, view.reason) == (JobState.COMPLETED, "1 record was set aside")
 
     assert await moving.migrations.replay(id_, by="anna") == 1
     assert (await moving.drive(id_)).reason is None

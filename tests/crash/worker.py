@@ -20,7 +20,7 @@ from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
 from tidings.dispatch.roles import Role, Share
 from tidings.drill.producer import Producer
-from tidings.kernel import crashpoints, retry, runner, settler, starts
+from tidings.kernel import attempts, crashpoints, retry, settler, starts
 from tidings.model.message import Message
 from tidings.model.outcome import Outcome
 from tidings.observability.log import log_sink
@@ -71,7 +71,7 @@ def arm_pause(spec: str) -> None:
                 os.kill(os.getpid(), signal.SIGSTOP)
         crashpoints.point(name)
 
-    for passing in (runner, settler, starts):
+    for passing in (attempts, settler, starts):
         passing.point = point  # type: ignore[attr-defined]
 
 

@@ -8,37 +8,31 @@ reaper and the other duties run beside it in `loop.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from ..model.errors import Temporary, told
-from ..model.outcome import Defer, Outcome, Retry, Unknown
-from ..model.task import Category, State, Task, TaskId, Transition
+from ..model.errors import told
+from ..model.task import Task, TaskId
 from ..model.time import SECOND
-from ..observability.events import (
-    Emit,
-    StoreTrouble,
-    TasksExpired,
-)
+from ..observability.events import Emit, StoreTrouble, TasksExpired
 from ..store.port import Store, Wish
+from .attempts import Attempts
 from .clock import Clock
-from .crashpoints import point
 from .decide import SUSPECT
-from .handler import Handler, Paced, Turn, effects
+from .handler import Handler
 from .lanes import Lane
 from .nodes import Node
 from .pressure import Pressure
 from .queue import expire
+from .returns import Returns
 from .room import Room
 from .settler import Result, Settler
-from .slots import Hands, Job, Slots
+from .slots import Hands, Slots
 from .stagger import Stagger
 from .standing import Standing
 from .starts import Starts
-from .turns import Turns
 
 _FAIR_SHARE = 8  # one slot in eight goes to the oldest due
 _DOUBT = 0.1  # seconds after which a claim of unknown end is looked at
@@ -90,14 +84,18 @@ class Runner:
         self._following: asyncio.TimerHandle | None = None  # a hint, in a moment
         self._limited = frozenset(lane.queue for lane in lanes.values() if lane.per_second is not None)
         self._keyed = frozenset(lane.queue for lane in lanes.values() if lane.keyed) & self._limited
-        self._turns = Turns(store, clock)
+        self._returns = Returns(store, node, handlers)
         self._pressure = Pressure(emit)
         self._standing = Standing(store, clock, lanes, emit=emit)
         self._settler = Settler(
             store, clock, node, lanes, self._standing, handlers, emit=emit, settled=self._settled
         )
         self._room = Room(tunables.slots, lanes, self._keyed)
-        slots = Slots(tunables.slots, self._attempt)
+        self._stopping = False
+        attempts = Attempts(
+            store, clock, node, handlers, hand_in=self._hand_in, is_stopping=lambda: self._stopping
+        )
+        slots = Slots(tunables.slots, attempts.make)
         self._slots: Hands = slots if hands is None else hands(self, slots)
         self._starts = Starts(
             store,
@@ -115,7 +113,6 @@ class Runner:
         self._credit = 0
         self._changed = asyncio.Event()  # a slot came free, or a result was written
         self._woken = asyncio.Event()
-        self._stopping = False
         self._loops: list[asyncio.Task[None]] = []
         self._doubtful_claim = False
 
@@ -300,7 +297,9 @@ class Runner:
         suspects = [task for task in tasks if task.crashes >= SUSPECT]
         # Tasks that were around when a node died are tried alone, one by one, so that blame is certain.
         now = self._clock.now()
-        await self._give_back(suspects[1:], "waits to be tried alone", lambda i: now + (i + 1) * SECOND // 20)
+        await self._returns.give_back(
+            suspects[1:], "waits to be tried alone", lambda i: now + (i + 1) * SECOND // 20
+        )
         others = [task for task in tasks if task.crashes < SUSPECT]
         self._room.reserve(others + suspects[:1])
         await self._begin(others)
@@ -316,37 +315,6 @@ class Runner:
         finally:
             if self._room.have_instants(tasks):
                 self.wake()
-
-    async def _attempt(self, job: Job) -> None:
-        """One attempt, whose outcome is handed in whatever happens."""
-        began = self._clock.monotonic()
-        outcome: Outcome | None = None
-        has_begun = False
-        try:
-            if job.task.start_at:
-                outcome = await self._turns.wait(job.task, job.lane, self._node.id)
-            if outcome is not None and isinstance(job.content, Turn):
-                await self._return_turn(job.task, job.content)
-            if outcome is None and not self._node.is_trusted:
-                outcome = Defer(job.claimed_at, "this node could not be sure of its claim any more")
-            if outcome is None:
-                has_begun = True
-                outcome = await job.run(job.task, job.content)
-        except asyncio.CancelledError:
-            if (me := asyncio.current_task()) is not None:
-                me.uncancel()  # the attempt ends, its slot goes on
-            why = "the node stopped meanwhile" if self._stopping else "it was cut off after its deadline"
-            outcome = Unknown(why) if has_begun else Defer(job.claimed_at, f"{why}, before it had begun")
-        except Exception as error:  # a handler may do anything; its task must not vanish with it
-            outcome = Retry(Category.SYSTEM, told(error))
-        point("sent")
-        self._hand_in(Result(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
-
-    async def _return_turn(self, task: Task, turn: Turn) -> None:
-        handler = self._handlers[task.kind]
-        if isinstance(handler, Paced):
-            with suppress(Temporary):  # then its recipient waits once more, and nothing is lost
-                await handler.return_turn(task, turn)
 
     # -- results
 
@@ -380,27 +348,10 @@ class Runner:
         gone = await expire(self._store, [task._asdict() for task in tasks], self._node.id)
         self._emit(TasksExpired(gone))
 
-    async def _give_back(self, tasks: Sequence[Task], why: str, due: Callable[[int], int]) -> None:
-        moves = [
-            Transition(
-                t.id, t.claim_no, State.PENDING, t.tries - 1, due(i), None, why, False, t.throttles, t.crashes
-            )
-            for i, t in enumerate(tasks)
-        ]
-        if moves:
-            own = effects(self._handlers, tasks, moves)
-            await self._store.settle(self._node.id, moves, also=own)
-
     async def _give_back_strangers(self) -> None:
-        """After a claim whose answer was lost: what we hold without knowing it goes back."""
         if self._beginning:  # claimed, not yet among the attempts, and no strangers
             await asyncio.wait(self._beginning)
-        held = await self._store.read("node_held", node=self._node.id, after=0, limit=10_000)
-        mine = self._settler.ids | set(self._slots.ids)
-        strangers = [
-            Task(*(row[name] for name in Task._fields[:14])) for row in held if row["id"] not in mine
-        ]
-        await self._give_back(strangers, "the answer to its claim was lost", lambda i: strangers[i].due_at)
+        await self._returns.give_back_strangers(lambda: self._settler.ids | set(self._slots.ids))
         self._doubtful_claim = False
 
     async def _quiet(self, *, but: int = 0) -> None:

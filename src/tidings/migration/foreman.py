@@ -296,7 +296,7 @@ class _Look:
         aside = sum(row["n"] for row in counts if row["state"] in ("rejected", "failed", "conflict"))
         moved = sum(row["written"] + row["unchanged"] for row in types)
         state = JobState.FAILED if aside and not moved else JobState.COMPLETED
-        reason = f"{aside:,} records were set aside" if aside else None
+        reason = f"{aside:,} record{' was' if aside == 1 else 's were'} set aside" if aside else None
         steps = [
             moving(self._row, state, reason),
             audited(self._n, "engine", state.value, reason or ""),

@@ -1,0 +1,42 @@
+"""Returns: claims that go back unused, as if they had never been made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from ..model.task import State, Task, TaskId, Transition
+from ..store.port import Store
+from .handler import Handler, effects
+from .nodes import Node
+
+_HELD = 10_000  # more than a node can hold
+
+
+class Returns:
+    """One node's."""
+
+    def __init__(self, store: Store, node: Node, handlers: Mapping[str, Handler]) -> None:
+        self._store = store
+        self._node = node
+        self._handlers = handlers
+
+    async def give_back(self, tasks: Sequence[Task], why: str, due: Callable[[int], int]) -> None:
+        """These were not begun; the i-th is due at `due(i)`."""
+        moves = [
+            Transition(
+                t.id, t.claim_no, State.PENDING, t.tries - 1, due(i), None, why, False, t.throttles, t.crashes
+            )
+            for i, t in enumerate(tasks)
+        ]
+        if moves:
+            own = effects(self._handlers, tasks, moves)
+            await self._store.settle(self._node.id, moves, also=own)
+
+    async def give_back_strangers(self, mine: Callable[[], Collection[TaskId]]) -> None:
+        """After a claim whose answer was lost: what we hold without knowing it goes back."""
+        held = await self._store.read("node_held", node=self._node.id, after=0, limit=_HELD)
+        known = mine()
+        strangers = [
+            Task(*(row[name] for name in Task._fields[:14])) for row in held if row["id"] not in known
+        ]
+        await self.give_back(strangers, "the answer to its claim was lost", lambda i: strangers[i].due_at)
