@@ -26,8 +26,8 @@ from tidings.model.outcome import Outcome
 from tidings.observability.log import log_sink
 from tidings.outbound.broadcasting import portions
 from tidings.outbound.channels.sandbox import SandboxChannel
-from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
+from tidings.store.steps import Steps
 
 from .plants import PLANTS
 
@@ -99,9 +99,9 @@ def arm_statement(spec: str) -> None:
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    on_postgres, on_sqlite = PostgresStore._run, SqliteStore._rows
+    on_postgres, on_sqlite = Steps.run, SqliteStore._rows
 
-    async def run(self: PostgresStore, connection: Any, step: Any) -> Any:
+    async def run(self: Steps, connection: Any, step: Any) -> Any:
         rows = await on_postgres(self, connection, step)
         passed(step.name)
         return rows
@@ -111,7 +111,7 @@ def arm_statement(spec: str) -> None:
         passed(statement.name)
         return found
 
-    PostgresStore._run, SqliteStore._rows = run, rows  # type: ignore[method-assign]
+    Steps.run, SqliteStore._rows = run, rows  # type: ignore[method-assign]
 
 
 async def work(options: dict[str, Any]) -> None:

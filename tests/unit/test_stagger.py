@@ -40,3 +40,14 @@ def test_whoever_came_for_nothing_waits_longer_each_time_up_to_a_tenth_of_a_seco
         waits.append(stagger.late())
     assert waits == sorted(waits)
     assert waits[0] < waits[3] < waits[-1] < 0.1
+
+
+def test_whoever_came_for_nothing_is_behind_until_it_finds_something() -> None:
+    """B12: then a look is worth more than a claim; alone, nobody is ever behind."""
+    stagger, alone = Stagger(Certain(), lambda: True), Stagger(Certain(), lambda: False)
+    assert not stagger.is_behind
+    for one in (stagger, alone):
+        one.note(found=False)
+    assert stagger.is_behind and not alone.is_behind
+    stagger.note(found=True)
+    assert not stagger.is_behind

@@ -368,9 +368,11 @@ class Runner:
     async def _sleep_until_due(self, found: int) -> None:
         """Sleep until something is due, a hint comes, or a channel may be tried again.
 
-        While nothing is due, a poll is this one question and no claim.
+        While nothing is due, a poll is this one question and no claim; so is a hint, if others are quicker.
         """
         longest = self._tunables.poll.total_seconds()
+        began = self._clock.monotonic()
+        is_hinted = False
         while not self._stopping:
             asked = self._clock.monotonic()
             due = await self._store.next_due([queue for queue in self._lanes if self._room.of(queue, 1)])
@@ -378,19 +380,32 @@ class Runner:
             delay = longest if due.at is None else (due.at - self._clock.now()) / SECOND
             if not self._node.is_trusted or not self._store.may_work():
                 delay = longest  # nothing may be claimed until the next beat
+            elif delay <= 0 and is_hinted:
+                return
             elif delay <= 0 and not found:
                 delay = (
                     0.002 + 0.01 * self._clock.chance() + self._stagger.seconds()
                 )  # somebody else takes it
             elif delay > 0:
                 delay += self._stagger.late()
+            if is_hinted:
+                self._stagger.note(found=False)
             if delay > 0:
                 await self._wait(self._woken, min(delay, longest))
-            if self._woken.is_set() or delay < longest:
+            is_hinted = self._woken.is_set()
+            if is_hinted and self._looks_first and self._clock.monotonic() - began < longest:
+                self._woken.clear()
+                continue
+            if is_hinted or delay < longest:
                 return
             await self._standing.refresh()
             if self._standing.is_troubled:
                 return
+
+    @property
+    def _looks_first(self) -> bool:
+        """Whether a claim is worth its cost only if something is there: others often come first."""
+        return self._stagger.is_behind and not self._doubtful_claim and not self._standing.is_troubled
 
     @staticmethod
     async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -24,8 +24,13 @@ class Stagger:
         self._in_vain = 0
 
     def note(self, *, found: bool) -> None:
-        """A claim brought something, or nothing."""
+        """A claim or a look brought something, or nothing."""
         self._in_vain = 0 if found else min(self._in_vain + 1, _MOST)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether others were quicker the last time."""
+        return self._in_vain > 0 and self._has_company()
 
     def seconds(self) -> float:
         """How long to wait before the next claim, so that another may be first."""

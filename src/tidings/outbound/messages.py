@@ -96,12 +96,14 @@ class Messages:
         if key is not None:
             answer = [id_, now if draft.at is None else draft.at]
             once = self._once("messages", key, _said(draft), answer, now, draft.tenant)
-            earlier = await self._store.read("key_find", scope=once.scope, key=key)
-            if earlier:  # before anything is judged: what was right then may be too late now
-                return _replay(earlier[0], once)
-        if draft.template is not None:
-            draft = await self.templates.filling().fill(draft)
-        task, row = self._judge.prepare(draft, now, id_)
+        try:
+            if draft.template is not None:
+                draft = await self.templates.filling().fill(draft)
+            task, row = self._judge.prepare(draft, now, id_)
+        except TidingsError:
+            if once is None or not (found := await self._store.read("key_find", scope=once.scope, key=key)):
+                raise
+            return _replay(found[0], once)  # what was right then may be too late now
         accepted = Accepted(id_, task.due_at)
         done = await self._store.enqueue([task], Rows("messages", COLUMNS, [row]), once=once)
         if done.earlier is not None and once is not None:

@@ -14,9 +14,10 @@ from typing import Any
 
 import asyncpg
 
-from ..model.errors import InProgress, StoreFull, StoreUnavailable
+from ..model.errors import StoreUnavailable
 from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
 from . import migrations
+from .creating import BULK, Creating
 from .hints import Hints
 from .pacing import Pace, Turns, share_out
 from .port import (
@@ -26,7 +27,6 @@ from .port import (
     NextDue,
     Once,
     OrderKey,
-    Outrun,
     Row,
     Rows,
     Step,
@@ -35,25 +35,8 @@ from .port import (
 )
 from .server import SESSION, no_reset, refuse_unsafe, split, translated
 from .statements import statements
-from .together import Together, filed, handed_out, rounds
+from .steps import Steps
 from .turns import pace_of, taken, when_free
-
-_TASK_COLUMNS = (
-    "id",
-    "tenant",
-    "queue",
-    "kind",
-    "priority",
-    "due_at",
-    "changed_at",
-    "order_key",
-    "first_due",
-    "head",
-    "expires_at",
-    "max_tries",
-)
-# Nothing was written, and that need not be the fault of all that shared the transaction.
-_ONE_OF_THEM = (ValueError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
 class PostgresStore:
@@ -61,19 +44,19 @@ class PostgresStore:
 
     dialect = "postgres"
     sole_worker = False
-    bulk = 5000  # a commit costs as much as a thousand rows
+    bulk = BULK
 
     def __init__(
         self, url: str, *, now: Callable[[], int] | None = None, connections: int = 10, patience: float = 10.0
     ) -> None:
         self._dsn, self.schema = split(url)
-        self._now = now
         self._size = connections
         self._patience = patience
         self._pool: asyncpg.Pool | None = None
         self._hints = Hints(self._dsn, self._connection)
         self._sql = statements("postgres")
-        self._together: Together[Creation, Enqueued] = Together(self._enqueue_all, at_once=2)
+        self._steps = Steps(self._sql, now)
+        self._creating = Creating(self._connection, self._steps, self.schema)
 
     # -- life
 
@@ -133,31 +116,17 @@ class PostgresStore:
         """Run statements in one transaction."""
         async with self._connection() as connection:
             if len(steps) == 1 and not steps[0].needed:
-                return [await self._run(connection, steps[0])]
+                return [await self._steps.run(connection, steps[0])]
             async with connection.transaction():
-                return await self._run_all(connection, steps)
+                return await self._steps.run_all(connection, steps)
 
     async def change(self, steps: Sequence[Step], *, keys: Collection[OrderKey]) -> list[list[Row]]:
         """`write`, holding these order keys and passing their turn on."""
         async with self._connection() as connection, connection.transaction():
-            await self._hold(connection, keys)
-            done = await self._run_all(connection, steps)
-            await self._pass_turn(connection, keys, demote=True)
+            await self._steps.hold(connection, keys)
+            done = await self._steps.run_all(connection, steps)
+            await self._steps.pass_turn(connection, keys, demote=True)
             return done
-
-    async def _run_all(self, connection: asyncpg.Connection, steps: Sequence[Step]) -> list[list[Row]]:
-        done: list[list[Row]] = []
-        for step in steps:
-            wanted = step.only_if is None or done[step.only_if]
-            done.append(await self._run(connection, step) if wanted else [])
-            if step.needed and not done[-1]:
-                raise Outrun(step.name)
-        return done
-
-    async def _run(self, connection: asyncpg.Connection, step: Step) -> list[Row]:
-        statement = self._sql[step.name]
-        rows = await connection.fetch(statement.sql, *statement.bind({"now": self._time(), **step.params}))
-        return [dict(row) for row in rows]
 
     # -- the three verbs
 
@@ -169,113 +138,12 @@ class PostgresStore:
         also: Sequence[Step] = (),
         together: bool = False,
     ) -> Enqueued:
-        """COPY tasks and the domain's rows in one transaction."""
-        if together and once is None and len(tasks) < self.bulk:
-            return await self._together.ask(Creation(tasks, rows, also))
-        async with self._connection() as connection, connection.transaction():
-            if once is not None:
-                earlier = await self._used(connection, once)
-                if earlier is not None:
-                    return Enqueued((), earlier)
-            [ids] = await self._create(connection, [Creation(tasks, rows, also)])
-            await self._run_all(connection, also)
-            if once is not None:
-                await self._run(connection, Step("key_keep", once._asdict()))
-            return Enqueued(ids)
-
-    async def _enqueue_all(self, group: Sequence[Creation]) -> list[Enqueued | Exception]:
-        """One commit for all; one for each where somebody was outrun or cannot be written."""
-        if len(group) > 1:
-            try:
-                return [*await self._enqueue_together(group)]
-            except (StoreUnavailable, StoreFull) as error:
-                if not isinstance(error.__cause__, _ONE_OF_THEM):
-                    raise
-            except (Outrun, asyncpg.PostgresError):
-                pass
-        answers: list[Enqueued | Exception] = []
-        for one in group:
-            try:
-                answers.append(await self.enqueue(one.tasks, *one.rows, also=one.also))
-            except Exception as error:  # told to whoever asked for it
-                answers.append(error)
-        return answers
-
-    async def _enqueue_together(self, group: Sequence[Creation]) -> list[Enqueued]:
-        async with self._connection() as connection, connection.transaction():
-            ids = await self._create(connection, group)
-            for steps in rounds([one.also for one in group]):
-                statement = self._sql[steps[0].name]
-                values = [statement.bind({"now": self._time(), **step.params}) for step in steps]
-                found = await connection.fetchmany(statement.sql, values)
-                if len(found) < len(steps) and any(step.needed for step in steps):
-                    raise Outrun(steps[0].name)
-        return [Enqueued(own) for own in ids]
-
-    async def _create(
-        self, connection: asyncpg.Connection, group: Sequence[Creation]
-    ) -> list[Sequence[TaskId]]:
-        """New tasks with their rows; each order key's turn goes to the first of its line."""
-        tasks = [task for one in group for task in one.tasks]
-        if not tasks:
-            return [() for _ in group]
-        keys = {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
-        await self._hold(connection, keys)
-        ids, at = await self._take_ids(connection, len(tasks))
-        await connection.copy_records_to_table(
-            "tasks",
-            columns=_TASK_COLUMNS,
-            schema_name=self.schema,
-            records=[
-                (
-                    id_,
-                    t.tenant,
-                    t.queue,
-                    t.kind,
-                    t.priority,
-                    t.due_at,
-                    at,
-                    t.order_key,
-                    None if t.order_key is None else t.due_at,
-                    t.order_key is None,
-                    t.expires_at,
-                    t.max_tries,
-                )
-                for id_, t in zip(ids, tasks, strict=True)
-            ],
-        )
-        taken = handed_out(group, ids)
-        for rows, its_ids in filed(group, taken):
-            await self._copy(connection, rows, its_ids)
-        await self._pass_turn(connection, keys, demote=True)
-        return taken
-
-    async def _take_ids(self, connection: asyncpg.Connection, n: int) -> tuple[list[TaskId], int]:
-        row = await connection.fetchrow(self._sql["take_ids"].sql, self._time(), n)
-        return row["ids"] or [], row["now"]
+        """One statement for one task; COPY in one transaction for many."""
+        return await self._creating.enqueue(Creation(tasks, rows, also), once=once, together=together)
 
     async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
         """COPY the domain's rows under ids of their own; their tasks come later."""
-        async with self._connection() as connection, connection.transaction():
-            await self._run_all(connection, also)
-            ids, _ = await self._take_ids(connection, len(rows.values))
-            await self._copy(connection, rows, ids)
-            return ids
-
-    async def _copy(self, connection: asyncpg.Connection, rows: Rows, ids: Sequence[TaskId]) -> None:
-        await connection.copy_records_to_table(
-            rows.table,
-            columns=("task", *rows.columns),
-            schema_name=self.schema,
-            records=[(id_, *values) for id_, values in zip(ids, rows.values, strict=True)],
-        )
-
-    async def _used(self, connection: asyncpg.Connection, once: Once) -> Row | None:
-        """What this key was answered before; a twin still under way is refused at once."""
-        if not await connection.fetchval(self._sql["try_lock"].sql, f"{once.scope}\x01{once.key}"):
-            raise InProgress(f"a call with the key {once.key!r} is under way", remedy="repeat it in a second")
-        found = await self._run(connection, Step("key_find", {"scope": once.scope, "key": once.key}))
-        return found[0] if found else None
+        return await self._creating.keep(rows, also=also)
 
     async def claim(self, node: NodeId, wish: Wish) -> Claimed:
         """One statement; two more and a transaction only where a queue has a rate."""
@@ -293,7 +161,7 @@ class PostgresStore:
             statement.sql,
             *statement.bind(
                 {
-                    "now": self._time(),
+                    "now": self._steps.time(),
                     "node": node,
                     "room": wish.room,
                     "fair": wish.fair,
@@ -312,7 +180,7 @@ class PostgresStore:
     async def _claim_paced(self, connection: asyncpg.Connection, node: NodeId, wish: Wish) -> Claimed:
         statement = self._sql["limit_hold"]
         held = await connection.fetch(
-            statement.sql, *statement.bind({"now": self._time(), "queues": sorted(wish.limited)})
+            statement.sql, *statement.bind({"now": self._steps.time(), "queues": sorted(wish.limited)})
         )
         rooms = dict(wish.rooms)
         paces = {row["queue"]: Pace(row["interval"], row["next_at"]) for row in held}
@@ -328,7 +196,7 @@ class PostgresStore:
             if count and queue not in wish.keyed:
                 instants, free = pace.instants(at, count)
                 reserved[queue] = iter(instants)
-                await self._run(connection, Step("limit_take", {"queue": queue, "next_at": free}))
+                await self._steps.run(connection, Step("limit_take", {"queue": queue, "next_at": free}))
         for task in claimed.tasks:
             tasks.append(
                 task._replace(start_at=next(reserved[task.queue])) if task.queue in reserved else task
@@ -338,11 +206,11 @@ class PostgresStore:
     async def take_turns(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> Turns:
         """One transaction; the queue's row makes all nodes take theirs one after the other."""
         async with self._connection() as connection, connection.transaction():
-            held = await self._run(connection, Step("limit_hold", {"queues": [queue]}))
-            [clock], found = await self._run_all(connection, [Step("now", {}), when_free(queue, line)])
+            held = await self._steps.run(connection, Step("limit_hold", {"queues": [queue]}))
+            [clock], found = await self._steps.run_all(connection, [Step("now", {}), when_free(queue, line)])
             free = {row["key"]: row["next_at"] for row in found}
             turns = share_out(pace_of(held), line, free, gap, clock["now"])
-            await self._run_all(connection, taken(queue, turns))
+            await self._steps.run_all(connection, taken(queue, turns))
             return turns
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
@@ -350,7 +218,7 @@ class PostgresStore:
         async with self._connection() as connection:
             statement = self._sql["next_due"]
             row = await connection.fetchrow(
-                statement.sql, *statement.bind({"now": self._time(), "queues": list(queues)})
+                statement.sql, *statement.bind({"now": self._steps.time(), "queues": list(queues)})
             )
             return NextDue(row["now"], row["next_at"])
 
@@ -362,7 +230,7 @@ class PostgresStore:
                 statement.sql,
                 *statement.bind(
                     {
-                        "now": self._time(),
+                        "now": self._steps.time(),
                         "node": node,
                         "ids": [task.id for task in tasks],
                         "claims": [task.claim_no for task in tasks],
@@ -388,10 +256,10 @@ class PostgresStore:
                 kept = await self._settle_some(connection, node, plain, rest, tally)
             else:
                 async with connection.transaction():
-                    await self._hold(connection, keys)
+                    await self._steps.hold(connection, keys)
                     kept = await self._settle_some(connection, node, plain, rest, tally)
-                    await self._run_all(connection, also)
-                    await self._pass_turn(connection, keys, demote=False)
+                    await self._steps.run_all(connection, also)
+                    await self._steps.pass_turn(connection, keys, demote=False)
             lost = [move for move in moves if move.id not in kept]
             for move in lost:
                 if await self._was_ours(connection, move):
@@ -407,7 +275,7 @@ class PostgresStore:
         tally: Sequence[Tally],
     ) -> dict[TaskId, str]:
         kept: dict[TaskId, str] = {}
-        counts: dict[str, Any] = {"now": self._time(), "node": node, **_tally_arrays(tally)}
+        counts: dict[str, Any] = {"now": self._steps.time(), "node": node, **_tally_arrays(tally)}
         if plain or not rest:
             statement = self._sql["settle_done"]
             rows = await connection.fetch(
@@ -435,25 +303,6 @@ class PostgresStore:
         row = await connection.fetchrow(self._sql["task_look"].sql, move.id)
         return row is not None and row["state"] == move.to and row["claim_no"] == move.claim_no
 
-    async def _hold(self, connection: asyncpg.Connection, keys: Collection[OrderKey]) -> None:
-        if keys:
-            statement = self._sql["lock_keys"]
-            names = {"queues": [k[0] for k in keys], "order_keys": [k[1] for k in keys]}
-            await connection.fetch(statement.sql, *statement.bind(names))
-
-    async def _pass_turn(
-        self, connection: asyncpg.Connection, keys: Collection[OrderKey], *, demote: bool
-    ) -> None:
-        if keys and demote:
-            statement = self._sql["demote"]
-            await connection.executemany(
-                statement.sql, [statement.bind({"queue": q, "order_key": k}) for q, k in sorted(keys)]
-            )
-        if keys:
-            statement = self._sql["promote_all"]
-            names = {"queues": [k[0] for k in keys], "order_keys": [k[1] for k in keys]}
-            await connection.fetch(statement.sql, *statement.bind(names))
-
     # -- hints
 
     async def hint(self) -> None:
@@ -465,9 +314,6 @@ class PostgresStore:
         self._hints.take(wake)
 
     # -- plumbing
-
-    def _time(self) -> int | None:
-        return None if self._now is None else self._now()
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
