@@ -194,7 +194,8 @@ class Creating:
 def _is_single(one: Creation) -> bool:
     """One task with its row and nothing besides, nor an order to keep."""
     return (
-        len(one.tasks) == len(one.rows) == len(one.rows[0].values) == 1
+        len(one.tasks) == 1
+        and [len(rows.values) for rows in one.rows] == [1]
         and not one.also
         and one.tasks[0].order_key is None
     )
