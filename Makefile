@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer) and make; everything else is fetched into .tools/ and .venv/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run sync test postgres rabbitmq promtool faketime strace chromium screenshots lint format types bench crash soak fuzz clean
+.PHONY: help run sync test postgres rabbitmq promtool faketime strace xfs chromium screenshots lint format types bench crash soak fuzz clean
 
 PYTHON ?= python3
 WORKERS ?= 3
@@ -30,7 +30,7 @@ run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 sync: $(UV)
 	@$(UV) sync --frozen --all-extras --group fuzz --inexact --quiet
 
-test: lint types postgres rabbitmq faketime strace chromium promtool ## check and test everything (ARGS="-k retry")
+test: lint types postgres rabbitmq faketime strace xfs chromium promtool ## check and test everything (ARGS="-k retry")
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: sync ## ruff: rules and format
@@ -47,8 +47,7 @@ format: sync ## rewrite the code in the house's format
 # The development wheel carries PostgreSQL; where it does not run, root installs the system's.
 postgres: sync
 	@$(BIN)/python -c 'from tidings.testing import Cluster; raise SystemExit(Cluster.find() is None)' \
-	|| { test "$$(id -u)" = 0 && apt-get update -qq \
-	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql; } \
+	|| { $(call INSTALL,postgresql); } \
 	|| echo "No PostgreSQL 14 or newer, and it could not be installed: its tests will be skipped."
 
 # The tests start a broker of their own; the package's service is kept from starting while it is installed.
@@ -63,34 +62,41 @@ promtool:
 	|| { $(call INSTALL_STILL,prometheus); } \
 	|| echo "promtool is not here and could not be installed: its test will be skipped."
 
+# Only root can; elsewhere the tests that need it are skipped, and say so.
+INSTALL = test "$$(id -u)" = 0 && apt-get update -qq \
+  && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(1)
+
 # Debian asks this file whether a service may be started; where there is one already, it stays as it is.
 POLICY := /usr/sbin/policy-rc.d
 define INSTALL_STILL
-test "$$(id -u)" = 0 && apt-get update -qq && { \
+test "$$(id -u)" = 0 && { \
   test -e $(POLICY) || { printf '\043!/bin/sh\nexit 101\n' | install -m 755 /dev/stdin $(POLICY); ours=$(POLICY); }; \
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(1); \
+  $(INSTALL); \
   status=$$?; test -z "$$ours" || rm -f "$$ours"; test $$status = 0; }
 endef
 
 # For tests of a clock that is set back.
 faketime:
 	@ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 \
-	|| { test "$$(id -u)" = 0 && apt-get update -qq \
-	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends faketime; } \
+	|| { $(call INSTALL,faketime); } \
 	|| echo "faketime is not here and could not be installed: its test will be skipped."
 
 # For tests of disks that fail and of power cuts.
 strace:
 	@command -v strace >/dev/null \
-	|| { test "$$(id -u)" = 0 && apt-get update -qq \
-	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends strace; } \
+	|| { $(call INSTALL,strace); } \
 	|| echo "strace is not here and could not be installed: its tests will be skipped."
+
+# For tests of power cuts: its file system copies a disk in a moment.
+xfs:
+	@command -v mkfs.xfs >/dev/null \
+	|| { $(call INSTALL,xfsprogs); } \
+	|| echo "mkfs.xfs is not here and could not be installed: its tests will be skipped."
 
 # For tests of the pages in a real browser.
 chromium:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
-	|| { test "$$(id -u)" = 0 && apt-get update -qq \
-	     && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium; } \
+	|| { $(call INSTALL,chromium); } \
 	|| echo "Chromium is not here and could not be installed: its tests will be skipped."
 
 screenshots: sync chromium ## pictures of the pages, into docs/screenshots
@@ -99,11 +105,11 @@ screenshots: sync chromium ## pictures of the pages, into docs/screenshots
 bench: $(UV) ## measure against peers and the raw limits
 	$(UV) run --frozen --all-extras --group bench python -m bench $(ARGS)
 
-crash: sync postgres rabbitmq faketime strace ## crash drills, longer than in make test
+crash: sync postgres rabbitmq faketime strace xfs ## crash drills, longer than in make test
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/simulation/test_elsewhere.py -q --timeout 600
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/crash -m crash --timeout 3600 $(ARGS)
 
-soak: sync postgres rabbitmq faketime strace ## a fleet under fire, simulated worlds, crash drills for hours (MINUTES=60 SEEDS=20000)
+soak: sync postgres rabbitmq faketime strace xfs ## a fleet under fire, simulated worlds, crash drills for hours (MINUTES=60 SEEDS=20000)
 	$(BIN)/python -m bench.soak --minutes $(MINUTES)
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 	TIDINGS_MACHINE_EXAMPLES=$${TIDINGS_MACHINE_EXAMPLES:-300} $(BIN)/pytest tests/simulation/test_store_machine.py -q --timeout 7200

@@ -87,7 +87,7 @@ async def test_a_lost_database_is_told_to_all_and_nothing_is_tried_twice(postgre
         tried.append(group)
         raise StoreUnavailable("gone") from ConnectionError()
 
-    store._enqueue_together = lost  # type: ignore[method-assign]
+    store._creating._enqueue_together = lost  # type: ignore[method-assign]
     done = await asyncio.gather(*[write(store, number) for number in range(3)], return_exceptions=True)
     assert [type(one) for one in done] == [StoreUnavailable] * 3
     assert len(tried) == 1

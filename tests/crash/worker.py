@@ -26,7 +26,7 @@ from tidings.model.outcome import Outcome
 from tidings.observability.log import log_sink
 from tidings.outbound.broadcasting import portions
 from tidings.outbound.channels.sandbox import SandboxChannel
-from tidings.store.sqlite import SqliteStore
+from tidings.store.file_steps import FileSteps
 from tidings.store.steps import Steps
 
 from .plants import PLANTS
@@ -99,19 +99,19 @@ def arm_statement(spec: str) -> None:
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    on_postgres, on_sqlite = Steps.run, SqliteStore._rows
+    on_postgres, on_sqlite = Steps.run, FileSteps.rows
 
     async def run(self: Steps, connection: Any, step: Any) -> Any:
         rows = await on_postgres(self, connection, step)
         passed(step.name)
         return rows
 
-    def rows(self: SqliteStore, connection: Any, statement: Any, params: Any) -> Any:
-        found = on_sqlite(self, connection, statement, params)
-        passed(statement.name)
+    def rows(self: FileSteps, connection: Any, name: str, params: Any) -> Any:
+        found = on_sqlite(self, connection, name, params)
+        passed(name)
         return found
 
-    Steps.run, SqliteStore._rows = run, rows  # type: ignore[method-assign]
+    Steps.run, FileSteps.rows = run, rows  # type: ignore[method-assign]
 
 
 async def work(options: dict[str, Any]) -> None:

@@ -134,19 +134,24 @@ class Cluster:
             self.kill()
         self._process = None
 
+    def halt(self, timeout: float = 30) -> None:
+        """SIGSTOP the server and all its children, and wait until they stand still."""
+        children = self._halt_parent(timeout)
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        if not _wait(lambda: all(map(_stands_still, children)), timeout):
+            raise Broken(f"PostgreSQL's processes {children} do not stand still")
+
     def kill(self, timeout: float = 30) -> None:
         """SIGKILL the server and all its children, as a crash would, and wait until they are gone.
 
-        The parent is halted first, so that it forks nobody between the listing and the killing; a survivor
-        would hold the shared memory and the next start would be refused.
+        A survivor would hold the shared memory and the next start would be refused.
         """
         if not self.is_running:
             self._process = None
             return
-        server = self._running()
-        server.send_signal(signal.SIGSTOP)
-        _wait(lambda: _processes().get(server.pid, (0, "Z"))[1][0] in "TtZ", timeout)
-        children = {pid for pid, (parent, _) in _processes().items() if parent == server.pid}
+        server, children = self._running(), self._halt_parent(timeout)
         for pid in (server.pid, *children):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -196,6 +201,13 @@ class Cluster:
         if self._process is None:
             raise Broken("The PostgreSQL cluster is not running", remedy="Call start() first")
         return self._process
+
+    def _halt_parent(self, timeout: float) -> set[int]:
+        """From now on it forks nobody; gives its children."""
+        server = self._running()
+        server.send_signal(signal.SIGSTOP)
+        _wait(lambda: _stands_still(server.pid), timeout)
+        return {pid for pid, (parent, _) in _processes().items() if parent == server.pid}
 
     def _prepare(self) -> None:
         """Make what the server needs and is not there yet: a private folder, readable programs, data."""
@@ -349,6 +361,11 @@ def _alive(pids: Iterable[int]) -> set[int]:
     """Those that still run; a zombie holds nothing and only waits for its parent."""
     known = _processes()
     return {pid for pid in pids if pid in known and not known[pid][1].startswith("Z")}
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether it is stopped, or no more."""
+    return _processes().get(pid, (0, "Z"))[1][0] in "TtZ"
 
 
 def _wait(condition: Callable[[], bool], timeout: float) -> bool:

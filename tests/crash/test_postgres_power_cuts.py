@@ -1,0 +1,123 @@
+"""A power cut under PostgreSQL: server and worker go down together, with all that lay in memory (E1, F14).
+
+The disk is a real file system that is put back to what was written through; whoever sends and receives the
+messages is elsewhere and goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tidings.drill.ledger import Fault, Kind
+from tidings.drill.rig import Sender, names
+from tidings.testing import Cluster
+
+from .books import PostgresDatabase, make_role
+from .conftest import Report
+from .power import Disk, cuttable
+from .rig import IS_FULL, Options, Rig, drill, portions, scaled
+
+pytestmark = [pytest.mark.crash, pytest.mark.postgres]
+
+SMALL = {"max_wal_size": "128MB", "min_wal_size": "32MB", "shared_buffers": "32MB"}
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    """A disk of this test's own."""
+    if Cluster.find() is None:
+        pytest.skip("no PostgreSQL 14 or newer: install postgresql")
+    with cuttable() as made:
+        yield made
+
+
+@pytest.fixture
+def server(disk: Disk) -> Iterator[Cluster]:
+    """A server on that disk; its first files are made without a sync, to be quick."""
+    with Cluster(disk.place / "data", settings=SMALL) as running:
+        disk.write_through()
+        yield running
+
+
+def cut_power(disk: Disk, server: Cluster, *others: Sender) -> None:
+    """All that runs on this machine ends, and its disk has what was written through."""
+    server.halt()
+    disk.keep()
+    for sender in others:
+        sender.process.kill()
+        sender.process.wait()
+    server.kill()
+    disk.go_back()
+
+
+async def cut_under_load(rig: Rig, disk: Disk, server: Cluster, worker: Sender) -> float:
+    """Cut, start the server again, and write down what was done; gives how long the power was gone."""
+    begin = time.time()
+    await asyncio.to_thread(cut_power, disk, server, worker)
+    await asyncio.to_thread(server.start)
+    rig.note(Fault(Kind.CUT, 0, begin, time.time(), "power cut"))
+    await rig.note_death(worker, begin, "power cut")
+    return time.time() - begin
+
+
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"] if IS_FULL else ["resend"])
+async def test_what_was_acknowledged_survives_every_power_cut_and_is_sent(
+    tmp_path: Path, disk: Disk, server: Cluster, on_unknown: str, report: Report
+) -> None:
+    """Nothing lost, nothing doubled without its line in the history, however often the power goes (F14)."""
+    await make_role(server)
+    chance = random.Random(f"power {on_unknown}")
+    cuts = min(20, scaled(2, 20))
+    parts = portions(names("m", 150 * (cuts + 1)), cuts + 1)
+    async with drill(
+        tmp_path / "drill", PostgresDatabase(server, "drill"), Options(on_unknown=on_unknown)
+    ) as rig:
+        for i, refs in enumerate(parts[:-1]):
+            worker = rig.spawn()
+            await rig.working(worker)
+            before = rig.seen()
+            producing = asyncio.create_task(rig.producer.produce(refs, single=i % 2 == 0))
+            await rig.until_seen(before + chance.randint(1, len(refs) // 2))
+            await cut_under_load(rig, disk, server, worker)
+            await producing
+        last = rig.spawn()
+        await rig.producer.produce(parts[-1])
+        idle = await rig.idle(within=60)
+        code = await rig.stop(last)
+        verdict = await rig.verdict()
+    report(rig, verdict, power_cuts=cuts, accepts_unknown=rig.producer.unknown)
+
+    assert idle and code == 0
+    assert not verdict.crimes
+    assert rig.producer.unknown and any(fault.held for fault in rig.faults), (
+        "no cut hurt: it proves nothing (R7)"
+    )
+
+
+async def test_a_server_that_does_not_write_through_is_caught(disk: Disk, server: Cluster) -> None:
+    """With `synchronous_commit=off` the same cut takes what was acknowledged: it is a cut, and no kill."""
+    connection = await asyncpg.connect(server.dsn(), server_settings={"synchronous_commit": "off"})
+    await connection.execute("create table told (n int)")
+    await connection.execute("checkpoint")
+    told = 0
+    until = time.monotonic() + 0.1  # the server writes what is left every 0.2 s
+    while time.monotonic() < until:
+        await connection.execute(f"insert into told values ({told})")
+        told += 1
+    await asyncio.to_thread(cut_power, disk, server)
+    with contextlib.suppress(asyncpg.PostgresError, OSError):
+        await connection.close(timeout=1)
+    await asyncio.to_thread(server.start)
+    connection = await asyncpg.connect(server.dsn())
+    found = await connection.fetchval("select count(*) from told")
+    await connection.close()
+
+    assert found < told
