@@ -7,8 +7,8 @@ Kills come at random moments, as those of power cuts and out-of-memory killers d
 nodes that have something in hand, as those of a drill do, which proves more with fewer kills.
 
 The judge is the ledger of the drill: the producer's log, the receiver's, the injector's and the engine's own
-books. The receiver answers within 5 ms. What is asked beside it: how many are overdue at any look, and how
-long the question for the next due message takes.
+books. The receiver answers within 5 ms. What is asked beside it: how many are overdue at any look, how long
+the question for the next due message takes, and whether anybody waits for another's lock.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import asyncpg
 
 from tidings.app import open_store
 from tidings.config import Settings
@@ -40,6 +43,8 @@ PER_MINUTE = 10_000
 EVERY = 20  # seconds between two kills
 DELAY = (0.0, 0.005)
 LOOK = 0.25  # seconds between two questions
+LOCKED = """
+select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"""
 
 
 class Looks:
@@ -48,6 +53,8 @@ class Looks:
     def __init__(self) -> None:
         self.most_waiting = 0
         self.asked: list[float] = []
+        self.locked: list[bool] = []
+        self.errors = 0  # times that a worker had no answer from the database
 
     def told(self, now: Progress) -> None:
         """The drill's own news: what waits or is at work is no more than what is due or about to be."""
@@ -57,16 +64,18 @@ class Looks:
                   f"killed {now.killed}", end="", file=sys.stderr)  # fmt: skip
 
     @asynccontextmanager
-    async def asking(self, url: str) -> AsyncIterator[None]:
+    async def asking(self, url: str, server: str) -> AsyncIterator[None]:
         """Ask for the next due message all the time, as a node does that has nothing to do."""
         store = open_store(Settings(database=url), SystemClock())
 
         async def ask() -> None:
             await store.open()
+            connection = await asyncpg.connect(server)
             while True:
                 began = time.perf_counter()
                 await store.next_due({CHANNEL})
                 self.asked.append(time.perf_counter() - began)
+                self.locked.append(await connection.fetchval(LOCKED) > 0)
                 await asyncio.sleep(LOOK)
 
         asking = asyncio.create_task(ask())
@@ -77,6 +86,11 @@ class Looks:
             with suppress(asyncio.CancelledError):
                 await asking
             await store.close()
+
+    def read_logs(self, folder: Path) -> None:
+        """What the workers said themselves."""
+        logs = [log.read_bytes() for log in folder.glob("worker-*.jsonl")]
+        self.errors = sum(log.count(b'"event":"store_trouble"') for log in logs)
 
 
 def rows_of(found: Report, looks: Looks, foreign: float) -> list[Row]:
@@ -93,6 +107,14 @@ def rows_of(found: Report, looks: Looks, foreign: float) -> list[Row]:
         row("silent", "doubled in silence", len(found.silent), at_most=0),
         row("delivered", "delivered", 100 * found.delivered / found.accepted, "%", at_least=99.9),
         row("twice", "sent twice, each flagged and witnessed", 100 * twice, "%", at_most=0.01),
+        row("errors", "scheduling errors", 100 * looks.errors / found.accepted, "%", at_most=0.1),
+        row(
+            "locks",
+            "looks at which somebody waited for a lock",
+            100 * sum(looks.locked) / len(looks.locked),
+            "%",
+            at_most=1,
+        ),
         row("within", "within 1 s of its time", 100 * within, "%", at_least=95),
         row("latest", "the latest", max(late), "s", at_most=found.lease + GRACE),
         row("overdue", "waiting or at work, at any look", looks.most_waiting, at_most=1000),
@@ -116,8 +138,10 @@ async def soak(url: str, minutes: float, seed: int, *, aimed: bool) -> tuple[Rep
         aimed=aimed,
     )
     settings, looks = Settings(database=url), Looks()
-    async with scratch(settings, keep=False) as place, looks.asking(place.database):
-        return await run(course, settings, place, looks.told), looks
+    async with scratch(settings, keep=False) as place, looks.asking(place.database, url):
+        found = await run(course, settings, place, looks.told)
+        looks.read_logs(place.folder)
+        return found, looks
 
 
 def main(argv: Sequence[str] | None = None) -> int:

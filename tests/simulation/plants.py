@@ -22,8 +22,8 @@ from tidings.kernel.settler import Settler
 from tidings.kernel.standing import Standing
 from tidings.model.outcome import Done, Retry
 from tidings.model.task import Category
+from tidings.store.file_steps import FileSteps
 from tidings.store.pacing import Pace
-from tidings.store.sqlite import SqliteStore
 from tidings.store.statements import statements
 
 from .clock import HostClock
@@ -264,7 +264,7 @@ def accepted_twice(garden: ExitStack) -> None:
 @_plant()
 def turn_kept(garden: ExitStack) -> None:
     """Nobody passes the turn of an order key on."""
-    garden.enter_context(patch.object(SqliteStore, "_pass_turn", lambda *_, **__: None))
+    garden.enter_context(patch.object(FileSteps, "pass_turn", lambda *_, **__: None))
 
 
 @_plant("receiver", "cut all")

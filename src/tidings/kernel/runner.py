@@ -382,10 +382,8 @@ class Runner:
                 delay = longest  # nothing may be claimed until the next beat
             elif delay <= 0 and is_hinted:
                 return
-            elif delay <= 0 and not found:
-                delay = (
-                    0.002 + 0.01 * self._clock.chance() + self._stagger.seconds()
-                )  # somebody else takes it
+            elif delay <= 0 and not found:  # somebody else takes it
+                delay = 0.002 + 0.01 * self._clock.chance() + self._stagger.seconds()
             elif delay > 0:
                 delay += self._stagger.late()
             if is_hinted:

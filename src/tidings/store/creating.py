@@ -16,24 +16,11 @@ from ..model.errors import InProgress, StoreFull, StoreUnavailable
 from ..model.task import NewTask, TaskId
 from .port import Creation, Enqueued, Once, Outrun, Row, Rows, Step
 from .steps import Steps
+from .task_rows import COLUMNS, task_rows
 from .together import Together, filed, handed_out, rounds
 
 BULK = 5000  # a commit costs as much as a thousand rows
 
-_TASK_COLUMNS = (
-    "id",
-    "tenant",
-    "queue",
-    "kind",
-    "priority",
-    "due_at",
-    "changed_at",
-    "order_key",
-    "first_due",
-    "head",
-    "expires_at",
-    "max_tries",
-)
 # Nothing was written, and that need not be the fault of all that shared the transaction.
 _ONE_OF_THEM = (ValueError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
@@ -152,25 +139,9 @@ class Creating:
         ids, at = await self._take_ids(connection, len(tasks))
         await connection.copy_records_to_table(
             "tasks",
-            columns=_TASK_COLUMNS,
+            columns=COLUMNS,
             schema_name=self._schema,
-            records=[
-                (
-                    id_,
-                    t.tenant,
-                    t.queue,
-                    t.kind,
-                    t.priority,
-                    t.due_at,
-                    at,
-                    t.order_key,
-                    None if t.order_key is None else t.due_at,
-                    t.order_key is None,
-                    t.expires_at,
-                    t.max_tries,
-                )
-                for id_, t in zip(ids, tasks, strict=True)
-            ],
+            records=task_rows(tasks, ids, at),
         )
         taken = handed_out(group, ids)
         for rows, its_ids in filed(group, taken):

@@ -24,6 +24,7 @@ from .groups import GroupWriter, translated
 from .pacing import Turns, share_out
 from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Row, Rows, Step, Tally, Wish, shares
 from .statements import statements
+from .task_rows import task_rows
 from .turns import pace_of, taken, when_free
 
 
@@ -152,26 +153,7 @@ class SqliteStore:
                 if earlier:
                     return Enqueued((), earlier[0])
             now, ids = self._now(), self._next_ids(connection, len(tasks))
-            connection.executemany(
-                self._sql["enqueue_one"].sql,
-                [
-                    (
-                        id_,
-                        t.tenant,
-                        t.queue,
-                        t.kind,
-                        t.priority,
-                        t.due_at,
-                        now,
-                        t.order_key,
-                        None if t.order_key is None else t.due_at,
-                        t.order_key is None,
-                        t.expires_at,
-                        t.max_tries,
-                    )
-                    for id_, t in zip(ids, tasks, strict=True)
-                ],
-            )
+            connection.executemany(self._sql["enqueue_one"].sql, task_rows(tasks, ids, now))
             for own, its_ids in shares(rows, ids):
                 connection.executemany(
                     _insert(own), [(id_, *values) for id_, values in zip(its_ids, own.values, strict=True)]
