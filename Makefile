@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer) and make; everything else is fetched into .tools/ and .venv/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run sync test postgres rabbitmq promtool faketime strace xfs chromium screenshots lint format types bench crash soak fuzz clean
+.PHONY: help run sync test postgres rabbitmq promtool faketime strace xfs ip chromium screenshots lint format types bench crash soak fuzz clean
 
 PYTHON ?= python3
 WORKERS ?= 3
@@ -30,7 +30,7 @@ run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 sync: $(UV)
 	@$(UV) sync --frozen --all-extras --group fuzz --inexact --quiet
 
-test: lint types postgres rabbitmq faketime strace xfs chromium promtool ## check and test everything (ARGS="-k retry")
+test: lint types postgres rabbitmq faketime strace xfs ip chromium promtool ## check and test everything (ARGS="-k retry")
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: sync ## ruff: rules and format
@@ -93,6 +93,12 @@ xfs:
 	|| { $(call INSTALL,xfsprogs); } \
 	|| echo "mkfs.xfs is not here and could not be installed: its tests will be skipped."
 
+# For tests of a network that is cut: hosts of their own, with a cable between them.
+ip:
+	@command -v ip >/dev/null \
+	|| { $(call INSTALL,iproute2); } \
+	|| echo "ip is not here and could not be installed: its test will be skipped."
+
 # For tests of the pages in a real browser.
 chromium:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
@@ -105,11 +111,11 @@ screenshots: sync chromium ## pictures of the pages, into docs/screenshots
 bench: $(UV) ## measure against peers and the raw limits
 	$(UV) run --frozen --all-extras --group bench python -m bench $(ARGS)
 
-crash: sync postgres rabbitmq faketime strace xfs ## crash drills, longer than in make test
+crash: sync postgres rabbitmq faketime strace xfs ip ## crash drills, longer than in make test
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/simulation/test_elsewhere.py -q --timeout 600
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-4} $(BIN)/pytest tests/crash -m crash --timeout 3600 $(ARGS)
 
-soak: sync postgres rabbitmq faketime strace xfs ## a fleet under fire, simulated worlds, crash drills for hours (MINUTES=60 SEEDS=20000)
+soak: sync postgres rabbitmq faketime strace xfs ip ## a fleet under fire, simulated worlds, crash drills for hours (MINUTES=60 SEEDS=20000)
 	$(BIN)/python -m bench.soak --minutes $(MINUTES)
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 	TIDINGS_MACHINE_EXAMPLES=$${TIDINGS_MACHINE_EXAMPLES:-300} $(BIN)/pytest tests/simulation/test_store_machine.py -q --timeout 7200

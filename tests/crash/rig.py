@@ -72,7 +72,11 @@ class Rig(BaseRig):
 
     async def working(self, *senders: Sender, within: float = 60) -> None:
         """Wait until these have joined."""
-        assert await until(lambda: all(sender.facts("node_joined") for sender in senders), within)
+
+        def have_joined() -> bool:
+            return self.has_failed() or all(sender.facts("node_joined") for sender in senders)
+
+        assert await until(have_joined, within)
 
     async def died(self, sender: Sender, how: str, *, within: float = 60) -> Fault:
         """Wait until it has killed itself at its crash point; if it never does, kill it."""

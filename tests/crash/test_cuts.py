@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,30 +17,29 @@ from tidings.testing import Cluster
 
 from .books import PostgresDatabase
 from .conftest import Report
-from .rig import ROOT, Options, drill
+from .proxy import Proxy, proxy
+from .rig import Options, drill, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 
 
 @pytest.fixture
-def proxy(cluster: Cluster) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that stands between one worker and the server."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.crash.proxy", str(cluster.home / ".s.PGSQL.5432")],
-        cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    yield process
-    process.kill()
-    process.wait()
-    assert process.stdout is not None
-    process.stdout.close()
+def between(cluster: Cluster) -> Iterator[Proxy]:
+    """What stands between one worker and the server."""
+    with proxy("127.0.0.1:0", str(cluster.home / ".s.PGSQL.5432")) as made:
+        yield made
+
+
+def through(database: PostgresDatabase, address: str) -> str:
+    """The URL of the database by another way."""
+    return database.worker_url.replace("@/", f"@{address}/").partition("?")[0]
 
 
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"])
 async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
     tmp_path: Path,
     postgres_database: PostgresDatabase,
-    proxy: subprocess.Popen[bytes],
+    between: Proxy,
     on_unknown: str,
     report: Report,
 ) -> None:
@@ -51,22 +49,19 @@ async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
     twice. With `resend` nothing is marked, so the others send again when the lease is over, perhaps while the
     first request is still under way: each such copy has its witness and its flag.
     """
-    assert proxy.stdout is not None
-    port = int(proxy.stdout.readline())
-    through = postgres_database.worker_url.replace("@/", f"@127.0.0.1:{port}/").partition("?")[0]
     options = Options(on_unknown=on_unknown, lease=1.5, beat=0.3, deadline=7)
     async with drill(tmp_path / "drill", postgres_database, options, {"delay": (4.7, 5)}) as rig:
-        cut_off = rig.spawn(database=through)
+        cut_off = rig.spawn(database=through(postgres_database, between.address))
         await rig.working(cut_off)
         await rig.producer.produce(names("m", 16))
         await rig.until_seen(16)
         other = rig.spawn()
         await rig.working(other)
         begin = time.time()
-        proxy.send_signal(signal.SIGSTOP)
+        between.process.send_signal(signal.SIGSTOP)
         await asyncio.sleep(4)
         rig.note(Fault(Kind.CUT, cut_off.pid, begin, time.time(), "black hole"))
-        proxy.send_signal(signal.SIGCONT)
+        between.process.send_signal(signal.SIGCONT)
         idle = await rig.idle(within=40)
         stolen = other.facts("node_lost")
         codes = [await rig.stop(sender) for sender in (cut_off, other)]
@@ -79,3 +74,36 @@ async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
         assert not verdict.crimes and not verdict.duplicates and not verdict.held
     else:
         assert set(verdict.crimes) <= {"overlap"}
+
+
+@pytest.mark.parametrize("way", ["mute", "drip"])
+async def test_answers_of_the_database_that_are_lost_or_drip_cost_no_second_copy(
+    tmp_path: Path, postgres_database: PostgresDatabase, between: Proxy, way: str, report: Report
+) -> None:
+    """Claims, starts and results were written, and nobody heard so before the connection was reset. While the
+    lease lives each is looked up or written again, and nothing is sent twice (F10, F11)."""
+    chance = random.Random(f"lost answers {way}")
+    rounds = scaled(4, 20)
+    parts = portions(names("m", 60 * rounds), rounds)
+    async with drill(tmp_path / "drill", postgres_database, Options(lease=6)) as rig:
+        pair = [rig.spawn(database=through(postgres_database, between.address)), rig.spawn()]
+        await rig.working(*pair)
+        for refs in parts:
+            before = rig.seen()
+            producing = asyncio.create_task(rig.producer.produce(refs, single=True))
+            await rig.until_seen(before + chance.randint(1, len(refs) // 2))
+            begin = time.time()
+            between.say(way)
+            await asyncio.sleep(chance.uniform(0.1, 1))
+            between.say("cut")
+            rig.note(Fault(Kind.CUT, pair[0].pid, begin, time.time(), way))
+            await producing
+        idle = await rig.idle(within=60)
+        trouble, lost = pair[0].facts("store_trouble"), pair[1].facts("node_lost")
+        codes = [await rig.stop(sender) for sender in pair]
+        verdict = await rig.verdict()
+    report(rig, verdict, answers_lost=rounds, store_trouble=trouble)
+
+    assert idle and codes == [0, 0] and not lost
+    assert not verdict.crimes and not verdict.duplicates
+    assert trouble, "nobody missed an answer: this run proves nothing (R7)"

@@ -7,11 +7,13 @@ arms a crash point; `pause_at` stops the process at one instead, once.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import signal
 import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import uvloop
@@ -37,7 +39,7 @@ CHANNEL = "drill"
 def settings(options: dict[str, Any]) -> Settings:
     """One sandbox channel towards the receiver; the path tells who sends."""
     channel = {
-        "url": f"http://127.0.0.1:{options['port']}/from/{os.getpid()}",
+        "url": f"http://{options.get('host', '127.0.0.1')}:{options['port']}/from/{os.getpid()}",
         "on_unknown": options["on_unknown"],
         "deadline": f"{options['deadline']}s",
         "policy": "drill",
@@ -56,6 +58,14 @@ def settings(options: dict[str, Any]) -> Settings:
         broker=options.get("broker"),
         broker_wait=timedelta(seconds=options.get("broker_wait", 1.0)),
     )
+
+
+def enter(network: str) -> None:
+    """This process is on that host from now on; before it has threads."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path(network).open() as file:
+        if libc.setns(file.fileno(), 0):
+            raise OSError(ctypes.get_errno(), f"cannot enter {network}")
 
 
 def arm_pause(spec: str) -> None:
@@ -142,6 +152,8 @@ async def work(options: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     given = json.loads(sys.argv[1])
+    if given.get("network"):
+        enter(given["network"])
     if given.get("plant"):
         PLANTS[given["plant"]]()
     if given.get("pause_at"):
