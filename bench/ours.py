@@ -24,8 +24,9 @@ from tidings.outbound.channels.webhook import WebhookChannel, WebhookSettings
 from tidings.outbound.judging import COLUMNS
 from tidings.store.migrations import migrations
 from tidings.store.port import Step, Wish
-from tidings.store.postgres import _TASK_COLUMNS, PostgresStore
+from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
+from tidings.store.task_rows import COLUMNS as TASK_COLUMNS
 
 from . import limits
 from .bare_client import SECRET, receiver
@@ -101,7 +102,7 @@ def copy_target(n: int) -> tuple[str, Sequence[limits.Load]]:
         )
     return ddl, [
         limits.Load("messages", ("task", *COLUMNS), messages),
-        limits.Load("tasks", _TASK_COLUMNS, tasks),
+        limits.Load("tasks", TASK_COLUMNS, tasks),
     ]
 
 
