@@ -229,7 +229,7 @@ async def test_what_a_dead_dispatcher_had_claimed_and_not_published_is_given_bac
         """The process dies before this line."""
         fleet.pulse.set()
 
-    dying.office._hands._publish = nothing  # type: ignore[union-attr, method-assign, assignment]
+    dying.office._hands._giving._publish = nothing  # type: ignore[union-attr, method-assign, assignment]
     ids = await accept(dying, "a")
     await fleet.until(lambda: bool(dying.office._hands._errands.held))  # type: ignore[union-attr]
     await fleet.vanish(dying)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..config import Settings
-from ..dispatch.dispatcher import Terms
+from ..dispatch.errands import Terms
 from ..dispatch.link import Link
 from ..dispatch.office import Office
 from ..dispatch.roles import Role, Share

@@ -13,55 +13,32 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..kernel.clock import Clock
 from ..kernel.decide import SUSPECT
-from ..kernel.handler import Handler, Remote
+from ..kernel.handler import Handler
 from ..kernel.lanes import Lane
 from ..kernel.runner import Runner
 from ..kernel.settler import Result
 from ..kernel.slots import Job, Slots
-from ..kernel.turns import Turns
-from ..model.errors import Temporary, told
-from ..model.message import Message
-from ..model.outcome import Defer, Outcome, Retry
-from ..model.task import Category, OnUnknown, TaskId
+from ..model.errors import Temporary
+from ..model.outcome import Defer, Outcome
+from ..model.task import TaskId
 from ..model.time import SECOND
 from ..observability.events import Emit, NoTransport, ReportUnreadable, StoreTrouble, TransportLost
 from ..store.port import Store
 from .aftermath import judged, late_news, settle_doubtful
-from .errands import REASONS, Errand, Errands, bound, parcels
+from .errands import REASONS, Errand, Errands, Terms, bound
 from .gates import Gates
+from .giving import Giving
 from .incoming import Incoming, ack_all
-from .link import OUTCOMES, PARCELS, Doubtful, Down, Link, Refused, outcomes_of
-from .wire import (
-    LARGEST,
-    MARKER,
-    PARCEL,
-    Item,
-    Parcel,
-    Report,
-    Told,
-    Unreadable,
-    Why,
-    mark,
-    pack,
-    read_mark,
-    read_report,
-)
+from .link import OUTCOMES, Doubtful, Down, Link, Refused, outcomes_of
+from .wire import MARKER, Report, Told, Unreadable, Why, mark, read_mark, read_report
 
 PREFETCH = 200  # reports
 _REST = 1.5  # times as long as a parcel waits: until a channel that nobody serves is tried again
 _AGAIN = 5.0  # seconds after which a marker that has not come back is sent again
-
-
-class Terms(NamedTuple):
-    """How long things may take on the way."""
-
-    ttl: float = 10.0  # seconds a parcel waits for a transport
-    within: float = 5.0  # seconds from its arrival there to its start
-    poison_after: int = 4
 
 
 class RemoteHands:
@@ -92,8 +69,10 @@ class RemoteHands:
         self._local = local
         self._terms = terms
         self._emit = emit
-        self._turns = Turns(store, clock)
         self._errands = Errands()
+        self._giving = Giving(
+            link, store, clock, self._node, handlers, terms=terms, end=self._end, spawn=self._spawn
+        )
         self._gates = Gates(
             lanes, queues, limits, monotonic=clock.monotonic, can_give=self._can_give, opened=runner.wake
         )
@@ -134,7 +113,7 @@ class RemoteHands:
             )
             self._errands.add(errand)
         self._gates.give([job.task.queue for job in away])
-        self._spawn(self._give_away([self._errands.held[job.task.id] for job in away]))
+        self._spawn(self._giving.give_away([self._errands.held[job.task.id] for job in away]))
 
     async def quiet(self) -> None:
         """Wait until nothing is in hand."""
@@ -178,79 +157,6 @@ class RemoteHands:
     async def _acknowledge_soon(self) -> None:
         self._acking = False
         await self.acknowledge()
-
-    # -- giving away
-
-    async def _give_away(self, errands: list[Errand]) -> None:
-        ready: list[tuple[Errand, Any]] = []
-        for errand in errands:
-            if errand.task.start_at:
-                self._spawn(self._give_in_turn(errand))
-            elif (content := await self._content(errand)) is not None:
-                ready.append((errand, content))
-        await self._publish_all(ready)
-
-    async def _give_in_turn(self, errand: Errand) -> None:
-        """Wait for the instant that a rate reserved for it; then it goes alone."""
-        outcome = await self._turns.wait(errand.task, errand.lane, self._node.id)
-        if outcome is not None:
-            self._end(errand, outcome)
-        elif (content := await self._content(errand)) is not None:
-            await self._publish_all([(errand, content)])
-
-    async def _content(self, errand: Errand) -> Message | None:
-        """What is to be sent; None where it has ended here."""
-        if type(errand.content) is Message and not errand.lane.keyed:
-            return errand.content
-        handler = self._handlers[errand.task.kind]
-        try:
-            if not isinstance(handler, Remote):
-                raise TypeError(f"{errand.task.kind!r} cannot be done elsewhere")
-            made = await handler.outgoing(errand.task, errand.content)
-        except Temporary as error:
-            made = Defer(errand.claimed_at, f"the database did not answer: {error.problem}")
-        except Exception as error:  # a handler may do anything; its task must not vanish with it
-            made = Retry(Category.SYSTEM, told(error))
-        if isinstance(made, Message):
-            return made
-        self._end(errand, made)
-        return None
-
-    async def _publish_all(self, ready: list[tuple[Errand, Any]]) -> None:
-        for channel, pairs in parcels(ready, LARGEST):
-            self._spawn(self._publish(channel, pairs))
-
-    async def _publish(self, channel: str, pairs: list[tuple[Errand, Any]]) -> None:
-        errands = [errand for errand, _ in pairs]
-        lane = errands[0].lane
-        if not self._node.is_trusted:
-            self._end_all(errands, "this node could not be sure of its claim any more")
-            return
-        items = [
-            Item(
-                errand.task.id,
-                errand.task.claim_no,
-                message,
-                ask=errand.task.unknown and lane.on_unknown is OnUnknown.ASK,
-            )
-            for errand, message in pairs
-        ]
-        parcel = Parcel(
-            channel,
-            lane.on_unknown is not OnUnknown.RESEND,
-            round(self._terms.within * 1000),
-            round(lane.deadline.total_seconds() * 1000),
-            items,
-        )
-        try:
-            await self._link.publish(
-                PARCELS, channel, pack(parcel), kind=PARCEL, reply_to=str(self._node.id),
-                expires=self._terms.ttl,
-            )  # fmt: skip
-        except (Down, Refused) as error:
-            self._end_all(errands, str(error))
-        except Doubtful:
-            pass  # it counts as published: a report comes, or every bound passes
 
     # -- what comes back
 
@@ -407,10 +313,6 @@ class RemoteHands:
         if errand.task.id in self._errands.held:
             self._errands.drop(errand)
             self._hand(errand, outcome)
-
-    def _end_all(self, errands: list[Errand], why: str) -> None:
-        for errand in errands:
-            self._end(errand, Defer(errand.task.due_at, why))
 
     def _hand(self, errand: Errand, outcome: Outcome, seconds: float = 0.0) -> None:
         self._forget(errand)

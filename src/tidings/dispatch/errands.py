@@ -22,6 +22,14 @@ _SLACK = 2.0  # seconds for what a parcel does not wait for: confirms, loops, th
 _REMEMBERED = 20_000
 
 
+class Terms(NamedTuple):
+    """How long things may take on the way."""
+
+    ttl: float = 10.0  # seconds a parcel waits for a transport
+    within: float = 5.0  # seconds from its arrival there to its start
+    poison_after: int = 4
+
+
 @dataclass(slots=True)
 class Errand:
     """One task in the hands of others."""

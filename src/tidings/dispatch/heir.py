@@ -24,8 +24,7 @@ from ..model.time import SECOND
 from ..observability.events import Emit, TasksInherited
 from ..store.port import Row, Step, Store
 from .aftermath import judged, late_news, settle_doubtful
-from .dispatcher import Terms
-from .errands import REASONS, Errand, Errands, bound
+from .errands import REASONS, Errand, Errands, Terms, bound
 from .incoming import Incoming
 from .link import OUTCOMES, Doubtful, Down, Link, Refused, outcomes_of
 from .wire import MARKER, Unreadable, mark, read_mark, read_report

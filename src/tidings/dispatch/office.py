@@ -18,7 +18,8 @@ from ..model.task import NodeId
 from ..observability.events import BatchSettled, Emit, Event, ParcelUnreadable, ReportUnreadable
 from ..store.port import Store
 from .aftermath import late_news
-from .dispatcher import PREFETCH, RemoteHands, Terms
+from .dispatcher import PREFETCH, RemoteHands
+from .errands import Terms
 from .gates import by_dispatch
 from .heir import Heir, Inheritance
 from .incoming import Incoming
