@@ -98,6 +98,7 @@ async def test_answers_of_the_database_that_are_lost_or_drip_cost_no_second_copy
             between.say("cut")
             rig.note(Fault(Kind.CUT, pair[0].pid, begin, time.time(), way))
             await producing
+            await asyncio.sleep(chance.uniform(0.2, 0.6))  # time to connect again, before the next is lost
         idle = await rig.idle(within=60)
         trouble, lost = pair[0].facts("store_trouble"), pair[1].facts("node_lost")
         codes = [await rig.stop(sender) for sender in pair]

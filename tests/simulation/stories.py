@@ -10,7 +10,7 @@ from tidings.drill.ledger import Fault, Kind
 
 from .loop import Host
 from .nemesis import Call
-from .plan import LEASE, Order, Plan
+from .plan import BEAT, LEASE, Order, Plan
 from .world import Report, World, simulate
 
 _OK = (1, 0, 0, 0, 0, 0, 0, 0)
@@ -135,3 +135,17 @@ def unknown_commit() -> Story:
         _weather(world, unheard)
 
     return Story(replace(_plan(Order("m0", 0.5, 3.0, "resend"), nodes=1), ahead=True), arrange)
+
+
+def flickering_line() -> Story:
+    """For three leases a node reaches the database only between the times of its beats."""
+
+    def arrange(world: World) -> None:
+        def flicker(host: Host, verb: str, call: Call) -> None:
+            is_beaten = 0.3 < world.seconds % BEAT / BEAT < 0.9
+            if host.pid == 2 and verb == "write" and 1 < world.seconds < 3 * LEASE and not is_beaten:
+                call.fails = "before"
+
+        _weather(world, flicker)
+
+    return Story(_plan(Order("m0", 1.0, 1.0, "resend"), storm=4 * LEASE), arrange)

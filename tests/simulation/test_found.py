@@ -1,4 +1,4 @@
-"""What the simulation has found, as stories: each but the fifth failed before it was mended."""
+"""What simulation and drills have found, as stories: each but the fifth failed before it was mended."""
 
 from __future__ import annotations
 
@@ -47,3 +47,10 @@ def test_a_claim_whose_commit_nobody_heard_of_is_given_back_though_nothing_else_
     assert (report.crimes, report.counts["delivered"]) == ({}, 1)
     assert report.met["claim unanswered, given back"] == 1
     assert report.counts["late_p100"] < 2
+
+
+def test_a_beat_that_failed_is_tried_again_at_once() -> None:
+    """B5: a node on a bad line uses every chance to say that it lives, so that nobody takes its work."""
+    report = stories.flickering_line().tell()
+
+    assert (report.crimes, report.met["NodeLost"], report.met["NodeFenced"]) == ({}, 0, 0)

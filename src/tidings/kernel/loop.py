@@ -28,6 +28,7 @@ from .slots import Hands, Slots
 from .sweeper import Sweeper
 
 TAKE_OVER = 0.2  # seconds between two looks at the work lock
+BEAT_AGAIN = 0.2  # seconds until a beat that failed is tried again: on a bad line every chance counts
 BREATH = 0.1  # seconds between two steps of an actor that hints call: on a busy node they come all the time
 
 
@@ -160,7 +161,7 @@ class Worker:
         self.is_working = True
         self._emit(NodeJoined(self.node.id, self.node.name))
         self._loops = [
-            asyncio.create_task(self._every(self._beat, self._beat_once, "beat")),
+            asyncio.create_task(self._every(self._beat, self._beat_once, "beat", again=BEAT_AGAIN)),
             asyncio.create_task(self._every(1.0, self._reap_once, "reap")),
             asyncio.create_task(self._every(30.0, self.pruner.step, "prune")),
             asyncio.create_task(self._every(5.0, self.sweeper.step, "sweep")),
@@ -192,13 +193,23 @@ class Worker:
                 self._emit(StoreTrouble(actor.name, told(error)))
             await asyncio.sleep(delay)
 
-    async def _every(self, seconds: float, step: Callable[[], Awaitable[object]], where: str) -> None:
+    async def _every(
+        self,
+        seconds: float,
+        step: Callable[[], Awaitable[object]],
+        where: str,
+        *,
+        again: float = float("inf"),  # seconds until one that failed is repeated, if that is sooner
+    ) -> None:
+        pause = seconds
         while True:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(pause)
             try:
                 await step()
+                pause = seconds
             except Exception as error:  # an actor's step: the next one must come all the same
                 self._emit(StoreTrouble(where, told(error)))
+                pause = min(seconds, again * (0.5 + self._clock.chance()))
 
     async def _beat_once(self) -> None:
         if not await self.node.beat(json.dumps(self.load)):
