@@ -10,7 +10,7 @@ from ..kernel.queue import evidence, late_result, look
 from ..model.outcome import Done, Outcome
 from ..model.task import NodeId, State, Task, TaskId
 from ..observability.events import ClaimLost, Emit
-from ..store.port import OrderKey, Store, Tally
+from ..store.port import Store, Tally, order_keys
 from .errands import Errand
 from .wire import Told, say
 
@@ -30,12 +30,11 @@ async def settle_doubtful(
     ]
     moves = [decision.move for decision in decisions]
     tasks = [errand.task for errand in errands]
-    keys: set[OrderKey] = {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
     sums: dict[tuple[str, str], int] = {}
     for task, decision in zip(tasks, decisions, strict=True):
         sums[task.queue, decision.what] = sums.get((task.queue, decision.what), 0) + 1
     tally = [Tally(queue, what, n, 0) for (queue, what), n in sums.items()]
-    await store.settle(node, moves, keys=keys, tally=tally, also=effects(handlers, tasks, moves))
+    await store.settle(node, moves, keys=order_keys(tasks), tally=tally, also=effects(handlers, tasks, moves))
     return decisions
 
 

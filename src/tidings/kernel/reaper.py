@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..model.task import NodeId, Task
 from ..model.time import MINUTE
 from ..observability.events import Emit, NodeLost, TasksReaped
-from ..store.port import OrderKey, Row, Step, Store, Tally
+from ..store.port import Row, Step, Store, Tally, order_keys
 from .clock import Clock
 from .decide import Decision, died
 from .handler import Handler, effects
@@ -133,17 +133,15 @@ class Reaper:
 
     async def _settle(self, node: NodeId, rows: list[Row], decisions: list[Decision]) -> None:
         if decisions:
-            keys: set[OrderKey] = {
-                (row["queue"], row["order_key"]) for row in rows if row["order_key"] is not None
-            }
+            tasks = [_task(row) for row in rows]
             tally = [Tally(row["queue"], d.what, 1, 0) for row, d in zip(rows, decisions, strict=True)]
             moves = [decision.move for decision in decisions]
             await self._store.settle(
                 node,
                 moves,
-                keys=keys,
+                keys=order_keys(tasks),
                 tally=_summed(tally),
-                also=effects(self._handlers, [_task(row) for row in rows], moves),
+                also=effects(self._handlers, tasks, moves),
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..model.task import State, Task, TaskId, Transition
-from ..store.port import Store
+from ..store.port import Store, order_keys
 from .handler import Handler, effects
 from .nodes import Node
 
@@ -30,7 +30,8 @@ class Returns:
         ]
         if moves:
             own = effects(self._handlers, tasks, moves)
-            await self._store.settle(self._node.id, moves, also=own)
+            # One that was cancelled meanwhile does not come back: the next in its line is free then.
+            await self._store.settle(self._node.id, moves, keys=order_keys(tasks), also=own)
 
     async def give_back_strangers(self, mine: Callable[[], Collection[TaskId]]) -> None:
         """After a claim whose answer was lost: what we hold without knowing it goes back."""

@@ -16,7 +16,7 @@ from ..model.outcome import Outcome, Reject
 from ..model.task import Category, Settled, State, Task, TaskId
 from ..model.time import SECOND
 from ..observability.events import AttemptFailed, BatchSettled, ClaimLost, Emit, StoreTrouble
-from ..store.port import OrderKey, Step, Store, Tally
+from ..store.port import Step, Store, Tally, order_keys
 from .clock import Clock
 from .crashpoints import point
 from .decide import Decision, Drop, Park, Pause, clean, decide
@@ -123,9 +123,7 @@ class Settler:
         decisions = self._decide(batch)
         also = _effects(batch, decisions) + self._breaker_steps(batch)
         own = effects(self._handlers, [r.task for r in batch], [d.move for d in decisions])
-        keys: set[OrderKey] = {
-            (r.task.queue, r.task.order_key) for r in batch if r.task.order_key is not None
-        }
+        keys = order_keys(result.task for result in batch)
         answers = await self._store.settle(
             self._node.id,
             [d.move for d in decisions],

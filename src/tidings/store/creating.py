@@ -14,7 +14,7 @@ import asyncpg
 
 from ..model.errors import InProgress, StoreFull, StoreUnavailable
 from ..model.task import NewTask, TaskId
-from .port import Creation, Enqueued, Once, Outrun, Row, Rows, Step
+from .port import Creation, Enqueued, Once, Outrun, Row, Rows, Step, order_keys
 from .steps import Steps
 from .task_rows import COLUMNS, task_rows
 from .together import Together, filed, handed_out, rounds
@@ -134,7 +134,7 @@ class Creating:
         tasks = [task for one in group for task in one.tasks]
         if not tasks:
             return [() for _ in group]
-        keys = {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
+        keys = order_keys(tasks)
         await self._steps.hold(connection, keys)
         ids, at = await self._take_ids(connection, len(tasks))
         await connection.copy_records_to_table(

@@ -6,7 +6,7 @@ transaction. Both databases pass one contract suite; nothing above this line kno
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..model.task import NewTask, NodeId, Settled, Task, TaskId, Transition
@@ -47,6 +47,11 @@ def shares(rows: Sequence[Rows], ids: Sequence[TaskId]) -> Iterator[tuple[Rows, 
         yield own, ids[first : first + len(own.values)]
         first += len(own.values)
     assert not rows or first == len(ids), "one row for each task"
+
+
+def order_keys(tasks: Iterable[Task | NewTask]) -> set[OrderKey]:
+    """The lines that these tasks stand in: whoever moves one of them must pass its line's turn on."""
+    return {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
 
 
 class Creation(NamedTuple):

@@ -22,7 +22,7 @@ from .file_steps import FileSteps, int_array
 from .files import FileLock, WakeSocket
 from .groups import GroupWriter, translated
 from .pacing import Turns, share_out
-from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Row, Rows, Step, Tally, Wish, shares
+from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Row, Rows, Step, Tally, Wish, order_keys, shares
 from .statements import statements
 from .task_rows import task_rows
 from .turns import pace_of, taken, when_free
@@ -158,8 +158,7 @@ class SqliteStore:
                 connection.executemany(
                     _insert(own), [(id_, *values) for id_, values in zip(its_ids, own.values, strict=True)]
                 )
-            keys = {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
-            self._steps.pass_turn(connection, keys, demote=True)
+            self._steps.pass_turn(connection, order_keys(tasks), demote=True)
             self._steps.run_all(connection, also)
             if once is not None:
                 self._steps.rows(connection, "key_keep", once._asdict())

@@ -1,0 +1,27 @@
+"""Claims that go back unused, as if they had never been made."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tidings.kernel.clock import ManualClock
+from tidings.kernel.nodes import Node
+from tidings.kernel.returns import Returns
+from tidings.store.port import Step, Store
+
+from .test_store import new, queues, wish
+
+
+async def test_one_that_was_cancelled_meanwhile_passes_its_turn_on(store: Store, clock: ManualClock) -> None:
+    """Design rule 14: it does not come back, so the next in its line is free. Nobody else would free it."""
+    await queues(store, "q")
+    me = Node(store, clock, lease=timedelta(seconds=10))
+    await me.join()
+    await store.enqueue([new(clock, late=2, order_key="a"), new(clock, late=1, order_key="a")])
+    [first] = (await store.claim(me.id, wish())).tasks
+    await store.write([Step("ask_cancel", {"id": first.id})])
+
+    await Returns(store, me, {}).give_back([first], "the answer was lost", lambda _: first.due_at)
+
+    [second] = (await store.claim(me.id, wish())).tasks
+    assert second.id > first.id
