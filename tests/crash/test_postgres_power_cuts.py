@@ -29,6 +29,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 
 SMALL = {"max_wal_size": "128MB", "min_wal_size": "32MB", "shared_buffers": "32MB"}
 
+SLOWLY = {"delay": (0.05, 0.15)}  # so that something is under way at every cut
+
 
 @pytest.fixture
 def disk() -> Iterator[Disk]:
@@ -77,15 +79,16 @@ async def test_what_was_acknowledged_survives_every_power_cut_and_is_sent(
     chance = random.Random(f"power {on_unknown}")
     cuts = min(20, scaled(2, 20))
     parts = portions(names("m", 150 * (cuts + 1)), cuts + 1)
-    async with drill(
-        tmp_path / "drill", PostgresDatabase(server, "drill"), Options(on_unknown=on_unknown)
-    ) as rig:
+    database, options = PostgresDatabase(server, "drill"), Options(on_unknown=on_unknown)
+    async with drill(tmp_path / "drill", database, options, SLOWLY) as rig:
         for i, refs in enumerate(parts[:-1]):
             worker = rig.spawn()
             await rig.working(worker)
             before = rig.seen()
-            producing = asyncio.create_task(rig.producer.produce(refs, single=i % 2 == 0))
-            await rig.until_seen(before + chance.randint(1, len(refs) // 2))
+            await rig.producer.produce(refs[:50])
+            await rig.until_seen(before + chance.randint(1, 25))
+            producing = asyncio.create_task(rig.producer.produce(refs[50:], single=i % 2 == 0))
+            await asyncio.sleep(chance.uniform(0, 0.02))
             await cut_under_load(rig, disk, server, worker)
             await producing
         last = rig.spawn()
@@ -97,21 +100,21 @@ async def test_what_was_acknowledged_survives_every_power_cut_and_is_sent(
 
     assert idle and code == 0
     assert not verdict.crimes
-    assert rig.producer.unknown and any(fault.held for fault in rig.faults), (
-        "no cut hurt: it proves nothing (R7)"
-    )
+    assert any(fault.held for fault in rig.faults), "nothing was under way: this run proves nothing (R7)"
 
 
 async def test_a_server_that_does_not_write_through_is_caught(disk: Disk, server: Cluster) -> None:
     """With `synchronous_commit=off` the same cut takes what was acknowledged: it is a cut, and no kill."""
     connection = await asyncpg.connect(server.dsn(), server_settings={"synchronous_commit": "off"})
+    await connection.execute(
+        "alter system set wal_writer_delay = '10s'"
+    )  # nobody writes it through beside us
+    await connection.execute("select pg_reload_conf()")
     await connection.execute("create table told (n int)")
     await connection.execute("checkpoint")
-    told = 0
-    until = time.monotonic() + 0.1  # the server writes what is left every 0.2 s
-    while time.monotonic() < until:
-        await connection.execute(f"insert into told values ({told})")
-        told += 1
+    told = 100
+    for n in range(told):
+        await connection.execute(f"insert into told values ({n})")
     await asyncio.to_thread(cut_power, disk, server)
     with contextlib.suppress(asyncpg.PostgresError, OSError):
         await connection.close(timeout=1)
