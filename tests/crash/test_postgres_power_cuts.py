@@ -108,7 +108,7 @@ async def test_a_server_that_does_not_write_through_is_caught(disk: Disk, server
     connection = await asyncpg.connect(server.dsn(), server_settings={"synchronous_commit": "off"})
     await connection.execute(
         "alter system set wal_writer_delay = '10s'"
-    )  # nobody writes it through beside us
+    )  # nobody else writes it through
     await connection.execute("select pg_reload_conf()")
     await connection.execute("create table told (n int)")
     await connection.execute("checkpoint")
