@@ -66,6 +66,10 @@ promtool:
 INSTALL = test "$$(id -u)" = 0 && apt-get update -qq \
   && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(1)
 
+# A program and the package that has it.
+NEED = command -v $(1) >/dev/null || { $(call INSTALL,$(2)); } \
+  || echo "$(1) is not here and could not be installed: its tests will be skipped."
+
 # Debian asks this file whether a service may be started; where there is one already, it stays as it is.
 POLICY := /usr/sbin/policy-rc.d
 define INSTALL_STILL
@@ -83,21 +87,15 @@ faketime:
 
 # For tests of disks that fail and of power cuts.
 strace:
-	@command -v strace >/dev/null \
-	|| { $(call INSTALL,strace); } \
-	|| echo "strace is not here and could not be installed: its tests will be skipped."
+	@$(call NEED,strace,strace)
 
 # For tests of power cuts: its file system copies a disk in a moment.
 xfs:
-	@command -v mkfs.xfs >/dev/null \
-	|| { $(call INSTALL,xfsprogs); } \
-	|| echo "mkfs.xfs is not here and could not be installed: its tests will be skipped."
+	@$(call NEED,mkfs.xfs,xfsprogs)
 
 # For tests of a network that is cut: hosts of their own, with a cable between them.
 ip:
-	@command -v ip >/dev/null \
-	|| { $(call INSTALL,iproute2); } \
-	|| echo "ip is not here and could not be installed: its test will be skipped."
+	@$(call NEED,ip,iproute2)
 
 # For tests of the pages in a real browser.
 chromium:

@@ -77,6 +77,10 @@ class PostgresDatabase:
             f"select count(*) from pg_stat_activity where usename = '{ROLE}' and datname = '{name}'"
         )
 
+    def through(self, address: str) -> str:
+        """The workers' URL by another way, such as through a proxy."""
+        return self.worker_url.replace("@/", f"@{address}/").partition("?")[0]
+
     async def read(self, name: str, **params: Any) -> list[Row]:
         """Run one of the store's statements."""
         statement = statements("postgres")[name]

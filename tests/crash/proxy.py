@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import struct
 import subprocess
@@ -146,10 +147,11 @@ async def serve(listen: str, behind: str) -> None:
     )
 
     def heard() -> None:
-        line = sys.stdin.readline()
-        if not line:  # whoever started it is gone
+        said = os.read(sys.stdin.fileno(), 4096)  # as much as there is: nothing may stay behind in a buffer
+        if not said:  # whoever started it is gone
             sys.exit()
-        switch.turn(line.strip())
+        for command in said.decode().split():
+            switch.turn(command)
 
     asyncio.get_running_loop().add_reader(sys.stdin, heard)
     name = server.sockets[0].getsockname()

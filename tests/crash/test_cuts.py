@@ -30,11 +30,6 @@ def between(cluster: Cluster) -> Iterator[Proxy]:
         yield made
 
 
-def through(database: PostgresDatabase, address: str) -> str:
-    """The URL of the database by another way."""
-    return database.worker_url.replace("@/", f"@{address}/").partition("?")[0]
-
-
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"])
 async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
     tmp_path: Path,
@@ -51,7 +46,7 @@ async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
     """
     options = Options(on_unknown=on_unknown, lease=1.5, beat=0.3, deadline=7)
     async with drill(tmp_path / "drill", postgres_database, options, {"delay": (4.7, 5)}) as rig:
-        cut_off = rig.spawn(database=through(postgres_database, between.address))
+        cut_off = rig.spawn(database=postgres_database.through(between.address))
         await rig.working(cut_off)
         await rig.producer.produce(names("m", 16))
         await rig.until_seen(16)
@@ -86,7 +81,7 @@ async def test_answers_of_the_database_that_are_lost_or_drip_cost_no_second_copy
     rounds = scaled(4, 20)
     parts = portions(names("m", 60 * rounds), rounds)
     async with drill(tmp_path / "drill", postgres_database, Options(lease=6)) as rig:
-        pair = [rig.spawn(database=through(postgres_database, between.address)), rig.spawn()]
+        pair = [rig.spawn(database=postgres_database.through(between.address)), rig.spawn()]
         await rig.working(*pair)
         for refs in parts:
             before = rig.seen()
