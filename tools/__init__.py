@@ -1,0 +1,1 @@
+"""Programs for working on the project; not part of the distribution."""

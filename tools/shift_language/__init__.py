@@ -1,0 +1,1 @@
+"""Training and evaluation of the shift language; not part of the distribution."""
