@@ -25,7 +25,7 @@ from .model.time import SECOND, iso
 from .outbound.dead import DeadLetters
 from .outbound.health import troubles
 
-LATE = timedelta(seconds=60)  # B11: later than this counts as late
+LATE = timedelta(seconds=60)  # later than this counts as late
 ROOM_NOTED = 1 << 30
 ROOM_NEEDED = 64 << 20
 COUNTED = 1000  # of one channel and priority; beyond, 'at least'
@@ -187,7 +187,7 @@ def on_disk(folder: Path, free: int) -> Finding:
 
 
 def on_clock(drift: timedelta, *, seen: int, now: int) -> Finding:
-    """B13: the machine's clock against the database's, or against the last time the database has seen."""
+    """The machine's clock against the database's, or against the last time the database has seen."""
     behind = timedelta(microseconds=max(0, seen - now))
     worst = max((drift, behind), key=abs)
     apart = f"this machine's clock and the database's are {spell(abs(worst))} apart"

@@ -1,5 +1,8 @@
 """The audit trail: who did what, when, to what, from where. Lines are only ever added, and forgotten by age.
 
+Lines form a chain: each has the SHA-256 of its content and of the hash before it (`audit_chain`), so a line
+that is changed or deleted breaks it. Retention prunes the oldest lines and moves the beginning of the chain.
+
 A line never holds a body, a query or a secret: what was done, its target, and how it ended.
 
     keys              in the transaction of the change
@@ -10,6 +13,7 @@ A line never holds a body, a query or a secret: what was done, its target, and h
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import re
 from collections.abc import Sequence
@@ -26,6 +30,7 @@ from .rules import DEFAULT_TENANT
 
 LONGEST = 200
 PAGE = 1000
+PRUNE = ("audit_checkpoint", "audit_prune")  # in one transaction, in this order
 _SECRET = re.compile(r"tdk_([0-9a-z]{8})_[\w-]+")
 _log = logging.getLogger("tidings.access")
 
@@ -69,8 +74,13 @@ def clean(text: str | None) -> str | None:
 
 def step(lines: Sequence[Line]) -> Step:
     """Lines for a transaction of somebody's."""
-    rows = [one._asdict() for one in lines]
+    rows = [{**one._asdict(), "digest": digest(one)} for one in lines]
     return Step("audit_add", {"rows": orjson.dumps(rows).decode()})
+
+
+def digest(content: Sequence[Any]) -> str:
+    """The hash of a line's content, its fields in their order."""
+    return hashlib.sha256(orjson.dumps(list(content))).hexdigest()
 
 
 class Audit:

@@ -1,13 +1,16 @@
-"""The caller: on whose behalf work is done. Set by the gate for the length of a request."""
+"""The caller: on whose behalf work is done. Set by the gate for the length of a request.
+
+A caller never grants, rotates or revokes a key that may do more than its own (`lacks`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from .rules import DEFAULT_TENANT, OPEN, Action, Role, Rule, may
+from .rules import ALLOWED, DEFAULT_TENANT, OPEN, Action, Role, Rule, may
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,7 @@ class Caller:
     scopes: frozenset[str] = frozenset()  # areas; none: all of them
     rate: int | None = None  # calls a second
     origin: str | None = None  # where they call from
+    expires_at: int | None = field(default=None, compare=False)  # when their key does
 
     @property
     def is_known(self) -> bool:
@@ -39,9 +43,25 @@ class Caller:
         in_scope = not self.scopes or area is None or area in self.scopes
         return may(self.role, action) and in_scope and (not whole or self.tenant == DEFAULT_TENANT)
 
+    def lacks(self, other: Caller) -> str | None:
+        """The field in which another key may do more than this one; None: in none."""
+        beyond = {
+            "role": not ALLOWED[other.role] <= ALLOWED[self.role],
+            "tenant": self.tenant not in (DEFAULT_TENANT, other.tenant),
+            "scopes": bool(self.scopes) and not (other.scopes and other.scopes <= self.scopes),
+            "rate": _is_over(other.rate, self.rate),
+            "expires_in": _is_over(other.expires_at, self.expires_at),
+        }
+        return next((name for name, is_beyond in beyond.items() if is_beyond), None)
+
     def passes(self, rule: Rule, area: str) -> bool:
         """Whether a route is open to them."""
         return self.may(rule.action, area=area, whole=rule.whole)
+
+
+def _is_over(value: int | None, limit: int | None) -> bool:
+    """Whether a value exceeds a limit; None stands for no limit."""
+    return limit is not None and (value is None or value > limit)
 
 
 PAGE = "page"
@@ -49,6 +69,7 @@ COMMAND_LINE = Caller("command line")
 THIS_MACHINE = Caller("this machine")  # on loopback, as long as there is no key
 NOBODY = Caller("nobody", Role.VIEWER)  # where no key is needed
 
+NO_KEY = frozenset({PAGE, THIS_MACHINE.who})  # callers in no-key mode
 UNKNOWN = frozenset({PAGE, COMMAND_LINE.who, THIS_MACHINE.who, NOBODY.who})  # no key may be called so
 
 _current: ContextVar[Caller] = ContextVar("caller", default=COMMAND_LINE)

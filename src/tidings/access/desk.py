@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..kernel.clock import Clock
+from ..observability.events import Emit, silence
 from ..store.port import Store
 from .audit import Audit
 from .door import Door
+from .failures import FailedAttempts
 from .keys import KeyRing
-from .limiter import Limiter, WrongKeys
+from .limiter import Limiter
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +23,19 @@ class AccessDesk:
     audit: Audit
     door: Door
     limiter: Limiter
-    wrong_keys: WrongKeys
+    failures: FailedAttempts
 
 
-def open_access(store: Store, clock: Clock, configured: Sequence[str], *, is_local: bool) -> AccessDesk:
+def open_access(
+    store: Store, clock: Clock, configured: Sequence[str], *, is_local: bool, emit: Emit = silence
+) -> AccessDesk:
     """Put the parts together; `configured` are the keys of the settings."""
     door = Door(store, clock, configured, is_local=is_local)
+    audit = Audit(store)
     return AccessDesk(
-        KeyRing(store, clock, door.forget), Audit(store), door, Limiter(store, clock), WrongKeys(clock)
+        KeyRing(store, clock, door.forget, has_configured=bool(configured)),
+        audit,
+        door,
+        Limiter(store, clock),
+        FailedAttempts(clock, audit, emit),
     )

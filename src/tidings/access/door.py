@@ -1,8 +1,9 @@
 """The door: who a request comes from. A key in a header, a session in a cookie, or this machine itself.
 
-Keys of the settings are admins of the tenant `default`. As long as there is neither such a key nor an admin's
-in the database, whoever is on this machine may do everything (on loopback only). What
-was read is good for a second: so fast does a revoked key stop opening in every process.
+Keys of the settings are admins of the tenant `default`. In no-key mode (on loopback only) whoever is on this
+machine may do everything. It ends with the first key, in the settings or in the database, and never comes
+back: neither a revoked nor an expired nor a removed key opens it again. Keys are read again every second, so
+a revoked key stops working in every process within a second.
 """
 
 from __future__ import annotations
@@ -14,19 +15,18 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
-import orjson
-
 from ..kernel.clock import Clock
 from ..model.errors import TidingsError
 from ..model.time import HOUR, MINUTE
 from ..store.port import Row, Step, Store
 from .caller import THIS_MACHINE, Caller
-from .keys import digest, prefix_of
-from .rules import Role
+from .keys import digest, owner_of, prefix_of
+from .rules import READ
 
 COOKIE = "tidings_session"
 SESSION = 12 * HOUR
 FRESH = 1.0  # seconds for which what was read is good
+STREAM_FRESH = 0.4  # the same for streams: with their check every 0.5 s it stays under a second
 _MOST_KNOWN = 10_000
 _NONE = digest("")  # compared with where there is no key, so that this takes as long
 
@@ -47,43 +47,57 @@ class Door:
         self._known: dict[tuple[str, str], tuple[float, object]] = {}
         self._seen: dict[str, float] = {}
 
-    async def caller(self, key: str | None, session: str | None) -> Caller | None:
-        """Whoever shows this key or this session; None is for nobody."""
+    async def caller(self, key: str | None, session: str | None, *, within: float = FRESH) -> Caller | None:
+        """Whoever shows this key or this session; None is for nobody. `within`: age of what was read."""
         if key is not None:
-            found = await self.by_key(key)
+            found = await self.by_key(key, within=within)
             if found is not None or prefix_of(key) is not None:
                 return found
-        elif session and (found := await self._by_session(session)) is not None:
+        elif session and (found := await self._by_session(session, within)) is not None:
             return found
-        return THIS_MACHINE if await self.is_open() else None
+        return THIS_MACHINE if await self.is_open(within=within) else None
 
-    async def is_open(self) -> bool:
-        """Whether no key is needed, because there is none that could be asked for."""
+    async def still_opens(self, key: str | None, session: str | None) -> bool:
+        """Whether what opened a stream still does; a database that does not answer ends none."""
+        try:
+            return await self.caller(key, session, within=STREAM_FRESH) is not None
+        except TidingsError:
+            return True
+
+    async def is_open(self, *, within: float = FRESH) -> bool:
+        """Whether no key is needed, because there has never been one."""
         if self._configured or not self._is_local:
             return False
-        return not await self.has_admin()
+        return not await self._fresh("any", "", self._ask_any, within)
 
     async def has_admin(self) -> bool:
         """Whether the database has a key that runs the engine."""
-        return await self._fresh("admin", "", self._ask_admin)
+        return bool(await self._store.read("access_key_admin"))
 
-    async def by_key(self, key: str) -> Caller | None:
+    async def remember_configured(self) -> None:
+        """Keep no-key mode closed after the keys of the settings are removed."""
+        if self._configured:
+            await self._store.write([Step("access_configured", {})])
+
+    async def by_key(self, key: str, *, within: float = FRESH) -> Caller | None:
         """The owner of a key, if it opens."""
         shown = digest(key)
         if self._is_configured(shown):
             return _configured(_mark(shown))
         prefix = prefix_of(key)
-        row = None if prefix is None else await self._fresh("key", prefix, lambda: self._ask_key(prefix))
+        row = None
+        if prefix is not None:
+            row = await self._fresh("key", prefix, lambda: self._ask_key(prefix), within)
         if not _opens(shown, row, self._clock.now()):
             return None
         assert row is not None
         await self._touch(row)
-        return _caller(row)
+        return owner_of(row)
 
     async def sign_in(self, key: str, origin: str) -> tuple[str, Caller] | None:
-        """A session for whoever shows this key; None for a wrong one."""
+        """A session for whoever shows this key; None for a wrong one, or one that may see no page."""
         caller = await self.by_key(key)
-        if caller is None:
+        if caller is None or not caller.may(READ):
             return None
         token = secrets.token_urlsafe(32)
         owner = caller.key or _mark(digest(key))
@@ -100,18 +114,18 @@ class Door:
         """Read everything again: a key was changed here."""
         self._known.clear()
 
-    async def _by_session(self, token: str) -> Caller | None:
-        row = await self._fresh("session", digest(token), lambda: self._ask_session(digest(token)))
+    async def _by_session(self, token: str, within: float) -> Caller | None:
+        row = await self._fresh("session", digest(token), lambda: self._ask_session(digest(token)), within)
         now = self._clock.now()
-        if row is None or row["expires_at"] <= now:
+        if row is None or row["session_expires_at"] <= now:
             return None
         if row["id"] is None:
             marks = [_mark(own) for own in self._configured]
             return _configured(row["owner"]) if row["owner"] in marks else None
-        if row["revoked_at"] is not None or (row["key_expires_at"] or now + 1) <= now:
+        if row["revoked_at"] is not None or (row["expires_at"] or now + 1) <= now:
             return None
         await self._touch(row)
-        return _caller(row)
+        return owner_of(row)
 
     def _is_configured(self, shown: str) -> bool:
         """All of them are compared, always."""
@@ -126,11 +140,11 @@ class Door:
         with contextlib.suppress(TidingsError):
             await self._store.write([Step("access_key_seen", {"id": row["id"], "every": MINUTE})])
 
-    async def _fresh(self, what: str, name: str, ask: Callable[[], Awaitable[Found]]) -> Found:
-        """What was read within the last second, or is read now."""
+    async def _fresh(self, what: str, name: str, ask: Callable[[], Awaitable[Found]], within: float) -> Found:
+        """What was read within so many seconds, or is read now."""
         now, key = self._clock.monotonic(), (what, name)
         known = self._known.get(key)
-        if known is not None and now - known[0] < FRESH:
+        if known is not None and now - known[0] < within:
             return known[1]  # type: ignore[return-value]
         found = await ask()
         if len(self._known) >= _MOST_KNOWN:
@@ -138,8 +152,8 @@ class Door:
         self._known[key] = (now, found)
         return found
 
-    async def _ask_admin(self) -> bool:
-        return bool(await self._store.read("access_key_admin"))
+    async def _ask_any(self) -> bool:
+        return bool(await self._store.read("access_key_any"))
 
     async def _ask_key(self, prefix: str) -> Row | None:
         rows = await self._store.read("access_key_known", prefix=prefix)
@@ -159,11 +173,6 @@ def _opens(shown: str, row: Mapping[str, object] | None, now: int) -> bool:
     is_old = is_old and isinstance(old_until, int) and now < old_until
     is_over = isinstance(expires_at, int) and expires_at <= now
     return (is_new or is_old) and row["revoked_at"] is None and not is_over
-
-
-def _caller(row: Row) -> Caller:
-    scopes = frozenset(orjson.loads(row["scopes"]))
-    return Caller(row["name"], Role(row["role"]), row["tenant"], row["id"], scopes, row["rate"])
 
 
 def _configured(mark: str) -> Caller:

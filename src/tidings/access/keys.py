@@ -2,6 +2,9 @@
 
 A key is `tdk_PREFIX_SECRET`. The prefix names it, in lists as well; the secret has 256 random bits, so a
 plain SHA-256 of it is as good as any slower hash. Each change and its audit line share a transaction.
+
+Two rules keep the engine from being taken over or locked: a key never grants, rotates or revokes more than it
+may do itself, and the last admin key is never revoked. Both are checked here, for every face alike.
 """
 
 from __future__ import annotations
@@ -17,13 +20,13 @@ import orjson
 
 from ..kernel.clock import Clock
 from ..model import durations
-from ..model.errors import Invalid, NotFound, Refused
+from ..model.errors import Forbidden, Invalid, NotFound, Refused
 from ..model.time import iso, micros
 from ..reading.cursor import page_size
 from ..reading.fields import Field, check
 from ..store.port import Row, Step, Store
 from . import audit
-from .caller import UNKNOWN, current
+from .caller import NO_KEY, UNKNOWN, Caller, current
 from .rules import AREAS, DEFAULT_TENANT, Role
 
 START = "tdk_"
@@ -38,7 +41,7 @@ _TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 FIELDS: Mapping[str, Field] = {
     "name": Field("string", "who it is for; shown in the audit trail", "billing", required=True),
-    "role": Field("string", "admin, operator, sender or viewer", "sender", required=True),
+    "role": Field("string", "admin, operator, sender, viewer or metrics", "sender", required=True),
     "tenant": Field("string", "for whom; another than the caller's only from the tenant default", "default"),
     "scopes": Field("array", "areas that it is for; left out, all that its role may", ["messages"]),
     "rate": Field("integer", "calls a second, over all processes; left out, any number", 20),
@@ -73,14 +76,34 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+def owner_of(row: Row) -> Caller:
+    """The caller that a key stands for."""
+    scopes = frozenset(orjson.loads(row["scopes"]))
+    expires_at = row["expires_at"]
+    return Caller(
+        row["name"], Role(row["role"]), row["tenant"], row["id"], scopes, row["rate"], expires_at=expires_at
+    )
+
+
 class KeyRing:
     """All that faces may do with keys."""
 
-    def __init__(self, store: Store, clock: Clock, changed: Callable[[], None] = lambda: None) -> None:
-        """`changed` is called after a change, for whoever remembers keys."""
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        changed: Callable[[], None] = lambda: None,
+        *,
+        has_configured: bool = False,
+    ) -> None:
+        """`changed` is called after a change, for whoever remembers keys.
+
+        `has_configured`: the settings have a key, too, so no admin key of the database is the last one.
+        """
         self._store = store
         self._clock = clock
         self._changed = changed
+        self._has_configured = has_configured
 
     async def create(self, body: object, *, tenant: str = DEFAULT_TENANT) -> Row:
         """A new key with its secret, which is not shown again."""
@@ -99,6 +122,7 @@ class KeyRing:
             "created_by": current().who,
             "expires_at": self._end(given.get("expires_in")),
         }
+        _check_grant(owner_of(row))
         steps = [Step("access_key_add", row), self._line("keys.create", id_, f"{row['role']} {name}")]
         if not (await self._store.write(steps))[0]:
             raise Refused(
@@ -130,30 +154,41 @@ class KeyRing:
     async def rotate(
         self, id_: str, *, overlap: str | timedelta | None = None, tenant: str = DEFAULT_TENANT
     ) -> Row:
-        """Another secret, shown this once; the one before still opens for a while."""
+        """Another secret, shown this once; the one before still opens for a while. Its sessions end."""
         row, length = await self._find(id_, tenant), _overlap(overlap)
+        if current().lacks(owner_of(row)) is not None:
+            raise _may_do_more(row["name"])
         whole = _whole(row["prefix"])
         change = {"id": row["id"], "digest": digest(whole), "overlap": micros(length)}
-        await self._change(Step("access_key_rotate", change), "keys.rotate", row)
+        sessions = Step("session_drop_of", {"owner": row["id"]})
+        if not await self._change([Step("access_key_rotate", change)], "keys.rotate", row, sessions):
+            raise _was_revoked(row["name"])
         return {**await self.show(row["id"], tenant=tenant), "key": whole}
 
     async def revoke(self, id_: str, *, tenant: str = DEFAULT_TENANT) -> Row:
-        """Let it open nothing any more, with every session that it opened."""
+        """Let it open nothing any more, with every session that it opened. Never the last admin key."""
         row = await self._find(id_, tenant)
-        step = Step("access_key_revoke", {"id": row["id"]})
-        await self._change(step, "keys.revoke", row, Step("session_drop_of", {"owner": row["id"]}))
+        if current().lacks(owner_of(row)) in ("role", "tenant", "scopes"):
+            raise _may_do_more(row["name"])
+        step = Step("access_key_revoke", {"id": row["id"], "has_other": self._has_configured})
+        sessions = Step("session_drop_of", {"owner": row["id"]})
+        if not await self._change([Step("access_lock", {}), step], "keys.revoke", row, sessions):
+            if (await self._find(id_, tenant))["revoked_at"] is not None:
+                raise _was_revoked(row["name"])
+            raise Refused(
+                f"{row['name']!r} is the last admin key",
+                field="id",
+                remedy="create another first: tidings keys create NAME --role admin; or rotate this one",
+            )
         return await self.show(row["id"], tenant=tenant)
 
-    async def _change(self, step: Step, what: str, row: Row, *also: Step) -> None:
-        told = self._line(what, row["id"], row["name"])
-        done = await self._store.write([step, told, *(one._replace(only_if=0) for one in also)])
+    async def _change(self, steps: list[Step], what: str, row: Row, *also: Step) -> bool:
+        """Whether the last of these steps found the key as it has to be; only then the rest is written."""
+        last = len(steps) - 1
+        rest = [self._line(what, row["id"], row["name"]), *also]
+        done = await self._store.write([*steps, *(one._replace(only_if=last) for one in rest)])
         self._changed()
-        if not done[0]:
-            raise Refused(
-                f"the key {row['name']!r} was revoked",
-                field="id",
-                remedy="make a new one: tidings keys create",
-            )
+        return bool(done[last])
 
     async def _find(self, id_: str, tenant: str) -> Row:
         """Those who run the engine reach every key; others those of their tenant."""
@@ -175,6 +210,34 @@ class KeyRing:
                 "expires_in is too long", field="expires_in", remedy="use at most 3650d, or leave it out"
             )
         return self._clock.now() + micros(length)
+
+
+def _check_grant(wanted: Caller) -> None:
+    """Raises unless the present caller may make this key."""
+    giver = current()
+    if giver.who in NO_KEY and not _runs_engine(wanted):
+        raise Forbidden(
+            "the first key ends no-key mode, so it must be an admin key",
+            field="role",
+            remedy="create an admin key of the tenant default without scopes first",
+        )
+    if (field := giver.lacks(wanted)) is not None:
+        remedy = "ask for no more than your own key has, or use a key that has more"
+        raise Forbidden("a key cannot grant more than it has", field=field, remedy=remedy)
+
+
+def _runs_engine(owner: Caller) -> bool:
+    return owner.role is Role.ADMIN and owner.tenant == DEFAULT_TENANT and not owner.scopes
+
+
+def _may_do_more(name: str) -> Forbidden:
+    return Forbidden(
+        f"the key {name!r} may do more than yours", field="id", remedy="use a key that may do as much"
+    )
+
+
+def _was_revoked(name: str) -> Refused:
+    return Refused(f"the key {name!r} was revoked", field="id", remedy="make a new one: tidings keys create")
 
 
 def _whole(prefix: str) -> str:

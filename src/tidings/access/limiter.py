@@ -1,8 +1,7 @@
 """Rates of keys, over all processes: a conditional UPDATE takes a quarter second's calls for one process.
 
 So a rate holds for the fleet and over restarts, and costs at most four writes a second. What a process has
-taken and does not use within a second is lost. Failed sign-ins are counted in each process alone: a key
-cannot be guessed, and the count only keeps a guesser from costing anything.
+taken and does not use within a second is lost.
 """
 
 from __future__ import annotations
@@ -19,9 +18,6 @@ from .caller import Caller
 
 PORTIONS = 4  # of a second's calls
 FRESH = 1.0  # seconds for which what was taken is good
-MOST_WRONG = 10  # wrong keys from one address
-WRONG_FOR = 60.0  # seconds
-_MOST_ADDRESSES = 10_000
 
 
 @dataclass(slots=True)
@@ -66,29 +62,6 @@ class Limiter:
         wait = (rows[0]["wait"] + interval - SECOND) / SECOND if rows else 1.0
         purse.closed_until = self._clock.monotonic() + wait
         raise _too_often(caller, wait)
-
-
-class WrongKeys:
-    """How often an address has shown a wrong key lately, in this process."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._seen: dict[str, tuple[int, float]] = {}
-
-    def check(self, origin: str) -> None:
-        """Raises for an address that guesses."""
-        count, since = self._seen.get(origin, (0, 0.0))
-        left = since + WRONG_FOR - self._clock.monotonic()
-        if count >= MOST_WRONG and left > 0:
-            raise TooOften("too many wrong keys came from this address", seconds=math.ceil(left))
-
-    def note(self, origin: str) -> None:
-        """One more."""
-        now = self._clock.monotonic()
-        count, since = self._seen.get(origin, (0, now))
-        if len(self._seen) >= _MOST_ADDRESSES:
-            self._seen.clear()
-        self._seen[origin] = (count + 1, since) if now - since < WRONG_FOR else (1, now)
 
 
 def _too_often(caller: Caller, wait: float) -> TooOften:

@@ -32,19 +32,21 @@ class Role(StrEnum):
     OPERATOR = "operator"
     SENDER = "sender"
     VIEWER = "viewer"
+    METRICS = "metrics"
 
 
 class Action(StrEnum):
     """The classes of what can be done."""
 
     OPEN = "open"  # needs no key: health, sign-in; or has its own proof (signatures, feed tokens)
+    SCRAPE = "scrape"  # read the metrics, and nothing else
     READ = "read"  # look at things
     SEND = "send"  # make messages, and stop one's own
     OPERATE = "operate"  # change what exists: pause, retry, edit, import
     ADMIN = "admin"  # keys, the audit trail, and where events go
 
 
-OPEN, READ, SEND, OPERATE, ADMIN = Action
+OPEN, SCRAPE, READ, SEND, OPERATE, ADMIN = Action
 
 AREAS = (
     "alerts", "audit", "broadcasts", "calendar", "cases", "channels", "contacts", "conversations", "dead",
@@ -55,10 +57,11 @@ AREAS = (
 
 ALLOWED: Mapping[Role, frozenset[Action]] = MappingProxyType(
     {
-        Role.ADMIN: frozenset({OPEN, READ, SEND, OPERATE, ADMIN}),
-        Role.OPERATOR: frozenset({OPEN, READ, SEND, OPERATE}),
-        Role.SENDER: frozenset({OPEN, READ, SEND}),
-        Role.VIEWER: frozenset({OPEN, READ}),
+        Role.ADMIN: frozenset({OPEN, SCRAPE, READ, SEND, OPERATE, ADMIN}),
+        Role.OPERATOR: frozenset({OPEN, SCRAPE, READ, SEND, OPERATE}),
+        Role.SENDER: frozenset({OPEN, SCRAPE, READ, SEND}),
+        Role.VIEWER: frozenset({OPEN, SCRAPE, READ}),
+        Role.METRICS: frozenset({OPEN, SCRAPE}),
     }
 )
 

@@ -9,6 +9,7 @@ import orjson
 from fastapi import Request
 from starlette.responses import Response
 
+from ..outbound.repeats import Created
 from ..reading.fields import Field, check, schema
 from .errors import Malformed, told_of
 from .queries import refuse_any
@@ -40,6 +41,14 @@ def parse(raw: bytes) -> Any:
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A value as JSON."""
     return Response(orjson.dumps(value), status, headers, media_type="application/json")
+
+
+def created(made: Created, place: str | None = None) -> Response:
+    """What was made, where it is, and whether the same call had made it before."""
+    headers = {} if place is None else {"location": place}
+    if made.replayed:
+        headers["idempotency-replayed"] = "true"
+    return answer(made.answer, 201, headers)
 
 
 def takes(

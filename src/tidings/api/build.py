@@ -72,12 +72,10 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
         metrics.routes(desk, metrics_ or Metrics()),
         rollout.routes(desk, settings.zone, largest=largest, most=settings.max_bulk),
         migrations.routes(app.migrations, most=settings.max_bulk),
-        session.routes(access),
+        session.routes(access, is_https=settings.is_https),
         keys.routes(app.access),
         audit.routes(app.access),
-        calendar.routes(
-            app.shifts, access.door, feed_token=None if calendar_ is None else calendar_.feed_token
-        ),
+        calendar.routes(app.shifts, access, feed_token=None if calendar_ is None else calendar_.feed_token),
         callbacks.routes(desk),
         heard.routes(app.inbound),
         inbox.routes(app.inbound),
@@ -89,6 +87,8 @@ def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
     description.install(api)
     api.add_middleware(
         Gate, access=access, host=settings.host, new_id=app.clock.new_id, largest=largest,
+        trusted_proxies=settings.trusted_proxies,
+        body_seconds=settings.header_timeout.total_seconds(),
         unlimited=frozenset(
             {bulk.PATH, broadcasts.RECIPIENTS, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT,
              callbacks.PATH, roster.IMPORT, migrations.REPAIRED}

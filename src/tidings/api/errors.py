@@ -30,11 +30,11 @@ class Unauthorised(CallerError):
     status = 401
 
 
-class Forbidden(CallerError):
-    """The request comes from where none may come, or its key does not cover it."""
+class TooSlow(CallerError):
+    """The body of a caller without a key does not come in time."""
 
-    code = "forbidden"
-    status = 403
+    code = "timeout"
+    status = 408
 
 
 class Unexpected(TidingsError):
@@ -67,6 +67,8 @@ def refusal(error: TidingsError, request_id: str) -> Response:
     headers = {"retry-after": str(s)} if (s := _seconds(error)) else {}
     if isinstance(error, Unauthorised):
         headers["www-authenticate"] = "Bearer"
+    if isinstance(error, TooSlow):
+        headers["connection"] = "close"  # the rest of its body is not waited for
     body = orjson.dumps({"error": described(error, request_id)})
     return Response(body, error.status, headers, media_type="application/json")
 

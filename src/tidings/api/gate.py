@@ -2,27 +2,31 @@
 
 Loopback is no protection by itself: any page in the user's browser can send requests to it, and a name that
 is made to point at 127.0.0.1 can read the answers. So on loopback only local names are served, and a request
-that changes something must not come from another site.
+that changes something must not come from another site. In no-key mode a request that a proxy handed on is
+refused: whoever sent it is not on this machine.
 """
 
 from __future__ import annotations
 
-import ipaddress
+import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..access.caller import NOBODY, PAGE, THIS_MACHINE, Caller, acting_as
 from ..access.desk import AccessDesk
 from ..access.rules import OPEN
-from ..model.errors import TidingsError, TooLarge
+from ..model.errors import Forbidden, TidingsError, TooLarge
+from ..wire.hosts import host_name, is_cross_site, is_loopback
+from .clients import Clients, is_forwarded
 from .credentials import Shown, shown
-from .errors import Forbidden, Unauthorised, Unexpected, no_route, refusal
+from .errors import TooSlow, Unauthorised, Unexpected, no_route, refusal
 from .noting import SAFE, Noting
 from .rulebook import Found, Rulebook
 
@@ -53,15 +57,19 @@ class Gate:
         new_id: Callable[[], str],
         largest: int,
         unlimited: frozenset[str],
+        body_seconds: float,
+        trusted_proxies: Sequence[str] = (),
     ) -> None:
         self._app = app
         self._access = access
         self._rulebook = Rulebook()
+        self._clients = Clients(trusted_proxies)
         self._local_only = is_loopback(host)
         self._host = host.lower()
         self._new_id = new_id
         self._largest = largest
         self._unlimited = _any_of(unlimited)  # routes that watch the size by themselves
+        self._body_seconds = body_seconds  # for a caller without a key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -84,6 +92,8 @@ class Gate:
             await self._pass(scope, headers, receive, answer)
         except TidingsError as error:
             await _told(error, scope, headers)(scope, receive, answer)
+        except ClientDisconnect:
+            return  # in the middle of its body: nobody is left to be answered
         except Exception:  # the last resort: the caller gets an answer, the log gets the reason
             _log.exception("request %s failed", request_id)
             if started:
@@ -101,11 +111,13 @@ class Gate:
         if scope["method"] not in SAFE:
             check_origin(headers)
         found = self._rulebook.find(scope["app"], scope["method"], path)
+        scope["state"]["address"] = self._clients.address(scope)
         if found is not None and found.rule.action is OPEN:
             caller, shows = replace(NOBODY, origin=origin_of(scope)), Shown(None, None)
+            receive = _in_time(receive, self._body_seconds)
         else:
-            shows = shown(headers)
-            known = await self._access.door.caller(*shows)
+            shows = scope["state"]["shown"] = shown(headers)
+            known = await authenticate(self._access, shows, scope)
             if known is None:
                 await self._turn_away(scope, headers)(scope, receive, send)
                 return
@@ -177,6 +189,28 @@ class Gate:
         return counted
 
 
+def _in_time(receive: Receive, seconds: float) -> Receive:
+    """The same, as long as the whole body comes within that time of the first look at it."""
+    until: float | None = None
+    is_whole = False
+
+    async def hurried() -> Message:
+        nonlocal until, is_whole
+        if is_whole:
+            return await receive()
+        until = until or asyncio.get_running_loop().time() + seconds
+        try:
+            async with asyncio.timeout_at(until):
+                message = await receive()
+        except TimeoutError:
+            remedy = "send it at once; the limit is the setting header_timeout"
+            raise TooSlow("the body did not come in time", remedy=remedy) from None
+        is_whole = not message.get("more_body", False)
+        return message
+
+    return hurried
+
+
 def _any_of(templates: Iterable[str]) -> re.Pattern[str]:
     """One pattern for paths, in which {name} stands for one part."""
     return re.compile("|".join(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)) for path in templates))
@@ -190,15 +224,29 @@ def too_large(largest: int) -> TooLarge:
 
 def check_origin(headers: Mapping[bytes, bytes], *, certainly: bool = False) -> None:
     """Refuse what another site makes a browser send. Programs send neither header; who has a cookie must."""
-    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
-    if site is not None:
-        foreign = site not in (b"same-origin", b"none")
-    else:
-        foreign = certainly if origin is None else origin.partition(b"://")[2] != headers.get(b"host")
-    if foreign:
+    if is_cross_site(headers, certainly=certainly):
         raise Forbidden(
             "another site made this request", remedy="use the page or the API of this server itself"
         )
+
+
+async def authenticate(access: AccessDesk, shows: Shown, scope: Scope) -> Caller | None:
+    """Whoever shows this, None for nobody. Wrong keys are recorded; too many of them are refused unseen."""
+    failures, address = access.failures, origin_of(scope)
+    if shows.key is not None:
+        failures.check(address, shows.key)
+    known = await access.door.caller(*shows)
+    if known is THIS_MACHINE:
+        if is_forwarded(name for name, _ in scope["headers"]):
+            raise Forbidden(
+                "a proxy handed this request on, and there is no key yet",
+                remedy="create one on this machine: tidings keys create NAME --role admin",
+            )
+    elif shows.key is not None and known is not None:
+        failures.passed(address, shows.key)
+    elif shows.key is not None:
+        failures.failed(address, shows.key, where="api", request=scope["state"]["request_id"])
+    return known
 
 
 def _told(error: TidingsError, scope: Scope, headers: Mapping[bytes, bytes]) -> Response:
@@ -210,9 +258,9 @@ def _told(error: TidingsError, scope: Scope, headers: Mapping[bytes, bytes]) -> 
 
 
 def origin_of(scope: Scope) -> str | None:
-    """The address that a request comes from; behind a proxy it is the proxy's."""
-    client = scope.get("client")
-    return str(client[0]) if client else None
+    """The client's address, as the gate found it."""
+    address: str | None = scope["state"]["address"]
+    return address
 
 
 def _placed(caller: Caller, scope: Scope) -> Caller:
@@ -234,22 +282,6 @@ def _not_covered(caller: Caller, found: Found) -> Forbidden:
         problem = f"a key with the role {caller.role} may not do this"
         remedy = f"use a key that may {rule.action}; see the table of roles in the documentation"
     return Forbidden(problem, remedy=remedy)
-
-
-def host_name(header: str) -> str:
-    """The name in a Host header, without its port."""
-    text = header.strip().lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0].rstrip(".")
-
-
-def is_loopback(name: str) -> bool:
-    """Whether a name or an address means this machine, without asking anybody."""
-    try:
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def _added(given: list[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:

@@ -1,4 +1,4 @@
-"""Noting: a request that changes something leaves one line in the audit trail, however it ends (S22)."""
+"""Noting: a request that changes something leaves one line in the audit trail, however it ends."""
 
 from __future__ import annotations
 

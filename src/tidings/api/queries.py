@@ -6,7 +6,9 @@ query where they read their body.
 
 from __future__ import annotations
 
-from fastapi import Depends, Request
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
 
 from ..model.errors import Invalid
 from ..reading.fields import hint
@@ -24,6 +26,7 @@ async def _refuse_unknown(request: Request) -> None:
             raise Invalid(f"{name} has control characters", field=name, remedy="leave them out")
 
 
+After = Annotated[str | None, Query(description="the `next` of the page before")]
 CHECKED = [Depends(_refuse_unknown)]
 
 

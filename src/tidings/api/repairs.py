@@ -30,7 +30,7 @@ async def exported(
         return
     names = await repairs.field_names(migrations.export(id_, fingerprint=cause, type=type_))
     columns, exact = repairs.columns(names), form == "csv-exact"
-    yield head(columns)
+    yield head(columns, exact=exact)
     async for record in migrations.export(id_, fingerprint=cause, type=type_):
         yield sheet([repairs.cells(record, names)], columns, exact=exact)
 

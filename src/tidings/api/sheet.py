@@ -1,4 +1,4 @@
-"""Tables as CSV, in two named forms (S14).
+"""Tables as CSV, in two named forms.
 
 `csv` is for spreadsheets: a cell that a spreadsheet would take for a formula gets a leading apostrophe, which
 also marks phone numbers (+49 ...). `csv-exact` is for programs and changes nothing. Both quote every cell.
@@ -21,9 +21,9 @@ def sheet(rows: Iterable[Row], columns: Sequence[str], *, exact: bool) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode()
 
 
-def head(columns: Sequence[str]) -> bytes:
-    """The first line."""
-    return (",".join(f'"{column}"' for column in columns) + "\r\n").encode()
+def head(columns: Sequence[str], *, exact: bool = False) -> bytes:
+    """The first line; names of columns may be what others wrote, so they are cells like any other."""
+    return (",".join(cell(column, exact=exact) for column in columns) + "\r\n").encode()
 
 
 def cell(value: Any, *, exact: bool) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from ..access import audit
 from ..access.desk import AccessDesk, open_access
 from ..config import Settings
 from ..dispatch.office import Office
@@ -34,6 +35,7 @@ from ..migration.desk import Migrations
 from ..migration.extract import Extractor
 from ..migration.foreman import Foreman
 from ..migration.forgetting import JobPruner
+from ..migration.reach import Allowed
 from ..model.errors import Misconfigured
 from ..model.time import micros
 from ..observability.events import Emit, silence
@@ -47,6 +49,7 @@ from ..outbound.channels.registry import build as build_channel
 from ..outbound.connections.keeper import Keeper
 from ..outbound.delivery import Delivery
 from ..outbound.desk import Desk, open_desk
+from ..outbound.destinations import Destinations
 from ..outbound.events import telling
 from ..outbound.events.listeners import Listeners
 from ..outbound.events.messenger import Messenger
@@ -55,12 +58,22 @@ from ..outbound.receipts.keeper import ReceiptKeeper
 from ..outbound.scheduling.making import Maker, MessageMaker
 from ..outbound.scheduling.scheduler import Scheduler
 from ..outbound.templating.templates import Templates
+from ..outbound.tenants import Tenants
 from ..outbound.watch import Watch
 from ..store.port import Store
 from .fleet import actors_of, host, office_of, runs_of
 from .storing import open_store, read_from
 from .ways_in import calendar_of, inbound_of, shift_settings, workflows_of
-from .ways_out import callbacks_of, events_channel, events_lane, freezer_of, lane_of, options_of, readers_of
+from .ways_out import (
+    breaker_of,
+    callbacks_of,
+    events_channel,
+    events_lane,
+    freezer_of,
+    lane_of,
+    options_of,
+    readers_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +153,22 @@ def build(
     chosen = shift_settings(settings)
     calendar = calendar_of(chosen, store, clock)
     lanes[ledger.QUEUE] = effects.lane(settings.all_policies["personal"], calls_within=chosen.deadline)
-    rules = judging.Rules(grace=settings.grace, max_body=settings.max_body)
-    templates = Templates(store, clock, zone=settings.zone, max_body=settings.max_body)
+    rules = judging.Rules(grace=settings.grace, max_body=settings.max_body, tenants=Tenants(settings.tenants))
+    templates = Templates(store, clock, zone=settings.zone, max_body=settings.max_body, channels=channels)
     accepting = Messages(reading, clock, channels, rules, templates)
     working = workflows_of(store, clock, calendar, accepting, channels, settings)
     freezer = freezer_of(store, clock, channels, templates, rules, settings)
-    connections = _connections(store, clock, lanes)
+    connections = _connections(settings, store, clock, lanes)
     makers: Mapping[str, Maker] = {"message": MessageMaker(accepting), "broadcast": freezer}
     watch = Watch(store, clock)
+    destinations = Destinations(store, channels, rule=breaker_of(settings), now=clock.now)
     actors: list[Actor] = [
         Messenger(store, clock, listeners),
         Scheduler(store, clock, makers, listeners=listeners, keep=settings.keep_history),
         Pump(store, clock, freezer, grace=micros(settings.grace), emit=emit),
         Keeper(store, clock, channels, listeners=listeners, emit=emit),
         watch,
+        *([destinations] if destinations.are_there else []),
         Aftermath(store, clock),
         Extractor(store, clock, connections),
         Foreman(store, clock),
@@ -164,7 +179,9 @@ def build(
     path = settings.database_path
     figures = Figures(store, place=None if path is None else path.parent, limits=settings.alerts)
     handlers: dict[str, Handler] = {
-        judging.KIND: Delivery(store, channels, now=clock.now, listeners=listeners, readers=readers),
+        judging.KIND: Delivery(
+            store, channels, now=clock.now, listeners=listeners, readers=readers, destinations=destinations
+        ),
         ledger.KIND: effects.EffectHandler(store, clock, {calendar.name: calendar}),
         batches.KIND: batches.BatchHandler(store, clock, connections),
         **working.handlers,
@@ -200,7 +217,7 @@ def build(
         shifts,
         inbound,
         working,
-        access=open_access(store, clock, settings.api_keys, is_local=settings.is_local),
+        access=open_access(store, clock, settings.api_keys, is_local=settings.is_local, emit=emit),
         connections=connections,
         migrations=Migrations(store, clock, connections),
         office=office,
@@ -250,7 +267,13 @@ def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:
     return [
         Forgetting("shadows", store, clock, {"shadow_prune": settings.keep_history}),
         Forgetting("frozen recipients", store, clock, {"frozen_prune": settings.keep_done}),
-        Forgetting("audit", store, clock, {"audit_prune": settings.keep_audit, "session_prune": timedelta()}),
+        Forgetting(
+            "audit",
+            store,
+            clock,
+            {**dict.fromkeys(audit.PRUNE, settings.keep_audit), "session_prune": timedelta()},
+        ),
+        Forgetting("quotas", store, clock, {"quota_prune": settings.keep_history}),
         Forgetting("model calls", store, clock, {"prune_model_calls": settings.keep_done}),
         JobPruner(store, clock, settings.keep_migrations),
     ]
@@ -271,11 +294,12 @@ def _guard(
     )
 
 
-def _connections(store: Store, clock: Clock, lanes: dict[str, Lane]) -> Connections:
+def _connections(settings: Settings, store: Store, clock: Clock, lanes: dict[str, Lane]) -> Connections:
     """The systems of migrations, and the lane of their batches."""
     if batches.QUEUE in lanes:
         raise Misconfigured(
             f"the channel name {batches.QUEUE!r} is the engine's own", remedy="give your channel another name"
         )
     lanes[batches.QUEUE] = batches.lane()
-    return Connections(store, clock, environ=os.environ, folder=Path())
+    allowed = Allowed(settings.migration_folder, settings.migration_api_files, settings.credentials)
+    return Connections(store, clock, environ=os.environ, folder=Path(), allowed=allowed)

@@ -23,6 +23,7 @@ from ..model.errors import Misconfigured
 from ..observability.events import Emit, silence
 from ..outbound.channels.base import Channel
 from ..outbound.channels.registry import build as build_channel
+from ..outbound.destinations import Destinations
 from ..store.port import Store
 from .ways_out import options_of
 
@@ -44,6 +45,8 @@ def actors_of(actors: Sequence[Actor], office: Office | None, share: Share) -> l
     for actor in actors:
         if isinstance(actor, Poller):
             wanted = Role.POLLER in share.roles and (share.part is None or share.part.has(actor.name))
+        elif isinstance(actor, Destinations):
+            wanted = share.works
         else:
             wanted = Role.SCHEDULER in share.roles
         chosen += [actor] if wanted else []
@@ -85,7 +88,7 @@ def _broker(settings: Settings) -> str:
     if settings.broker is None:
         raise Misconfigured(
             "dispatchers and transports need a RabbitMQ, and none is set",
-            remedy="Set broker to its URL, such as amqp://user@host/tidings",
+            remedy="Set broker to its URL, such as amqps://user@host/tidings",
             field="broker",
         )
     return settings.broker

@@ -18,6 +18,7 @@ from ..outbound.channels.base import Channel
 from ..outbound.channels.connection import HasSession
 from ..outbound.channels.events import EventsChannel, EventsSettings
 from ..outbound.channels.registry import settings_of
+from ..outbound.destinations import HasDestinations
 from ..outbound.events import telling
 from ..outbound.events.listeners import Listeners
 from ..outbound.people.audience import Audience
@@ -29,6 +30,8 @@ from ..outbound.receipts.receipt import Reader
 from ..outbound.templating.templates import Templates
 from ..store.port import Store
 from ..wire.addresses import Rules
+
+NEVER = BreakerRule(threshold=1 << 30)  # of channels whose receivers have breakers of their own
 
 
 def options_of(name: str, channel: ChannelSettings, settings: Settings) -> Mapping[str, Any]:
@@ -97,7 +100,12 @@ def events_channel(settings: Settings, listeners: Listeners, clock: Clock) -> Ch
 
 def events_lane(lane: Lane, settings: Settings) -> Lane:
     """Receivers have breakers of their own, and slow ones must leave slots to messages."""
-    return replace(lane, breaker=BreakerRule(threshold=1 << 30), cap=max(1, settings.slots // 4))
+    return replace(lane, breaker=NEVER, cap=max(1, settings.slots // 4))
+
+
+def breaker_of(settings: Settings) -> BreakerRule:
+    """When a channel, or a destination of one, is left alone."""
+    return BreakerRule(settings.breaker_failures, settings.breaker_pause)
 
 
 def lane_of(name: str, channel: Channel, settings: Settings) -> Lane:
@@ -117,6 +125,6 @@ def lane_of(name: str, channel: Channel, settings: Settings) -> Lane:
         cap=settings.slots_per_channel if settings.slots_per_channel < settings.slots else None,
         per_second=traits.per_second,
         keyed=traits.per_recipient is not None,
-        breaker=BreakerRule(settings.breaker_failures, settings.breaker_pause),
+        breaker=NEVER if isinstance(channel, HasDestinations) else breaker_of(settings),
         has_session=isinstance(channel, HasSession),
     )

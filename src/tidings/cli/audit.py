@@ -45,3 +45,34 @@ async def list_(
         Column("detail", lambda row: row["detail"], spare=True),
     ]
     ask.listing(page.items, columns, nothing="nothing was changed yet", more=page.next)
+
+
+@command(group, epilog=examples("tidings audit verify", "tidings audit verify --head 1238:0f3a... --json"))
+async def verify(
+    ask: Ask,
+    *,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="N:HASH", help="Head of an earlier verification, noted elsewhere."),
+    ] = None,
+) -> int:
+    """Verify that no line of the audit trail was changed or deleted.
+
+    Follows the chain of hashes over all lines. The exit code is 1 when it is broken.
+    """
+    from ..access.chain import verify as follow
+
+    found = await follow(ask.app.store, head=head)
+
+    def in_words() -> None:
+        for problem in found.problems:
+            output.say((problem, "bold red"))
+        said = "are as they were written" if found.intact else "were verified; the trail was tampered with"
+        output.say(f"{found.lines:,} lines ", (said, "green" if found.intact else "bold red"))
+        if found.pruned_until is not None:
+            output.say(f"older lines, up to {found.pruned_until}, were pruned by retention")
+        if found.head is not None:
+            output.say(f"note elsewhere, to compare with later: --head {found.head}")
+
+    ask.answer(found._asdict(), in_words)
+    return 0 if found.intact else 1

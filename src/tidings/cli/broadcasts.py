@@ -9,7 +9,7 @@ import typer
 from . import completing, files, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, channel_option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -59,12 +59,7 @@ _TIMES = ("accepted", "scheduled", "frozen", "started", "paused", "ended")
 async def create(
     ask: Ask,
     *,
-    channel: Annotated[
-        str,
-        typer.Option(
-            "--channel", "-c", metavar="NAME", help="The way out.", autocompletion=completing.channels
-        ),
-    ],
+    channel: Annotated[str, channel_option("The way out.")],
     to: Annotated[
         list[str] | None, typer.Option("--to", metavar="WHO", help="An address; as often as needed.")
     ] = None,
@@ -212,10 +207,7 @@ async def list_(
 async def show(ask: Ask, broadcast: Id) -> None:
     """One broadcast: its options, its times, its exact tally."""
     row = await ask.desk.broadcasts.show(broadcast)
-    if ask.as_json:
-        output.say_json(row)
-    else:
-        _print(ask.app, row)
+    ask.answer(row, lambda: _print(ask.app, row))
 
 
 @command(group, epilog=examples("tidings broadcasts trigger ID"))

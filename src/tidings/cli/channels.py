@@ -101,6 +101,32 @@ def test(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> N
         raise typer.Exit(1)
 
 
+@group.command(epilog=examples("tidings channels secret orders https://example.com/hooks"))
+def secret(
+    name: Name,
+    to: Annotated[
+        str, typer.Argument(metavar="URL", help="The receiver's URL, or default.", show_default=False)
+    ],
+    *,
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Tenant that sends to it.")] = "default",
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+) -> None:
+    """Show the signing secrets of one receiver, newest first. Needs no database."""
+    from ..outbound.channels.signing import endpoint_secrets
+
+    async def work() -> Row:
+        async with engine.channels(engine.settings(config)) as channels:
+            return dict(endpoint_secrets(channels, name, to, tenant=tenant))
+
+    found = engine.run(work())
+    if as_json:
+        output.say_json(found)
+    else:
+        for one in found["secrets"]:
+            output.say(one)
+
+
 @group.command(epilog=examples("tidings channels qr whatsapp"))
 def qr(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> None:
     """Show the code that links a phone to a channel's session. Needs no database.
@@ -156,10 +182,17 @@ def _facts(row: Row, *, is_public: bool) -> None:
             ("policy", row["policy"], None),
             ("if in doubt", row["on_unknown"], in_doubt),
             ("callback", row["callback"], None),
+            *[("left alone", one["host"], _left_alone(one)) for one in row["destinations"]],
         ]
     )
     if row["callback"] and not is_public:
         output.say(("the provider must reach that address: set public_url to the one it knows", "yellow"))
+
+
+def _left_alone(destination: Row) -> str:
+    tenant = destination["tenant"]
+    whose = "" if tenant == "default" else f" (tenant {tenant})"
+    return f"{destination['host']}{whose} until {destination['until']}: {destination['reason']}"
 
 
 def _answer(row: Row, *, as_json: bool) -> None:

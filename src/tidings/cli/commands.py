@@ -41,6 +41,10 @@ class Ask(NamedTuple):
         else:
             in_words()
 
+    def done(self, row: output.Row, text: str) -> None:
+        """What was done to one thing: JSON if that is wanted, otherwise its id and a text."""
+        self.answer(row, lambda: output.say((row["id"], "bold"), f" {text}"))
+
     def listing(
         self,
         rows: list[Any],

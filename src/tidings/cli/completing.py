@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..outbound.desk import Desk
 
 Offer = tuple[str, str]  # a word, and what it is
+Complete = Callable[[typer.Context, str], list[Offer]]
 
 _FEW = 30  # of a list
 _PATIENCE = 2.0  # seconds, also where a database does not answer
@@ -31,36 +32,6 @@ def channels(ctx: typer.Context, incomplete: str) -> list[Offer]:
     return []
 
 
-def messages(ctx: typer.Context, incomplete: str) -> list[Offer]:
-    """The newest messages."""
-    return _looked_up(ctx, incomplete, _messages)
-
-
-def dead_letters(ctx: typer.Context, incomplete: str) -> list[Offer]:
-    """The newest dead letters."""
-    return _looked_up(ctx, incomplete, _dead_letters)
-
-
-def broadcasts(ctx: typer.Context, incomplete: str) -> list[Offer]:
-    """The newest broadcasts."""
-    return _looked_up(ctx, incomplete, _broadcasts)
-
-
-def schedules(ctx: typer.Context, incomplete: str) -> list[Offer]:
-    """The newest schedules."""
-    return _looked_up(ctx, incomplete, _schedules)
-
-
-def templates(ctx: typer.Context, incomplete: str) -> list[Offer]:
-    """Templates by name."""
-    return _looked_up(ctx, incomplete, _templates)
-
-
-def lists(ctx: typer.Context, incomplete: str) -> list[Offer]:
-    """Lists by name."""
-    return _looked_up(ctx, incomplete, _lists)
-
-
 def one_of(*words: str) -> Callable[[str], list[str]]:
     """Words that are known beforehand, such as states."""
 
@@ -70,51 +41,65 @@ def one_of(*words: str) -> Callable[[str], list[str]]:
     return offered
 
 
-async def _messages(desk: Desk) -> list[Offer]:
+def _looked_up(look: Callable[[Desk], Awaitable[Sequence[Offer]]]) -> Complete:
+    """Complete with what the database has; with nothing where there is none yet."""
+
+    def offered(ctx: typer.Context, incomplete: str) -> list[Offer]:
+        import asyncio
+
+        async def work(chosen: Settings) -> Sequence[Offer]:
+            async with asyncio.timeout(_PATIENCE), engine.opened(chosen) as app:
+                return await look(app.desk)
+
+        with suppress(Exception):
+            chosen = _settings(ctx)
+            if chosen.database_path is None or chosen.database_path.exists():
+                return _fitting(engine.run(work(chosen)), incomplete)
+        return []
+
+    return offered
+
+
+@_looked_up
+async def messages(desk: Desk) -> list[Offer]:
+    """The newest messages."""
     page = await desk.messages.page(limit=_FEW)
     return [(row["id"], f"{row['state']}, to {row['to']}") for row in page.items]
 
 
-async def _dead_letters(desk: Desk) -> list[Offer]:
+@_looked_up
+async def dead_letters(desk: Desk) -> list[Offer]:
+    """The newest dead letters."""
     page = await desk.messages.page(state="failed", limit=_FEW)
     return [(row["id"], f"{row['category']}, to {row['to']}") for row in page.items]
 
 
-async def _broadcasts(desk: Desk) -> list[Offer]:
+@_looked_up
+async def broadcasts(desk: Desk) -> list[Offer]:
+    """The newest broadcasts."""
     page = await desk.broadcasts.page(limit=_FEW)
     return [(row["id"], f"{row['state']}, {row['name'] or row['channel']}") for row in page.items]
 
 
-async def _schedules(desk: Desk) -> list[Offer]:
+@_looked_up
+async def schedules(desk: Desk) -> list[Offer]:
+    """The newest schedules."""
     page = await desk.schedules.page(limit=_FEW)
     return [(row["id"], f"{row['state']}, {row['name'] or row['rule_in_words']}") for row in page.items]
 
 
-async def _templates(desk: Desk) -> list[Offer]:
+@_looked_up
+async def templates(desk: Desk) -> list[Offer]:
+    """Templates by name."""
     page = await desk.templates.page(limit=_FEW)
     return [(row["name"], f"version {row['version']}") for row in page.items]
 
 
-async def _lists(desk: Desk) -> list[Offer]:
+@_looked_up
+async def lists(desk: Desk) -> list[Offer]:
+    """Lists by name."""
     page = await desk.audience.page(limit=_FEW)
     return [(row["name"], f"{row['members']} members") for row in page.items]
-
-
-def _looked_up(
-    ctx: typer.Context, incomplete: str, look: Callable[[Desk], Awaitable[Sequence[Offer]]]
-) -> list[Offer]:
-    """What the database has; nothing where there is none yet."""
-    import asyncio
-
-    async def work(chosen: Settings) -> Sequence[Offer]:
-        async with asyncio.timeout(_PATIENCE), engine.opened(chosen) as app:
-            return await look(app.desk)
-
-    with suppress(Exception):
-        chosen = _settings(ctx)
-        if chosen.database_path is None or chosen.database_path.exists():
-            return _fitting(engine.run(work(chosen)), incomplete)
-    return []
 
 
 def _settings(ctx: typer.Context) -> Settings:

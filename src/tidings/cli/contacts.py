@@ -11,7 +11,7 @@ import typer
 from . import completing, engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit
+from .options import After, AsJson, ConfigFile, Database, Limit, channel_option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ async def add(
         row, is_new = await ask.desk.contacts.put(body)
     else:
         row, is_new = (await ask.desk.contacts.create(body)).answer, True
-    _say(row, "added" if is_new else "changed", as_json=ask.as_json)
+    ask.done(row, "added" if is_new else "changed")
 
 
 @command(group, epilog=examples("tidings contacts edit ID --zone Asia/Tokyo --attribute city=Tokyo"))
@@ -82,7 +82,7 @@ async def edit(
 ) -> None:
     """Change what is named; what is left out stays, an empty text takes away. Tags replace those there."""
     body = _body(name, address, zone, language, tag, attribute)
-    _say(await ask.desk.contacts.edit(contact, body), "changed", as_json=ask.as_json)
+    ask.done(await ask.desk.contacts.edit(contact, body), "changed")
 
 
 @command(group, "list", epilog=examples("tidings contacts list --tag volunteer --language de"))
@@ -94,16 +94,7 @@ async def list_(
     ] = None,
     language: Annotated[str | None, typer.Option(metavar="CODE", help="Only those of this language.")] = None,
     zone: Annotated[str | None, typer.Option(metavar="NAME", help="Only those in this time zone.")] = None,
-    channel: Annotated[
-        str | None,
-        typer.Option(
-            "--channel",
-            "-c",
-            metavar="NAME",
-            help="Only those with an address on it.",
-            autocompletion=completing.channels,
-        ),
-    ] = None,
+    channel: Annotated[str | None, channel_option("Only those with an address on it.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -146,7 +137,7 @@ async def find(
 async def remove(ask: Ask, contact: Contact) -> None:
     """Forget a contact. Whoever has opted out stays opted out."""
     await ask.desk.contacts.remove(contact)
-    _say({"id": contact}, "removed", as_json=ask.as_json)
+    ask.done({"id": contact}, "removed")
 
 
 @group.command(
@@ -162,16 +153,7 @@ def import_(
     form: Annotated[
         str | None, typer.Option(metavar="FORM", help="csv or ndjson, if no name says so.")
     ] = None,
-    channel: Annotated[
-        str | None,
-        typer.Option(
-            "--channel",
-            "-c",
-            metavar="NAME",
-            help="Of a plain column `address`.",
-            autocompletion=completing.channels,
-        ),
-    ] = None,
+    channel: Annotated[str | None, channel_option("Of a plain column `address`.")] = None,
     map_: Annotated[
         list[str] | None,
         typer.Option("--map", metavar="WHAT=COLUMN", help="What a column is that is called otherwise."),
@@ -247,13 +229,6 @@ def _print(row: output.Row, *, as_json: bool) -> None:
     }
     shown = {**row, **lines, "tags": ", ".join(row["tags"])}
     output.facts([(name.replace("_", " "), value, None) for name, value in shown.items()])
-
-
-def _say(row: output.Row, verb: str, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-    else:
-        output.say((row["id"], "bold"), f" {verb}")
 
 
 def _body(

@@ -100,7 +100,7 @@ async def retry(
     if message is None:
         _confirm("retry", channel, category, unknown, yes=yes)
     if message is not None:
-        _one("retried", await ask.desk.messages.retry(message), as_json=ask.as_json)
+        ask.done(await ask.desk.messages.retry(message), "retried")
         return
     with output.working("retrying dead letters", is_shown=not ask.as_json):
         swept = await ask.desk.dead.retry_all(
@@ -125,7 +125,7 @@ async def discard(
     if message is None:
         _confirm("discard", channel, category, unknown, yes=yes)
     if message is not None:
-        _one("discarded", await ask.desk.messages.discard(message), as_json=ask.as_json)
+        ask.done(await ask.desk.messages.discard(message), "discarded")
         return
     with output.working("giving dead letters up", is_shown=not ask.as_json):
         swept = await ask.desk.dead.discard_all(channel=channel, category=category, unknown=unknown)
@@ -163,13 +163,6 @@ def _confirm(
 
         raise Invalid(f"this would {verb} all {which}", remedy="add --yes to do it without a question")
     typer.confirm(f"{verb.capitalize()} all {which}?", abort=True)
-
-
-def _one(verb: str, row: output.Row, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-    else:
-        output.say((row["id"], "bold"), f" {verb}")
 
 
 def _many(verb: str, swept: Swept, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`tidings import`: take over the pending rows of another system's table (B18)."""
+"""`tidings import`: take over the pending rows of another system's table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from . import completing, engine, output
+from . import engine, output
 from .help import examples
 from .noting import noted
-from .options import AsJson, ConfigFile, Database
+from .options import AsJson, ConfigFile, Database, channel_option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -56,16 +56,7 @@ def take(
     key: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="What tells rows apart; else the primary key.")
     ] = None,
-    channel: Annotated[
-        str | None,
-        typer.Option(
-            "--channel",
-            "-c",
-            metavar="NAME",
-            help="Where the map names none.",
-            autocompletion=completing.channels,
-        ),
-    ] = None,
+    channel: Annotated[str | None, channel_option("Where the map names none.")] = None,
     time: Annotated[
         str, typer.Option(metavar="FORM", help="How times are kept: auto, s, ms, us or iso.")
     ] = "auto",

@@ -32,7 +32,7 @@ async def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who it is for.", show_default=False)],
     *,
     role: Annotated[
-        str, typer.Option("--role", "-r", metavar="ROLE", help="admin, operator, sender or viewer.")
+        str, typer.Option("--role", "-r", metavar="ROLE", help="admin, operator, sender, viewer or metrics.")
     ],
     tenant: Annotated[
         str | None, typer.Option("--tenant", metavar="NAME", help="For whom. [default]")
@@ -48,7 +48,10 @@ async def create(
         str | None, typer.Option("--expires-in", metavar="TIME", help="How long it is good, such as 90d.")
     ] = None,
 ) -> None:
-    """A new key. It is shown this once."""
+    """A new key. It is shown this once.
+
+    Whoever can open the database can always make one, so this is how to get in again after a key was lost.
+    """
     body = {"name": name, "role": role, "tenant": tenant, "scopes": scope or None, "rate": rate}
     _with_secret(ask, await ask.app.access.keys.create({**body, "expires_in": expires_in}))
 
@@ -91,13 +94,16 @@ async def rotate(
         str | None, typer.Option("--overlap", metavar="TIME", help="How long the one before opens. [24h]")
     ] = None,
 ) -> None:
-    """A new secret for a key, shown this once. The one before opens for another day."""
+    """A new secret for a key, shown this once. The one before opens for another day; sessions end at once."""
     _with_secret(ask, await ask.app.access.keys.rotate(id_, overlap=overlap))
 
 
 @command(group, epilog=examples("tidings keys revoke ID"))
 async def revoke(ask: Ask, id_: Id) -> None:
-    """Let a key open nothing any more. Other processes notice within a second."""
+    """Revoke a key. It stops working everywhere within a second, and so do its sessions and live pages.
+
+    The last admin key is never revoked: create another first.
+    """
     row = await ask.app.access.keys.revoke(id_)
     ask.answer(row, lambda: output.say((row["name"], "bold"), " opens nothing any more"))
 

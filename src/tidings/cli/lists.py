@@ -10,7 +10,7 @@ from . import completing, output
 from .commands import Ask, command
 from .contacts import listed, pairs
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, channel_option
 from .output import Column
 
 group = typer.Typer(help="Lists: contacts that belong together, and saved filters.", no_args_is_help=True)
@@ -33,16 +33,7 @@ NoTags = Annotated[
 ]
 Language = Annotated[str | None, typer.Option("--language", metavar="CODE", help="Those of this language.")]
 Zone = Annotated[str | None, typer.Option("--zone", metavar="NAME", help="Those in this time zone.")]
-Channel = Annotated[
-    str | None,
-    typer.Option(
-        "--channel",
-        "-c",
-        metavar="NAME",
-        help="Those with an address on this channel.",
-        autocompletion=completing.channels,
-    ),
-]
+Channel = Annotated[str | None, channel_option("Those with an address on this channel.")]
 Attributes = Annotated[
     list[str] | None,
     typer.Option("--attribute", metavar="NAME=VALUE", help="Those whose attribute has this value."),

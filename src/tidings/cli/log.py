@@ -1,4 +1,4 @@
-"""`tidings log`: all that was sent, to whom, when, with what result (E9)."""
+"""`tidings log`: all that was sent, to whom, when, with what result."""
 
 from __future__ import annotations
 

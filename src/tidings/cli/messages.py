@@ -62,10 +62,7 @@ async def show(ask: Ask, message: MessageId) -> None:
     """One message: times, tries, whole history, and why."""
     row = await ask.desk.messages.show(message)
     reason = await ask.desk.why(message)
-    if ask.as_json:
-        output.say_json({**row, "why": reason.answer})
-    else:
-        _print(ask.app, row, reason)
+    ask.answer({**row, "why": reason.answer}, lambda: _print(ask.app, row, reason))
 
 
 @command(group, epilog=examples("tidings messages why ID"))
@@ -88,7 +85,7 @@ async def cancel(ask: Ask, message: MessageId) -> None:
     row = await ask.desk.messages.cancel(message)
     is_done = row["answer"] == "cancelled"
     at_work = "is being sent this moment: it will end as cancelled unless this attempt sends it"
-    _answer(row, "cancelled" if is_done else at_work, as_json=ask.as_json)
+    ask.done(row, "cancelled" if is_done else at_work)
 
 
 @command(group, epilog=examples("tidings messages retry ID", "tidings messages retry ID --in 10m"))
@@ -101,7 +98,7 @@ async def retry(
 ) -> None:
     """Start a failed message afresh, with all its tries."""
     row = await ask.desk.messages.retry(message, at=_when(ask.app, {"at": at, "in": in_}))
-    _answer(row, f"goes out {_echo(ask.app, row)}", as_json=ask.as_json)
+    ask.done(row, f"goes out {_echo(ask.app, row)}")
 
 
 @command(group, epilog=examples('tidings messages reschedule ID --at "tomorrow 9am"'))
@@ -119,7 +116,7 @@ async def reschedule(
     if when is None:
         raise Invalid("no time is given", field="at", remedy="say when with --at WHEN or --in LENGTH")
     row = await ask.desk.messages.reschedule(message, when)
-    _answer(row, f"goes out {_echo(ask.app, row)}", as_json=ask.as_json)
+    ask.done(row, f"goes out {_echo(ask.app, row)}")
 
 
 def _when(app: App, given: Mapping[str, str | None]) -> int | None:
@@ -130,13 +127,6 @@ def _when(app: App, given: Mapping[str, str | None]) -> int | None:
 
 def _echo(app: App, row: Row) -> str | None:
     return output.full(row["next_attempt_at"], app.settings.zone, app.clock.now())
-
-
-def _answer(row: dict[str, Any], text: str, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-    else:
-        output.say((row["id"], "bold"), f" {text}")
 
 
 def _columns(now: int) -> list[Column]:

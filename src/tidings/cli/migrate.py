@@ -211,7 +211,7 @@ async def _job(ask: Ask, given: str) -> str:
 async def _kept(ask: Ask, job: Job) -> str:
     """The newest job that says the same and was not cancelled, or a new one."""
     for one in await ask.app.migrations.page(tenant=job.tenant, limit=200):
-        if one.definition == job.definition and str(one.state) != "cancelled":
+        if one.is_local and one.definition == job.definition and str(one.state) != "cancelled":
             return one.id
     return (await ask.app.migrations.create(job, by=migrating.who())).id
 

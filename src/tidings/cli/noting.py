@@ -1,4 +1,4 @@
-"""Noting: a command that changes something leaves a line in the audit trail, however it ends (S22)."""
+"""Noting: a command that changes something leaves a line in the audit trail, however it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 READING = frozenset(
     {
-        "alerts.list", "audit.list", "broadcast_rolls.recipients", "broadcast_rolls.reports",
+        "alerts.list", "audit.list", "audit.verify", "broadcast_rolls.recipients", "broadcast_rolls.reports",
         "broadcasts.list", "broadcasts.show", "broadcasts.watch", "calendar.history", "calendar.show",
         "cases.list", "cases.notices", "cases.show", "channels.list", "channels.show", "contacts.find",
         "contacts.list", "contacts.show", "conversations.conversation", "conversations.conversations",

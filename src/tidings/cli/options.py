@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from . import completing
+
+
+def channel_option(help_: str) -> Any:
+    """`--channel`, completed from the configured ones."""
+    return typer.Option("--channel", "-c", metavar="NAME", help=help_, autocompletion=completing.channels)
+
 
 ConfigFile = Annotated[
     Path | None,
@@ -31,12 +37,7 @@ MessageId = Annotated[
         metavar="ID", help="The message's id.", show_default=False, autocompletion=completing.messages
     ),
 ]
-OfChannel = Annotated[
-    str | None,
-    typer.Option(
-        "--channel", "-c", metavar="NAME", help="Only of this channel.", autocompletion=completing.channels
-    ),
-]
+OfChannel = Annotated[str | None, channel_option("Only of this channel.")]
 OfRecipient = Annotated[str | None, typer.Option("--to", metavar="WHO", help="Only to this recipient.")]
 InDoubt = Annotated[
     bool | None,

@@ -63,9 +63,12 @@ def ledger_of(settings: Settings) -> Path:
 class Phone:
     """The phone's server, or the wait for its port."""
 
-    def __init__(self, port: int, ledger: Path, *, mail_port: int | None = None) -> None:
+    def __init__(
+        self, port: int, ledger: Path, *, mail_port: int | None = None, connections: int = 1000
+    ) -> None:
         self._ledger = ledger
         self._mail_port = mail_port
+        self._connections = connections
         self._server: QuietServer | None = None
         self._world: Any = None
         self._waiting: asyncio.Task[None] | None = None
@@ -104,12 +107,13 @@ class Phone:
 
     async def _serve(self, listening: socket.socket) -> None:
         from ..sandbox import create_sandbox
+        from .connections import ConnectionLimits
         from .servers import QuietServer
 
         mail = None if self._mail_port is None else listen(HOST, self._mail_port, remedy=_REMEDY)
         app = create_sandbox(self._ledger, mail=mail)
         self._world = app.state.world
-        self._server = QuietServer(app, listening)
+        self._server = QuietServer(app, listening, ConnectionLimits(connections=self._connections))
         await self._server.begin()
 
     async def _take_over(self) -> None:

@@ -7,6 +7,8 @@ import socket
 
 from ..model.errors import Misconfigured
 
+BACKLOG = 256  # connections that may be accepted in one turn of the loop, before any can be refused
+
 
 class PortInUse(Misconfigured):
     """Somebody else listens there."""
@@ -29,7 +31,7 @@ def listen(host: str, port: int, *, remedy: str) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(address)
-        listening.listen(2048)
+        listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:

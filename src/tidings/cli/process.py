@@ -1,7 +1,7 @@
 """The serving process: takes its ports, opens the engine, and goes down in order.
 
 Nothing is touched before the ports are had. On the way down the API stops accepting while the worker
-finishes or gives back (E8); the phone goes last, for until then messages may still be on their way to it.
+finishes or gives back; the phone goes last, for until then messages may still be on their way to it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..observability.extras import extra_sinks
 from ..observability.log import fan_out, log_sink
 from ..observability.metrics import Metrics
 from . import banner, fleet
+from .connections import ConnectionLimits, connection_budget, sandbox_connections
 from .engine import learn_time
 from .logs import adopt_libraries
 from .phone import Phone, is_wanted, ledger_of, mail_port_of
@@ -64,7 +65,12 @@ async def _serve(
         settings = replace(settings, port=port_of(listening))
         phone = None
         if is_wanted(settings):
-            phone = Phone(settings.sandbox_port, ledger_of(settings), mail_port=mail_port_of(settings))
+            phone = Phone(
+                settings.sandbox_port,
+                ledger_of(settings),
+                mail_port=mail_port_of(settings),
+                connections=sandbox_connections(settings.slots),
+            )
         if phone is not None:
             stack.push_async_callback(phone.stop)
             settings = replace(settings, sandbox_port=phone.port)
@@ -80,12 +86,13 @@ async def _serve(
             app.workflows.ready()
         await app.open()
         settings.refuse_open_door(has_admin=await app.access.door.has_admin())
+        await app.access.door.remember_configured()
         await learn_time(app)
         if phone is not None:
             await phone.start()
         api = create_api(app, metrics)
         pages = add_pages(api, app)
-        server = QuietServer(api, listening)
+        server = QuietServer(api, listening, _limits(settings))
         serving = await server.begin()
         if works:
             await fleet.begin(app)
@@ -98,6 +105,14 @@ async def _serve(
         await _first(stop, serving)
         pages.close()
         await asyncio.gather(server.end(), app.worker.stop())
+
+
+def _limits(settings: Settings) -> ConnectionLimits:
+    return ConnectionLimits(
+        settings.max_header,
+        settings.header_timeout.total_seconds(),
+        connection_budget(settings.max_connections, concurrency=settings.slots),
+    )
 
 
 def _stop_signal() -> asyncio.Event:

@@ -1,4 +1,4 @@
-"""Recycling: after so many messages, or with so much memory in use, a fresh process takes over (C12).
+"""Recycling: after so many messages, or with so much memory in use, a fresh process takes over.
 
 It stops in order, as for a signal, and ends with exit code 75, on which a supervisor starts it again.
 """

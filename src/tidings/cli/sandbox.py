@@ -22,6 +22,14 @@ def sandbox(
         Path | None,
         typer.Option(metavar="FILE", help="Gets one line per request; without it nothing is kept."),
     ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File with the key that others must show. Needed off loopback."),
+    ] = None,
+    callback_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="Host that may be called back besides this machine. Repeatable."),
+    ] = None,
 ) -> None:
     """The pretend phone alone, with faults on demand.
 
@@ -29,4 +37,11 @@ def sandbox(
     """
     from ..sandbox import serve
 
-    serve(ledger, host=host, port=port, mail_port=mail_port)
+    serve(
+        ledger,
+        host=host,
+        port=port,
+        mail_port=mail_port,
+        key_file=key_file,
+        callback_hosts=tuple(callback_host or ()),
+    )

@@ -9,7 +9,7 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, channel_option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -46,12 +46,7 @@ Missed = Annotated[str | None, typer.Option(metavar="skip|latest|all", help="Wha
 Grace = Annotated[
     str | None, typer.Option(metavar="LENGTH", help="How late one may still be made up for; 1h.")
 ]
-Channel = Annotated[
-    str | None,
-    typer.Option(
-        "--channel", "-c", metavar="NAME", help="Which way out.", autocompletion=completing.channels
-    ),
-]
+Channel = Annotated[str | None, channel_option("Which way out.")]
 To = Annotated[str | None, typer.Option(metavar="WHO", help="Who gets it.")]
 Text = Annotated[str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says.")]
 Message = Annotated[
@@ -141,10 +136,7 @@ async def list_(
 async def show(ask: Ask, schedule: ScheduleId) -> None:
     """One schedule: its rule in words, what it makes, last and next run."""
     row = await ask.desk.schedules.show(schedule)
-    if ask.as_json:
-        output.say_json(row)
-    else:
-        _print(ask.app, row)
+    ask.answer(row, lambda: _print(ask.app, row))
 
 
 @command(

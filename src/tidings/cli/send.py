@@ -10,7 +10,7 @@ import typer
 from . import completing, engine, output
 from .help import examples
 from .noting import noted
-from .options import AsJson, ConfigFile, Database
+from .options import AsJson, ConfigFile, Database, channel_option
 from .templates import values
 
 if TYPE_CHECKING:
@@ -29,16 +29,7 @@ EXAMPLES = examples(
 
 def send(
     *,
-    channel: Annotated[
-        str | None,
-        typer.Option(
-            "--channel",
-            "-c",
-            metavar="NAME",
-            help="Which way out: a configured channel.",
-            autocompletion=completing.channels,
-        ),
-    ] = None,
+    channel: Annotated[str | None, channel_option("Which way out: a configured channel.")] = None,
     to: Annotated[str | None, typer.Option(metavar="WHO", help="Who gets it.")] = None,
     text: Annotated[
         str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says; - reads it.")

@@ -10,17 +10,21 @@ from typing import Any
 
 import uvicorn
 
+from .connections import ConnectionLimits, LimitedProtocol
+from .ports import BACKLOG
+
 _LAST_ANSWERS = 3  # seconds for what is being answered when the stop comes
 
 
 class QuietServer(uvicorn.Server):
     """One of several servers: whoever runs them handles the signals for all."""
 
-    def __init__(self, app: Any, listening: socket.socket) -> None:
+    def __init__(self, app: Any, listening: socket.socket, limits: ConnectionLimits | None = None) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=_limited(limits or ConnectionLimits()),
+                backlog=BACKLOG,
                 ws="none",
                 log_config=None,
                 log_level="warning",
@@ -59,3 +63,10 @@ class QuietServer(uvicorn.Server):
         self.should_exit = True
         if self._serving is not None:
             await self._serving
+
+
+def _limited(limits_: ConnectionLimits) -> type[LimitedProtocol]:
+    class Connection(LimitedProtocol):
+        limits = limits_
+
+    return Connection

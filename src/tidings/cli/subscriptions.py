@@ -114,18 +114,18 @@ async def rotate(ask: Ask, id_: Id) -> None:
 async def test(ask: Ask, id_: Id) -> None:
     """Send it the event subscription.test."""
     row = await ask.desk.subscriptions.test(id_)
-    _answer(row, "will get the event subscription.test", as_json=ask.as_json)
+    ask.done(row, "will get the event subscription.test")
 
 
 @command(group, epilog=examples("tidings subscriptions remove ID"))
 async def remove(ask: Ask, id_: Id) -> None:
     """Tell it nothing any more."""
     await ask.desk.subscriptions.remove(id_)
-    _answer({"id": id_, "removed": True}, "removed", as_json=ask.as_json)
+    ask.done({"id": id_, "removed": True}, "removed")
 
 
 async def _edit(ask: Ask, id_: str, change: Row, text: str) -> None:
-    _answer(await ask.desk.subscriptions.edit(id_, dict(change)), text, as_json=ask.as_json)
+    ask.done(await ask.desk.subscriptions.edit(id_, dict(change)), text)
 
 
 def _with_secret(row: Row, *, as_json: bool) -> None:
@@ -135,13 +135,6 @@ def _with_secret(row: Row, *, as_json: bool) -> None:
     output.facts([("id", row["id"], None), ("url", row["url"], None), ("secret", row["secret"], None)])
     if output.on_terminal():
         output.say(("keep the secret now: it is not shown again", "yellow"))
-
-
-def _answer(row: Row, text: str, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-    else:
-        output.say((row["id"], "bold"), f" {text}")
 
 
 def _state(row: Row) -> str:

@@ -6,25 +6,16 @@ from typing import Annotated
 
 import typer
 
-from . import completing, engine, output
+from . import engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit
+from .options import After, AsJson, ConfigFile, Database, Limit, channel_option
 from .output import Column
 
 group = typer.Typer(help="Opt-outs: who must not be written to.", no_args_is_help=True)
 
 Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="Who it is about.", show_default=False)]
-Channel = Annotated[
-    str | None,
-    typer.Option(
-        "--channel",
-        "-c",
-        metavar="NAME",
-        help="On this channel; without it on all.",
-        autocompletion=completing.channels,
-    ),
-]
+Channel = Annotated[str | None, channel_option("On this channel; without it on all.")]
 
 
 @command(group, epilog=examples('tidings suppressions add ada --channel phone --reason "asked by phone"'))
@@ -52,16 +43,7 @@ async def remove(
     ask: Ask,
     address: Address,
     *,
-    channel: Annotated[
-        str | None,
-        typer.Option(
-            "--channel",
-            "-c",
-            metavar="NAME",
-            help="The opt-out on this channel; without it on all.",
-            autocompletion=completing.channels,
-        ),
-    ] = None,
+    channel: Annotated[str | None, channel_option("The opt-out on this channel; without it on all.")] = None,
 ) -> None:
     """The way back: this address may be written to again."""
     await ask.desk.suppressions.remove(address, channel)
@@ -97,16 +79,7 @@ def import_(
     form: Annotated[
         str | None, typer.Option(metavar="FORM", help="csv or ndjson, if no name says so.")
     ] = None,
-    channel: Annotated[
-        str | None,
-        typer.Option(
-            "--channel",
-            "-c",
-            metavar="NAME",
-            help="Where a row names none.",
-            autocompletion=completing.channels,
-        ),
-    ] = None,
+    channel: Annotated[str | None, channel_option("Where a row names none.")] = None,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,

@@ -12,7 +12,7 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, channel_option
 from .output import Column, Row
 
 group = typer.Typer(help="Contents with gaps: save, try, use.", no_args_is_help=True)
@@ -172,16 +172,7 @@ async def preview(
     contact: Annotated[
         str | None, typer.Option(metavar="JSON", help="Who it is written to, made up for the preview.")
     ] = None,
-    channel: Annotated[
-        str | None,
-        typer.Option(
-            "--channel",
-            "-c",
-            metavar="NAME",
-            help="With --to: take this contact.",
-            autocompletion=completing.channels,
-        ),
-    ] = None,
+    channel: Annotated[str | None, channel_option("With --to: take this contact.")] = None,
     to: Annotated[str | None, typer.Option(metavar="WHO", help="The recipient's address.")] = None,
 ) -> None:
     """What a template would say to somebody. Nothing is sent; examples stand in for values not given."""

@@ -19,8 +19,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ..kernel import retry
+from ..migration.credentials import Credential
 from ..model.errors import Misconfigured
 from ..outbound.alerts.settings import Thresholds, Unit
+from ..outbound.tenants import read_limits
 from . import values
 from .secrets import Secret, has_password, is_secret, is_template
 from .settings import DEFAULT_CHANNELS, SIMPLE, ChannelSettings, InboundSettings, Settings
@@ -37,6 +39,7 @@ NOT_SETTINGS = (
     "TIDINGS_CRASH_",
 )  # beginnings of variables that are read elsewhere
 
+_LISTS = frozenset({"api_keys", "trusted_proxies", "events_secrets", "alert_to", "broker_channels"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 
@@ -74,8 +77,10 @@ class _Reader:
         self._values: dict[str, tuple[object, str]] = {}
         self._channels: dict[str, dict[str, tuple[object, str]]] = {}
         self._policies: dict[str, tuple[object, str]] = {}
+        self._tenants: dict[str, Mapping[str, Any]] = {}
         self._inbound: list[tuple[tuple[str, ...], object, str]] = []  # path, value, origin
         self._alerts: dict[str, tuple[object, str]] = {}
+        self._credentials: dict[str, tuple[object, str]] = {}
 
     def take_file(self, path: Path) -> None:
         """Every key of the TOML file."""
@@ -85,6 +90,13 @@ class _Reader:
                 self._inbound += [((key,), value, str(path)) for key, value in inbound]
             elif name == "alerts":
                 self._alerts |= {
+                    key: (value, str(path)) for key, value in _table(raw, name, str(path)).items()
+                }
+            elif name == "tenants":
+                for key, options in _table(raw, name, str(path)).items():
+                    self._tenants[key] = _table(options, f"tenants.{key}", str(path))
+            elif name == "credentials":
+                self._credentials |= {
                     key: (value, str(path)) for key, value in _table(raw, name, str(path)).items()
                 }
             elif name in ("channels", "policies"):
@@ -114,7 +126,7 @@ class _Reader:
     def take(self, name: str, raw: object, origin: str) -> None:
         """One simple setting; the latest wins."""
         if name not in SIMPLE:
-            known = (*SIMPLE, "channels", "policies", "inbound", "alerts")
+            known = (*SIMPLE, "channels", "policies", "tenants", "inbound", "alerts", "credentials")
             spelled = [PREFIX + key.upper() for key in known] if origin.startswith(PREFIX) else list(known)
             mine = origin if origin.startswith(PREFIX) else name
             close = difflib.get_close_matches(mine, spelled, 1)
@@ -134,15 +146,20 @@ class _Reader:
         if self._inbound:
             given["inbound"] = _inbound(self._inbound_table(), self._folder)
         given["alerts"] = _thresholds(self._alerts)
+        given["credentials"] = {
+            name: self._credential(name, *taken) for name, taken in self._credentials.items()
+        }
         origins = {name: origin for name, (_, origin) in self._values.items()}
         origins |= {f"alerts.{name}": origin for name, (_, origin) in self._alerts.items()}
+        channels = given.get("channels", DEFAULT_CHANNELS)
+        given["tenants"] = {name: read_limits(name, its, channels) for name, its in self._tenants.items()}
         settings = Settings(**given, origins=origins)
         _check_policies(settings)
         self._refuse_open_file()
         return settings
 
     def _parse(self, name: str, raw: object, origin: str) -> Any:
-        if name in ("api_keys", "events_secrets", "alert_to", "broker_channels") and isinstance(raw, str):
+        if name in _LISTS and isinstance(raw, str):
             raw = [key.strip() for key in raw.split(",") if key.strip()]
         try:
             return SIMPLE[name](self._resolve(raw, name, origin, secret=is_secret(name)))
@@ -170,6 +187,25 @@ class _Reader:
             for key, (raw, origin) in taken.items()
         }
         return ChannelSettings(kind, MappingProxyType(options))
+
+    def _credential(self, name: str, raw: object, origin: str) -> Credential:
+        """One secret that migrations of the API may use; the file is the only place for it."""
+        place = f"credentials.{name}"
+        table = _table(raw, place, origin)
+        problem, remedy = "", 'Write value = "env:NAME" and hosts = ["api.example.com"]'
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,63}", name):
+            problem, remedy = "has a name that cannot be used", "Use letters, digits, - and _"
+        elif unknown := sorted(set(table) - {"value", "hosts"}):
+            problem = f"has the unknown option {unknown[0]!r}"
+        elif not isinstance(table.get("value"), str) or not table["value"]:
+            problem = "has no value"
+        if problem:
+            raise Misconfigured(f"{place} in {origin} {problem}", remedy=remedy, field=place)
+        value = self._resolve(table["value"], f"{place}.value", origin, secret=True)
+        try:
+            return Credential(value, values.hosts(table.get("hosts", [])))
+        except values.Bad as error:
+            raise Misconfigured(f"{place}.hosts in {origin} {error}", remedy=remedy, field=place) from None
 
     def _inbound_table(self) -> dict[str, Any]:
         """The table [inbound] with its references replaced, and over it what the environment says."""

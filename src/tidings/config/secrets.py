@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -17,6 +18,14 @@ _SECRET_WORDS = frozenset(
     {"secret", "secrets", "token", "tokens", "password", "passwords", "passphrase"}
     | {"key", "keys", "authorization", "credential", "credentials"}
 )
+
+
+# Steps of a path that are certainly no token: words, versions, short numbers and dates, placeholders.
+_HARMLESS = re.compile(
+    r"[a-z]{1,16}(?:[-_.][a-z]{1,16}){0,3}|v[0-9]{1,3}(?:\.[0-9]{1,3})?|[0-9]{1,4}(?:-[0-9]{2}){0,2}|\{%?[^{}]*\}"
+)
+_STEP = re.compile(r"[^/?]+(?=[/?]|$)")
+_PLAIN_HEADERS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 
 
 class Secret(str):
@@ -36,9 +45,24 @@ class Secret(str):
 
 
 def mask_url(url: str) -> str:
-    """A URL without its password and its query, both of which may hold secrets; in doubt it hides more."""
+    """A URL without what may hold secrets: its password, its query, and steps of its path that are no words.
+
+    In doubt it hides more; only the paths of web addresses are looked at.
+    """
     masked = re.sub(r"^([^:]+://[^:@/?#]*):.*@", rf"\1:{MASK}@", url, flags=re.DOTALL)
-    return re.sub(r"[?#].*", f"?{MASK}", masked, flags=re.DOTALL)
+    masked = re.sub(r"[?#].*", f"?{MASK}", masked, flags=re.DOTALL)
+    web = re.match(r"https?://[^/]*", masked, re.IGNORECASE)
+    return masked if web is None else web[0] + _STEP.sub(_masked_step, masked[web.end() :])
+
+
+def _masked_step(found: re.Match[str]) -> str:
+    return found[0] if found[0] == MASK or _HARMLESS.fullmatch(found[0]) else MASK
+
+
+def _meaning(name: str, value: object, within: str) -> str:
+    """The name that says whether a value is secret: any header may carry one, unless it is known not to."""
+    is_plain = name.lower() in _PLAIN_HEADERS or (isinstance(value, str) and is_template(value))
+    return "" if is_plain and within == "headers" else "secret" if within == "headers" else name
 
 
 def has_password(text: str) -> bool:
@@ -64,13 +88,15 @@ def show(value: Any, key: str = "") -> Any:
     if isinstance(value, Secret):
         return value.shown
     if isinstance(value, Mapping):
-        return {name: show(entry, name) for name, entry in value.items()}
+        return {name: show(entry, _meaning(name, entry, key)) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [show(entry, key) for entry in value]
     if isinstance(value, timedelta):
         return durations.spell(value)
     if isinstance(value, ZoneInfo):
         return value.key
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, str) and value and is_secret(key):
         return MASK
     return mask_url(value) if isinstance(value, str) and "://" in value else value

@@ -3,21 +3,24 @@
 # ruff: noqa: RUF009 - `_setting` is dataclasses.field with our metadata, not a value computed once
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from ..kernel import retry
+from ..migration.credentials import Credential
 from ..model import durations
 from ..model.errors import Misconfigured
 from ..outbound.alerts.settings import Thresholds, Unit
+from ..outbound.tenants import TenantLimits
+from ..wire.hosts import is_loopback
 from . import values
-from .secrets import show
+from .secrets import mask_url, show
 
 if TYPE_CHECKING:
     from ..inbound.calendar.settings import CalendarSettings
@@ -86,6 +89,9 @@ class Settings:
     api_keys: tuple[str, ...] = _setting(
         (), values.keys, "keys that callers must show; may be empty on loopback"
     )
+    trusted_proxies: tuple[str, ...] = _setting(
+        (), values.networks, "reverse proxies whose X-Forwarded-For is believed"
+    )
     zone: ZoneInfo = _setting("UTC", values.zone, "time zone in which words such as 'tomorrow 9am' are read")
     slots: int = _setting(100, values.whole(1, 10_000), "tasks in hand at once, per process")
     slots_per_channel: int = _setting(
@@ -112,6 +118,17 @@ class Settings:
     )
     max_body: int = _setting("256KiB", values.size, "largest message")
     max_bulk: int = _setting(1_000_000, values.whole(1, 100_000_000), "most lines in one bulk call")
+    migration_folder: Path = _setting(
+        "data/migrations", values.folder, "files of migrations that come through the API, a folder per tenant"
+    )
+    migration_api_files: bool = _setting(
+        False, values.flag, "let migrations that come through the API read and write files there"
+    )
+    max_header: int = _setting("64KiB", values.size, "largest header of a request to the API")
+    header_timeout: timedelta = _setting("10s", values.length, "longest time for the header to arrive")
+    max_connections: int = _setting(
+        1000, values.whole(1, 100_000), "most open connections to the API, per process"
+    )
     log_format: str = _setting(
         "auto", values.choice("auto", "json", "text"), "auto: text on a terminal, else json"
     )
@@ -140,6 +157,9 @@ class Settings:
         values.broker,
         "the RabbitMQ between dispatchers and transports; unset: nodes send by themselves",
     )
+    broker_allow_plaintext: bool = _setting(
+        False, values.flag, "let amqp:// without TLS go to another machine, on a network of your own"
+    )
     broker_channels: tuple[str, ...] = _setting(
         (), values.names, "the channels that go through it; empty: all of them"
     )
@@ -157,8 +177,10 @@ class Settings:
         default_factory=lambda: {name: ChannelSettings(kind) for name, kind in DEFAULT_CHANNELS.items()}
     )
     policies: Mapping[str, retry.Policy] = field(default_factory=dict)
+    tenants: Mapping[str, TenantLimits] = field(default_factory=dict)
     inbound: InboundSettings = field(default_factory=InboundSettings)
     alerts: Thresholds = field(default_factory=Thresholds)
+    credentials: Mapping[str, Credential] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)  # what was set, and where
 
     def __post_init__(self) -> None:
@@ -167,8 +189,14 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach the server, as far as its address says."""
-        return _is_loopback(self.host)
+        """Whether only this machine can reach the server, as far as its addresses say."""
+        public = urlsplit(self.public_url or "http://localhost").hostname or ""
+        return is_loopback(self.host) and is_loopback(public)
+
+    @property
+    def is_https(self) -> bool:
+        """Whether others reach the server over https."""
+        return (self.public_url or "").startswith("https://")
 
     @property
     def database_path(self) -> Path | None:
@@ -212,6 +240,14 @@ class Settings:
                 remedy=f"Use some of: {', '.join(sorted(self.channels))}",
                 field="broker_channels",
             )
+        broker = urlsplit(self.broker or "")
+        is_plain = broker.scheme == "amqp" and not is_loopback(broker.hostname or "")
+        if is_plain and not self.broker_allow_plaintext:
+            raise Misconfigured(
+                f"broker is {mask_url(self.broker or '')!r}: messages and the password would travel in clear",
+                remedy="Use amqps://, or set broker_allow_plaintext = true on a network of your own",
+                field="broker",
+            )
         if self.replica and self.database_path is not None:
             raise Misconfigured(
                 "replica is set, but the database is a SQLite file",
@@ -231,11 +267,13 @@ class Settings:
         `has_admin`: whether the database has a key of an admin; it does as well as one of the settings.
         """
         if not (self.api_keys or has_admin or self.is_local):
+            is_host = not is_loopback(self.host)
+            name, value = ("host", self.host) if is_host else ("public_url", self.public_url)
             raise Misconfigured(
-                f"host is {self.host!r}, which others can reach, but there is no key of an admin",
+                f"{name} is {value!r}, which others can reach, but there is no key of an admin",
                 remedy='Run: tidings keys create NAME --role admin, or set api_keys = ["env:NAME"], '
-                "or listen on 127.0.0.1",
-                field="host",
+                + ("or listen on 127.0.0.1" if is_host else "or leave public_url out"),
+                field=name,
             )
 
     def describe(self) -> Mapping[str, Any]:
@@ -243,10 +281,16 @@ class Settings:
         plain = {name: show(getattr(self, name), name) for name in SIMPLE}
         channels = {name: channel.describe() for name, channel in self.channels.items()}
         policies = {name: retry.explain(policy) for name, policy in self.policies.items()}
+        tenants = {name: limits.describe() for name, limits in self.tenants.items()}
         inbound = self.inbound.describe()
         alerts = {item.name: _plain_threshold(self.alerts, item) for item in fields(self.alerts)}
+        credentials = {
+            name: {"value": show(one.value, "secret"), "hosts": sorted(one.hosts)}
+            for name, one in self.credentials.items()
+        }
         return {
-            **plain, "channels": channels, "policies": policies, "inbound": inbound, "alerts": alerts
+            **plain, "channels": channels, "policies": policies, "tenants": tenants, "inbound": inbound,
+            "alerts": alerts, "credentials": credentials,
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -264,10 +308,3 @@ def _plain_threshold(limits: Thresholds, item: Field[Any]) -> Any:
     return (
         f"{value >> 20}MiB" if item.metadata["unit"] is Unit.SIZE and not value % (1 << 20) else show(value)
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -121,6 +123,18 @@ def database(raw: object) -> str:
     raise Bad(f"is of the kind {scheme!r}, which Tidings does not speak", remedy)
 
 
+def folder(raw: object) -> Path:
+    return Path(text(raw))
+
+
+def hosts(raw: object) -> frozenset[str]:
+    """Hosts as they stand in a URL, with a port where it is not the usual one."""
+    found = names(raw)
+    if bad := [one for one in found if not re.fullmatch(r"[A-Za-z0-9.:\[\]_-]+", one)]:
+        raise Bad(f"has {bad[0]!r}, which is not a host", 'Write hosts = ["api.example.com"]')
+    return frozenset(one.lower() for one in found)
+
+
 def public(raw: object) -> str:
     url = text(raw).rstrip("/")
     parts = urlsplit(url)
@@ -167,6 +181,23 @@ def addresses(raw: object) -> tuple[str, ...]:
     if not isinstance(raw, list | tuple) or not all(isinstance(one, str) and one.strip() for one in raw):
         raise Bad("is not a list of addresses", 'Write alert_to = ["ada"]')
     return tuple(one.strip() for one in raw)
+
+
+def networks(raw: object) -> tuple[str, ...]:
+    if not isinstance(raw, list | tuple) or not all(isinstance(one, str) for one in raw):
+        raise Bad("is not a list of addresses", 'Write trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]')
+    return tuple(_network(one) for one in raw)
+
+
+def _network(text: str) -> str:
+    remedy = "Use addresses or networks such as 127.0.0.1 or 10.0.0.0/8"
+    try:
+        network = ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError:
+        raise Bad(f"has {text[:60]!r}, which is not an address", remedy) from None
+    if not network.prefixlen:
+        raise Bad(f"has {text[:60]!r}, which is everybody", remedy)
+    return str(network)
 
 
 def names(raw: object) -> tuple[str, ...]:

@@ -39,7 +39,10 @@ def add_pages(api: FastAPI, app: App) -> Pages:
     """Put the pages onto an API, behind its gate."""
     app = on_behalf(app)  # everything that a page reaches is done for its caller's tenant
     settings, live = app.settings, Live()
-    frame = Frame(_environment(app), live, app.clock, zone=settings.zone, phone_port=_phone_port(app))
+    frame = Frame(
+        _environment(app), live, app.clock, zone=settings.zone, phone_port=_phone_port(app),
+        still_opens=app.access.door.still_opens,
+    )  # fmt: skip
     views.add_routes(
         api,
         app.desk,

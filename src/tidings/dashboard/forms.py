@@ -22,7 +22,11 @@ async def read_form(request: Request) -> dict[str, str]:
 async def read_many(request: Request) -> dict[str, list[str]]:
     """The same with every value of a field, as check boxes send them."""
     raw = (await request.body()).decode("utf-8", "replace")
-    found = parse_qs(raw, max_num_fields=MOST_FIELDS)
+    try:
+        found = parse_qs(raw, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        remedy = "send the fields of the page's own form"
+        raise Invalid(f"the form has more than {MOST_FIELDS} fields", remedy=remedy) from None
     stripped = {name: [value.strip() for value in values if value.strip()] for name, values in found.items()}
     return {name: values for name, values in stripped.items() if values}
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 from zoneinfo import ZoneInfo
@@ -18,9 +19,10 @@ from ..access.rules import READ, Action, Rule
 from ..kernel.clock import Clock
 from ..model.errors import NotFound, TidingsError
 from ..outbound.drafts import Reading
-from .live import Live, Render, safely
+from .live import Live, Render, safely, while_allowed
 
 View = Callable[[Request], Awaitable[Response]]
+StillOpens = Callable[[str | None, str | None], Awaitable[bool]]
 
 
 class Way(NamedTuple):
@@ -44,11 +46,20 @@ class Frame:
     """What all views share."""
 
     def __init__(
-        self, environment: Environment, live: Live, clock: Clock, *, zone: ZoneInfo, phone_port: int | None
+        self,
+        environment: Environment,
+        live: Live,
+        clock: Clock,
+        *,
+        zone: ZoneInfo,
+        phone_port: int | None,
+        still_opens: StillOpens,
     ) -> None:
+        """`still_opens` says whether a key or a session that opened a stream still does."""
         self._environment = environment
         self._live = live
         self._phone_port = phone_port
+        self._still_opens = still_opens
         self.clock = clock
         self.zone = zone
         self.shown_to: Callable[[Caller, str], str] = lambda _caller, page: page  # see buttons.py
@@ -78,6 +89,8 @@ class Frame:
         async def safe(request: Request) -> Response:
             try:
                 return await view(request)
+            except _Elsewhere as found:
+                return found.answer
             except TidingsError as error:
                 return self.problem(error)
 
@@ -88,7 +101,10 @@ class Frame:
         if "now" in request.query_params or not self._live.has_room:
             return as_json(await safely(render))
         await render()  # what cannot be shown at all has a status of its own
-        return StreamingResponse(self._live.stream(render), media_type="text/event-stream")
+        pieces = while_allowed(
+            self._live.stream(render), functools.partial(self._still_opens, *request.state.shown)
+        )
+        return StreamingResponse(pieces, media_type="text/event-stream")
 
     def phone(self, request: Request) -> str | None:
         """Where the pretend phone is, seen from this browser."""
@@ -101,6 +117,24 @@ class Frame:
 def back(path: str, **said: str) -> Response:
     """To a page, after something was done or refused; what is said there goes with it."""
     return RedirectResponse(f"{path}?{urlencode(said)}" if said else path, 303)
+
+
+class _Elsewhere(Exception):
+    """Ends a view with this answer."""
+
+    def __init__(self, answer: Response) -> None:
+        self.answer = answer
+
+
+@contextmanager
+def refusals_told_on(path: str) -> Iterator[None]:
+    """End the view on this page, which says why, when something is refused; what is missing stays a 404."""
+    try:
+        yield
+    except NotFound:
+        raise
+    except TidingsError as error:
+        raise _Elsewhere(back(path, problem=str(error))) from error
 
 
 def as_json(value: object) -> Response:

@@ -1,14 +1,15 @@
 """Live pages: fragments of a page, rendered again once a second and sent only where they changed.
 
 However many people look at the first page, it is read once a second, and not at all when nobody looks.
-Losing a stream loses nothing: the page asks again, or falls back to asking for the same fragments.
+Losing a stream loses nothing: the page asks again, or falls back to asking for the same fragments. A stream
+ends within a second of the key or session that opened it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import html
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 import orjson
 
@@ -20,10 +21,12 @@ EVERY = 1.0  # seconds between two looks
 KEEP_ALIVE = 15  # looks without news, after which a sign of life is sent
 LONGEST = 600  # looks of one stream; the browser then connects again
 MOST_STREAMS = 200
+LOOK_AGAIN = 0.5  # seconds between two looks whether the reader's key or session still opens
 
 Fragments = dict[str, str]  # by the id of the element that they fill
 Render = Callable[[], Awaitable[Fragments]]
 Pause = Callable[[float], Awaitable[bool]]
+Allowed = Callable[[], Awaitable[bool]]
 
 
 class Live:
@@ -72,6 +75,32 @@ class Live:
         except TimeoutError:
             return False
         return True
+
+
+async def while_allowed(stream: AsyncIterator[bytes], is_allowed: Allowed) -> AsyncIterator[bytes]:
+    """A stream that ends soon after whoever reads it may no longer."""
+    following: asyncio.Future[bytes | None] | None = None
+    try:
+        while True:
+            following = following or asyncio.ensure_future(_next(stream))
+            await asyncio.wait({following}, timeout=LOOK_AGAIN)
+            if not await is_allowed():
+                return
+            if following.done():
+                piece, following = following.result(), None
+                if piece is None:
+                    return
+                yield piece
+    finally:
+        if following is not None:
+            following.cancel()
+            await asyncio.wait({following})
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
+
+
+async def _next(stream: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(stream, None)
 
 
 class Shared:

@@ -45,7 +45,10 @@ def judged(handlers: Mapping[str, Handler], errand: Errand, outcome: Outcome) ->
 
 
 async def late_news(store: Store, node: NodeId, channel: str, late: Sequence[Told], *, emit: Emit) -> None:
-    """Results of claims that have gone: kept in the history, and proof where they say 'sent'."""
+    """Results of claims that have gone: kept in the history, and proof where they say 'sent'.
+
+    Their tokens hold, so each of these claims was dispatched on this channel.
+    """
     for told in late:
         row = await look(store, told.key[0])
         if row is None or row["queue"] != channel:

@@ -26,7 +26,14 @@ from ..model.errors import Temporary
 from ..model.outcome import Defer, Outcome
 from ..model.task import TaskId
 from ..model.time import SECOND
-from ..observability.events import Emit, NoTransport, ReportUnreadable, StoreTrouble, TransportLost
+from ..observability.events import (
+    Emit,
+    NoTransport,
+    ReportRefused,
+    ReportUnreadable,
+    StoreTrouble,
+    TransportLost,
+)
 from ..store.port import Store
 from .aftermath import judged, late_news, settle_doubtful
 from .errands import REASONS, Errand, Errands, Terms, bound
@@ -34,6 +41,7 @@ from .gates import Gates
 from .giving import Giving
 from .incoming import Incoming, ack_all
 from .link import OUTCOMES, Doubtful, Down, Link, Refused, outcomes_of
+from .tokens import Tokens
 from .wire import MARKER, Report, Told, Unreadable, Why, mark, read_mark, read_report
 
 PREFETCH = 200  # reports
@@ -57,6 +65,7 @@ class RemoteHands:
         local: Slots,
         limits: Mapping[str, int],  # most in flight by channel
         terms: Terms,
+        tokens: Tokens,
         emit: Emit,
     ) -> None:
         self._link = link
@@ -69,10 +78,12 @@ class RemoteHands:
         self._local = local
         self._terms = terms
         self._emit = emit
-        self._errands = Errands()
+        self._tokens = tokens
+        self._errands = Errands(tokens)
         self._giving = Giving(
-            link, store, clock, self._node, handlers, terms=terms, end=self._end, spawn=self._spawn
-        )
+            link, store, clock, self._node, handlers,
+            terms=terms, tokens=tokens, end=self._end, spawn=self._spawn,
+        )  # fmt: skip
         self._gates = Gates(
             lanes, queues, limits, monotonic=clock.monotonic, can_give=self._can_give, opened=runner.wake
         )
@@ -200,6 +211,8 @@ class RemoteHands:
         if starts:  # of those that have not ended meanwhile
             await self._insist(lambda: self._store.start(self._node.id, starts))
         for (incoming, report), each in zip(reports, heard, strict=True):
+            if each.refused:
+                self._emit(ReportRefused(report.transport, report.channel, each.refused))
             if each.ended or each.started:
                 self._gates.is_served(report.channel)
             for errand, outcome, seconds in each.ended:
@@ -266,8 +279,9 @@ class RemoteHands:
     async def _ask(self, now: float) -> None:
         """Send a marker after everything that may have been said about what nothing was heard of."""
         self._markers += 1
-        self._marker = (self._markers, now)
-        body = mark(self._markers, self._node.id)
+        number = self._tokens.marker(self._node.id, self._markers)
+        self._marker = (number, now)
+        body = mark(number, self._node.id)
         try:
             await self._link.publish(OUTCOMES, str(self._node.id), body, kind=MARKER)
         except (Down, Refused, Doubtful):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ..kernel.lanes import Lane
 from ..model.outcome import Outcome
 from ..model.task import OnUnknown, Task, TaskId
+from .tokens import Tokens
 from .wire import Key, Report, Told, Why
 
 _SLACK = 2.0  # seconds for what a parcel does not wait for: confirms, loops, the way
@@ -56,6 +57,7 @@ class Heard(NamedTuple):
     started: list[Errand]
     back: list[tuple[Errand, Why]]  # certainly not begun
     late: list[Told]  # of tasks that are not in hand any more
+    refused: int = 0  # entries whose token is wrong
 
 
 def bound(*, ttl: float, within: float, lane: Lane) -> float:
@@ -67,6 +69,7 @@ def bound(*, ttl: float, within: float, lane: Lane) -> float:
 class Errands:
     """Everything that one node has given away."""
 
+    tokens: Tokens
     held: dict[TaskId, Errand] = field(default_factory=dict)
     _told: OrderedDict[Key, None] = field(
         default_factory=OrderedDict
@@ -82,7 +85,8 @@ class Errands:
 
     def hear(self, report: Report, now: float) -> Heard:
         """Take a report in; what has ended is no longer held."""
-        heard = Heard([], [], [], [])
+        report, refused = self.tokens.sift(report)
+        heard = Heard([], [], [], [], refused)
         for key in report.started:
             if (errand := self._of(key, report.channel)) is not None and not errand.started:
                 errand.started = True

@@ -16,10 +16,11 @@ from ..kernel.turns import Turns
 from ..model.errors import Temporary, told
 from ..model.message import Message
 from ..model.outcome import Defer, Outcome, Retry
-from ..model.task import Category, OnUnknown
+from ..model.task import Category, OnUnknown, Task
 from ..store.port import Store
 from .errands import Errand, Terms, parcels
 from .link import PARCELS, Doubtful, Down, Link, Refused
+from .tokens import Tokens
 from .wire import LARGEST, PARCEL, Item, Parcel, pack
 
 
@@ -35,6 +36,7 @@ class Giving:
         handlers: Mapping[str, Handler],
         *,
         terms: Terms,
+        tokens: Tokens,
         end: Callable[[Errand, Outcome], None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
@@ -42,6 +44,7 @@ class Giving:
         self._node = node
         self._handlers = handlers
         self._terms = terms
+        self._tokens = tokens
         self._end = end
         self._spawn = spawn
         self._turns = Turns(store, clock)
@@ -110,11 +113,12 @@ class Giving:
             lane.on_unknown is not OnUnknown.RESEND,
             round(self._terms.within * 1000),
             round(lane.deadline.total_seconds() * 1000),
-            [
-                Item(errand.task.id, errand.task.claim_no, message, ask=errand.task.unknown and asks)
-                for errand, message in pairs
-            ],
+            [self._item(channel, errand.task, message, asks=asks) for errand, message in pairs],
         )
+
+    def _item(self, channel: str, task: Task, message: Message, *, asks: bool) -> Item:
+        token = self._tokens.of(channel, task.id, task.claim_no)
+        return Item(task.id, task.claim_no, token, message, ask=task.unknown and asks)
 
     def _end_all(self, errands: list[Errand], why: str) -> None:
         for errand in errands:

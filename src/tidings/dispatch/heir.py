@@ -21,12 +21,13 @@ from ..model.errors import Temporary
 from ..model.outcome import Defer
 from ..model.task import NodeId, Task
 from ..model.time import SECOND
-from ..observability.events import Emit, TasksInherited
+from ..observability.events import Emit, ReportRefused, TasksInherited
 from ..store.port import Row, Step, Store
 from .aftermath import judged, late_news, settle_doubtful
 from .errands import REASONS, Errand, Errands, Terms, bound
 from .incoming import Incoming
 from .link import OUTCOMES, Doubtful, Down, Link, Refused, outcomes_of
+from .tokens import Tokens
 from .wire import MARKER, Unreadable, mark, read_mark, read_report
 
 PREFETCH = 200
@@ -49,6 +50,7 @@ class Inheritance:
         handlers: Mapping[str, Handler],
         *,
         terms: Terms,
+        tokens: Tokens,
         emit: Emit,
     ) -> None:
         self.node = node
@@ -61,7 +63,8 @@ class Inheritance:
         self._handlers = handlers
         self._terms = terms
         self._emit = emit
-        self._errands = Errands()
+        self._tokens = tokens
+        self._errands = Errands(tokens)
         self._told = [0, 0, 0]  # ended, given back, in doubt
         self._marker: tuple[int, float] | None = None
         self._markers = 0
@@ -125,9 +128,10 @@ class Inheritance:
 
     async def _ask(self, now: float) -> None:
         self._markers += 1
-        self._marker = (self._markers, now)
+        number = self._tokens.marker(self.node, self._markers)
+        self._marker = (number, now)
         try:
-            await self._link.publish(OUTCOMES, str(self.node), mark(self._markers, self._me()), kind=MARKER)
+            await self._link.publish(OUTCOMES, str(self.node), mark(number, self._me()), kind=MARKER)
         except (Down, Refused, Doubtful):
             self._marker = None
 
@@ -153,6 +157,8 @@ class Inheritance:
     async def _hear(self, incoming: Incoming) -> None:
         report = read_report(incoming.body)
         heard = self._errands.hear(report, self._clock.monotonic())
+        if heard.refused:
+            self._emit(ReportRefused(report.transport, report.channel, heard.refused))
         if heard.started:
             await self._store.start(self.node, [errand.task for errand in heard.started])
         for errand, outcome, seconds in heard.ended:

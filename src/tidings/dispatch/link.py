@@ -2,7 +2,7 @@
 
 The only module that knows the client library. Everything is durable: quorum queues, persistent messages,
 confirms, `mandatory`, and a dead-letter exchange under each queue of parcels; a queue that is there without
-one is refused, because its broker would drop what it cannot deliver (F45). One virtual host for each engine.
+one is refused, because its broker would drop what it cannot deliver. One virtual host for each engine.
 
     exchange           key       queue                     read by
     tidings.parcels    channel   tidings.parcels.CHANNEL   transports of that channel

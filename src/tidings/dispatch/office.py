@@ -15,7 +15,14 @@ from ..kernel.lanes import Lane
 from ..kernel.runner import Runner
 from ..kernel.slots import Hands, Slots
 from ..model.task import NodeId
-from ..observability.events import BatchSettled, Emit, Event, ParcelUnreadable, ReportUnreadable
+from ..observability.events import (
+    BatchSettled,
+    Emit,
+    Event,
+    ParcelUnreadable,
+    ReportRefused,
+    ReportUnreadable,
+)
 from ..store.port import Store
 from .aftermath import late_news
 from .dispatcher import PREFETCH, RemoteHands
@@ -24,6 +31,7 @@ from .gates import by_dispatch
 from .heir import Heir, Inheritance
 from .incoming import Incoming
 from .link import DEAD, LATE, OUTCOMES, Doubtful, Down, Link, Refused
+from .tokens import Tokens
 from .wire import REPORT, Report, Unreadable, Why, read_report, unpack, write_report
 
 
@@ -55,6 +63,7 @@ class Office:
         self.lanes = {
             queue: by_dispatch(lane, 0) if queue in queues else lane for queue, lane in lanes.items()
         }
+        self._tokens = Tokens()
         self._hands: RemoteHands | None = None
         self._runner: Runner | None = None
         self._link = Link(
@@ -64,6 +73,7 @@ class Office:
 
     async def start(self) -> None:
         """Connect; what can never work is refused here."""
+        await self._tokens.load(self._store)
         await self._link.read(DEAD, self._came_back, prefetch=PREFETCH)
         await self._link.read(LATE, self._came_late, prefetch=PREFETCH)
         await self._link.start()
@@ -88,6 +98,7 @@ class Office:
             local=local,
             limits=self._limits,
             terms=self._terms,
+            tokens=self._tokens,
             emit=self._emit,
         )
         return self._hands
@@ -124,6 +135,7 @@ class Office:
             self._queues,
             self._handlers,
             terms=self._terms,
+            tokens=self._tokens,
             emit=self._emit,
         )
 
@@ -170,7 +182,9 @@ class Office:
     async def _keep(self, incoming: Incoming) -> None:
         try:
             if incoming.kind == REPORT:
-                report = read_report(incoming.body)
+                report, refused = self._tokens.sift(read_report(incoming.body))
+                if refused:
+                    self._emit(ReportRefused(report.transport, report.channel, refused))
                 await late_news(self._store, self._me(), report.channel, report.outcomes, emit=self._emit)
         except Unreadable as error:
             self._emit(ReportUnreadable(str(error)))

@@ -1,4 +1,4 @@
-"""Roles: which part of the work a process takes (B5, B12, C12). Pure.
+"""Roles: which part of the work a process takes. Pure.
 
 A part is a filter by name: channel and source `name` belong to part i of n when their stable hash says so.
 """

@@ -114,7 +114,7 @@ class Transport:
         self._loops = [asyncio.create_task(self._tell()), asyncio.create_task(self._watch())]
 
     async def stop(self, grace: float) -> None:
-        """Finish what has begun within the grace time, give back the rest, tell everything (E8)."""
+        """Finish what has begun within the grace time, give back the rest, tell everything."""
         self._stopping = True
         for channel in self._senders:
             await self._link.halt(parcels_of(channel))

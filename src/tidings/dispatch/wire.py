@@ -20,11 +20,13 @@ from ..model.task import Category
 VERSION = 1
 LARGEST = 25  # tasks in one parcel
 
+_LONGEST_MS = 1e9
+
 PARCEL = "tidings.parcel"  # AMQP's property `type`
 REPORT = "tidings.report"
 MARKER = "tidings.marker"
 
-Key = tuple[int, int]  # a task and its claim: one attempt, once
+Key = tuple[int, int, str]  # a task, its claim and its token: one attempt, once
 
 
 class Unreadable(ValueError):
@@ -46,13 +48,14 @@ class Item(NamedTuple):
 
     id: int
     claim: int
+    token: str  # proof that it was dispatched; its reports repeat it
     message: Message
     ask: bool = False  # an earlier attempt is in doubt: look it up before sending
 
     @property
     def key(self) -> Key:
         """What a report names it by."""
-        return self.id, self.claim
+        return self.id, self.claim, self.token
 
 
 class Parcel(NamedTuple):
@@ -99,6 +102,7 @@ def pack(parcel: Parcel) -> bytes:
                 {
                     "id": item.id,
                     "claim": item.claim,
+                    "token": item.token,
                     "ask": item.ask,
                     "message": {
                         "id": item.message.id,
@@ -138,11 +142,11 @@ def _item(channel: str, task: Mapping[str, Any]) -> Item:
         _text(said["tenant"]),
         channel,
         _text(said["recipient"]),
-        dict(said["content"]),
+        _content(said["content"]),
         _whole(said["accepted_at"]),
         _whole(said["attempt"]),
     )
-    return Item(_whole(task["id"]), _whole(task["claim"]), message, bool(task.get("ask")))
+    return Item(*_key(task), message, bool(task.get("ask")))
 
 
 # -- reports
@@ -155,12 +159,11 @@ def write_report(report: Report) -> bytes:
             "version": VERSION,
             "channel": report.channel,
             "transport": report.transport,
-            "started": [{"id": id_, "claim": claim} for id_, claim in report.started],
+            "started": [_named(key) for key in report.started],
             "outcomes": [
-                {"id": told.key[0], "claim": told.key[1], "ms": round(told.ms, 3), **say(told.outcome)}
-                for told in report.outcomes
+                {**_named(told.key), "ms": round(told.ms, 3), **say(told.outcome)} for told in report.outcomes
             ],
-            "returned": [{"id": key[0], "claim": key[1], "why": why} for key, why in report.returned],
+            "returned": [{**_named(key), "why": why} for key, why in report.returned],
         }
     )
 
@@ -174,12 +177,12 @@ def read_report(body: bytes) -> Report:
             _text(table["transport"]),
             [_key(entry) for entry in table.get("started", ())],
             [
-                Told(_key(entry), hear(entry), float(entry.get("ms", 0)))
+                Told(_key(entry), hear(entry), _duration(entry.get("ms", 0)))
                 for entry in table.get("outcomes", ())
             ],
             [(_key(entry), _why(entry["why"])) for entry in table.get("returned", ())],
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise Unreadable(f"a report without {error}") from None
 
 
@@ -284,12 +287,28 @@ def _table(body: bytes) -> Mapping[str, Any]:
 
 
 def _key(entry: Mapping[str, Any]) -> Key:
-    return _whole(entry["id"]), _whole(entry["claim"])
+    return _whole(entry["id"]), _whole(entry["claim"]), _text(entry["token"])
+
+
+def _named(key: Key) -> dict[str, Any]:
+    return {"id": key[0], "claim": key[1], "token": key[2]}
 
 
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise Unreadable(f"{value!r} is not a whole number")
+    return value
+
+
+def _duration(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LONGEST_MS:
+        raise Unreadable(f"{value!r} is not a duration")
+    return float(value)
+
+
+def _content(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Unreadable(f"{value!r} is not a content")
     return value
 
 

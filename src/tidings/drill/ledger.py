@@ -19,6 +19,19 @@ SLACK = 0.05  # seconds by which a fault's window is widened on each side
 RECORD = 2.0  # seconds that a sender has to write down an answer; a kill after that excuses nothing
 
 
+_CRIMES = (
+    "lost",
+    "stuck",
+    "unexpected",
+    "early",
+    "unexplained",
+    "overlap",
+    "unflagged",
+    "misrecorded",
+    "unwitnessed",
+)
+
+
 class Did(StrEnum):
     """What the receiver then did with a copy."""
 
@@ -34,6 +47,7 @@ class Kind(StrEnum):
     KILL = "kill"
     PAUSE = "pause"
     CUT = "cut"  # of the store, from one sender or from all
+    PARTITION = "partition"  # of one sender from the receiver; it ends when none of its packets can be left
 
 
 class Tried(NamedTuple):
@@ -92,6 +106,7 @@ class Verdict:
     unexplained: list[str] = field(default_factory=list)
     overlap: list[str] = field(default_factory=list)
     unflagged: list[str] = field(default_factory=list)  # a duplicate of which the engine knows nothing
+    misrecorded: list[str] = field(default_factory=list)  # delivered, recorded as failed
     held: list[str] = field(default_factory=list)
     unwitnessed: list[str] = field(default_factory=list)  # held, and nobody saw a reason
     recovered: list[str] = field(default_factory=list)
@@ -101,8 +116,7 @@ class Verdict:
     @property
     def crimes(self) -> dict[str, list[str]]:
         """The classes that fail a run, if something is in them."""
-        names = ("lost", "stuck", "unexpected", "early", "unexplained", "overlap", "unflagged", "unwitnessed")
-        return {name: found[:5] for name in names if (found := getattr(self, name))}
+        return {name: found[:5] for name in _CRIMES if (found := getattr(self, name))}
 
     @property
     def duplicates(self) -> int:
@@ -122,6 +136,7 @@ class Verdict:
             "duplicates_unexplained": len(self.unexplained),
             "overlap": len(self.overlap),
             "unflagged": len(self.unflagged),
+            "misrecorded": len(self.misrecorded),
             "held": len(self.held),
             **late,
         }
@@ -166,6 +181,8 @@ def _judge_copies(
     if line is not None and copies[0].at < line.due:
         verdict.early.append(ref)
     taken = [copy for copy in copies if copy.did != Did.REFUSED]
+    if taken and book is not None and book.state == "failed" and not book.unknown:
+        verdict.misrecorded.append(ref)
     if line is not None and taken:
         verdict.delivered += 1
         verdict.lateness.append(taken[0].at - line.due)
@@ -201,35 +218,43 @@ def _judge_message(
 
 
 def excuses(fault: Fault, first: Copy, second: Copy) -> bool:
-    """Whether a fault between two copies accounts for the second one."""
+    """Return whether a fault accounts for the second copy.
+
+    In the usual order, the fault hit the sender of the first copy before it could record the answer. An older
+    attempt that arrives after a newer one was held up: its sender was paused or partitioned meanwhile.
+    """
     begin, end = fault.begin - SLACK, fault.end + SLACK
+    if second.attempt < first.attempt:
+        return _held_up(fault, second) and begin <= first.at
     if second.at < begin:
         return False
-    if fault.kind == Kind.PAUSE and fault.target == second.pid and second.at <= end:
-        return True  # it was already on its way when its sender was stopped
     recorded_by = first.at + first.after + RECORD
     hit = fault.target in (0, first.pid) and recorded_by >= begin
     # What a dead sender's socket still held may be written down after its death; anything else may not.
     return hit and (fault.kind == Kind.KILL or first.at <= end)
 
 
+def _held_up(fault: Fault, copy: Copy) -> bool:
+    """Return whether a copy may have been sent before the fault and have arrived during it."""
+    during = fault.begin - SLACK <= copy.at <= fault.end + SLACK
+    return fault.kind in (Kind.PAUSE, Kind.PARTITION) and fault.target == copy.pid and during
+
+
 def overlaps(first: Copy, second: Copy, faults: Iterable[Fault], deadline: float) -> bool:
-    """Whether the first copy was still in flight, from a live and unpaused sender, when the second came."""
+    """Return whether the first copy was in flight, from a live and unpaused sender, when the second came."""
     if second.at >= first.at + min(first.after, deadline):
         return False
     for fault in faults:
-        begin, end = fault.begin - SLACK, fault.end + SLACK
-        is_pause = fault.kind == Kind.PAUSE
-        is_gone = fault.kind == Kind.KILL or (is_pause and first.at <= end)
-        if is_gone and fault.target == first.pid and begin <= second.at:
+        if _held_up(fault, second) or (fault.kind == Kind.PARTITION and _held_up(fault, first)):
             return False
-        if is_pause and fault.target == second.pid and begin <= second.at <= end:
+        is_gone = fault.kind == Kind.KILL or (fault.kind == Kind.PAUSE and first.at <= fault.end + SLACK)
+        if is_gone and fault.target == first.pid and fault.begin - SLACK <= second.at:
             return False
     return True
 
 
 class Sometimes(NamedTuple):
-    """What a run must have met at least once, or it proves nothing (R7)."""
+    """What a run must have met at least once, or it proves nothing."""
 
     before_start: int = 0  # killed after the claim, before the intent
     before_send: int = 0  # killed after the intent, before the first byte

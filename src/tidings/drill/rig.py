@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
 import orjson
 
@@ -28,10 +28,24 @@ _LOOK = 0.005  # seconds between two looks at a log
 _LOOK_AT_DATABASE = 0.05
 
 
+class Process(Protocol):
+    """What a rig uses of a process; `subprocess.Popen` has it."""
+
+    pid: int
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+    returncode: int | Any
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int, /) -> None: ...
+    def kill(self) -> None: ...
+
+
 class Sender:
     """One process, and the file that it writes its facts to."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: Process, log: Path) -> None:
         self.process = process
         self.pid = process.pid
         self.log = log
@@ -60,10 +74,28 @@ class Sender:
                 pipe.close()
 
 
+def spawn(module: str, options: Mapping[str, Any], log: Path, **how: Any) -> subprocess.Popen[bytes]:
+    """A process that ends with us: it holds one end of a pipe, and we the other."""
+    with log.open("ab") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, json.dumps(options)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, **how,
+        )  # fmt: skip
+
+
 class Rig:
     """The processes and the three logs of one drill."""
 
-    def __init__(self, folder: Path, database: Database, *, port: int, deadline: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        database: Database,
+        *,
+        port: int,
+        deadline: float,
+        spawn: Callable[..., Process] = spawn,
+    ) -> None:
+        self._spawn = spawn
         self.folder = folder
         self.port = port
         self.began = time.monotonic()
@@ -78,7 +110,7 @@ class Rig:
 
     def start(self, module: str, options: Mapping[str, Any], log: Path, **how: Any) -> Sender:
         """Start a process of ours; its first argument is the options as JSON."""
-        sender = Sender(spawn(module, options, log, **how), log)
+        sender = Sender(self._spawn(module, options, log, **how), log)
         self.senders.append(sender)
         return sender
 
@@ -165,18 +197,11 @@ class Rig:
         return judge(self.tried(), self.copies(), self.faults, said, deadline=self._deadline)
 
 
-def spawn(module: str, options: Mapping[str, Any], log: Path, **how: Any) -> subprocess.Popen[bytes]:
-    """A process that ends with us: it holds one end of a pipe, and we the other."""
-    with log.open("ab") as errors:
-        return subprocess.Popen(
-            [sys.executable, "-m", module, json.dumps(options)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, **how,
-        )  # fmt: skip
-
-
 @contextlib.contextmanager
-def receiving(log: Path, manners: Mapping[str, Any], **how: Any) -> Iterator[int]:
-    """The receiver's process for the length of a drill; gives its port."""
+def receiving(
+    log: Path, manners: Mapping[str, Any], *, spawn: Callable[..., Process] = spawn, **how: Any
+) -> Iterator[int]:
+    """Run the receiver's process for the length of a drill; yields its port."""
     errors = log.with_suffix(".log")
     receiver = Sender(spawn("tidings.drill.receiver", {**manners, "log": str(log)}, errors, **how), errors)
     try:

@@ -1,4 +1,4 @@
-"""Filing: what becomes of something said, before anybody handles it (D2, D5). Pure."""
+"""Filing: what becomes of something said, before anybody handles it. Pure."""
 
 from __future__ import annotations
 

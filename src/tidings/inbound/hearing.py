@@ -1,4 +1,4 @@
-"""Hearing: what the kernel runs for a message that came in. Strictly in order per conversation (D3).
+"""Hearing: what the kernel runs for a message that came in. Strictly in order per conversation.
 
 The handler that understands a message is a port. It may write the message's end with its own effects in one
 transaction (`ended`); a second run then finds it and does nothing.
@@ -28,6 +28,7 @@ POLICY = Policy(
 )
 NO_WORKFLOW = "no workflow is configured"
 MARKED = "the message it belongs to is marked"
+FOREIGN = "it is ignored: the message is of another author or of another conversation"
 
 
 class Heard(NamedTuple):
@@ -73,6 +74,7 @@ class Afterthought(NamedTuple):
     text: str | None  # as it reads now; None: it is deleted
     said_at: int
     is_last_try: bool = False
+    sender: str = ""  # who changes it; empty where the platform does not say who deletes
 
 
 class Reconsidering(Protocol):
@@ -131,8 +133,15 @@ class Hearer:
         if isinstance(content, Done | Skip):
             return content
         if isinstance(content, Afterthought):
-            return await self._changes.reconsider(content)
+            return (
+                Skip(FOREIGN) if await self._is_foreign(content) else await self._changes.reconsider(content)
+            )
         return await self._hearing.hear(content)
+
+    async def _is_foreign(self, item: Afterthought) -> bool:
+        """Whether a change is not of the author or not of the conversation of the message it names."""
+        found = await self._store.read("inbox_original", source=item.source, original=item.original)
+        return bool(found) and not may_change(item, found[0])
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
         """How each ended, and the notice of what failed for good."""
@@ -154,6 +163,12 @@ class Hearer:
 _ENDS: Mapping[State, str | None] = {State.DONE: "done", State.CANCELLED: "skipped", State.FAILED: None}
 
 
+def may_change(item: Afterthought, original: Mapping[str, Any]) -> bool:
+    """Authors change their own messages, where they said them; some platforms do not say who deletes."""
+    is_authors = item.sender == original["sender"] or (item.sender == "" and item.text is None)
+    return is_authors and item.chat == original["chat"]
+
+
 def _content(row: Sequence[Any], task: Task) -> Heard | Afterthought | Done | Skip:
     (_, n, id_, tenant, source, conversation, chat, platform_id, sender, name, text, said_at, received_at,
      reply_to, attachments, speaks_for, edited_at, deleted_at, over, reason, kind,
@@ -164,7 +179,7 @@ def _content(row: Sequence[Any], task: Task) -> Heard | Afterthought | Done | Sk
     if kind in CHANGES:
         new = text if kind == Said.EDIT else None
         return Afterthought(
-            n, id_, tenant, source, conversation, chat, original or "", new, said_at, is_last_try
+            n, id_, tenant, source, conversation, chat, original or "", new, said_at, is_last_try, sender
         )
     if deleted_at is not None:
         return Skip("its sender deleted it before it was handled")

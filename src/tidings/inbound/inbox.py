@@ -1,4 +1,4 @@
-"""The inbox as people see it: a list, one message with its history, and another try (D2, D14).
+"""The inbox as people see it: a list, one message with its history, and another try.
 
 States: received (others of its conversation are before it), pending, processing, done, failed, expired,
 skipped. They are a view: the kernel's task says how far it is, and nothing is ever deleted.

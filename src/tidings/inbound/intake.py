@@ -1,4 +1,4 @@
-"""Intake: what sources heard becomes rows and tasks, with the cursor, in one transaction (D1, D15).
+"""Intake: what sources heard becomes rows and tasks, with the cursor, in one transaction.
 
 Unique by (source, platform id): whatever comes twice is one row. A page is written in as few transactions as
 its order allows, each with the cursor behind its last message. If one cannot be written, those before it are,
@@ -28,7 +28,7 @@ from .words import Incoming, Said
 
 QUEUE = "inbound"
 KIND = "heard"
-TELL_AFTER = 3  # failures in a row after which an admin is told (D15)
+TELL_AFTER = 3  # failures in a row after which an admin is told
 LONGEST_TEXT = 100_000
 LARGEST_RAW = 64 * 1024
 COLUMNS = (
@@ -209,8 +209,16 @@ class Intake:
         return steps
 
     def _changed(self, source: SourceSettings, one: Incoming, place: int) -> list[Step]:
-        """Mark the message that an edit or a delete is about; what is too late to be heeded is told."""
-        which = {"source": source.name, "original": one.original}
+        """Mark the message that its author edits or deletes; what is too late to be heeded is told.
+
+        Whatever comes from somebody else, or from another conversation, marks nothing.
+        """
+        which = {
+            "source": source.name,
+            "original": one.original,
+            "chat": one.conversation,
+            "sender": one.sender,
+        }
         text = one.text if one.kind is Said.EDIT else None
         late = Step("inbox_late", {**which, "text": text})
         told = [step._replace(only_if=place) for step in self._tell(_too_late(source, one))]

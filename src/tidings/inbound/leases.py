@@ -1,4 +1,4 @@
-"""Leases: one reader of a source at a time (D4).
+"""Leases: one reader of a source at a time.
 
     free            nobody holds it and its rest is over: taken
     held            a heartbeat within one lease, a run of under 30 minutes: yield

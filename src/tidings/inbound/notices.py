@@ -1,4 +1,4 @@
-"""Notices: what an admin must know about what comes in (D12, D15), written with the change it tells of.
+"""Notices: what an admin must know about what comes in, written with the change it tells of.
 
 By default a notice is an event for subscribers. Whoever writes to admins directly gives another `Tell`.
 """

@@ -1,4 +1,4 @@
-"""The pipeline: what becomes of one message of a person on the roster (D6-D9, D16).
+"""The pipeline: what becomes of one message of a person on the roster.
 
 held conversation → open workflow of the squad → related or new → busy squad → intent → the graph. Everything
 it comes to is one entry, written in one transaction; a message that was worked through before is left alone.
@@ -147,7 +147,7 @@ class Pipeline:
             return await self._rules.intent(self._scene(spoken))
 
     async def _relation(self, spoken: Spoken, flow: Flow, *, quotes: bool) -> Relation:
-        """The rules first; the model where they are not sure (D7)."""
+        """The rules first; the model where they are not sure."""
         if is_withdrawal(spoken.text):
             return Relation(True, 1.0, "it takes the request back", self._rules.name)
         scene = self._scene(spoken, flow)._replace(quotes=quotes)
@@ -174,7 +174,7 @@ class Pipeline:
         return Entry(spoken, Decision.KEPT, reason, held="person", happened=[_intent(intent)])
 
     def _hold(self, spoken: Spoken, flow: Flow, relation: Relation) -> Entry:
-        """Nobody can say whether it goes on with what is open: it must not open a second one (D7)."""
+        """Nobody can say whether it goes on with what is open: it must not open a second one."""
         issue = f"it is not clear whether a message belongs to the open request ({relation.reason})"
         call = Call(
             "held", issue, f"held:{spoken.message}", flow.squad, spoken.speaker.name, spoken.text, flow.id
@@ -213,7 +213,7 @@ class Pipeline:
         return entry
 
     async def _start(self, spoken: Spoken, own: Sequence[Flow], intent: Intent, topic: str) -> Entry:
-        """A new workflow: read the days it names, run the graph (D9)."""
+        """A new workflow: read the days it names, run the graph."""
         id_, now = self._clock.new_id(), self._clock.now()
         flow = Flow(id_, spoken.tenant, spoken.conversation, spoken.speaker.squad, now, topic)
         plan = await self._plan(spoken, flow, own, intent.days)
@@ -243,7 +243,7 @@ class Pipeline:
         dates: Sequence[str],
         remarks: Sequence[str] = (),
     ) -> Plan:
-        """Run the graph. A calendar that does not answer is asked again; in the end a person is (D12)."""
+        """Run the graph. A calendar that does not answer is asked again; in the end a person is."""
         sheet: Sheet = {
             "flow": flow,
             "scene": self._scene(spoken, flow),
@@ -303,7 +303,7 @@ def _quoted(flows: Sequence[Flow], quoted: Quoted | None) -> Flow | None:
 
 
 def _doubted(spoken: Spoken, flow: Flow, relation: Relation) -> tuple[list[Flow], list[Call]]:
-    """An answer that was only perhaps one is counted; the second one is told (D12)."""
+    """An answer that was only perhaps one is counted; the second one is told."""
     if not relation.related:
         return [], []
     flow = replace(flow, doubts=flow.doubts + 1)
@@ -316,7 +316,7 @@ def _doubted(spoken: Spoken, flow: Flow, relation: Relation) -> tuple[list[Flow]
 
 
 def _unsure(spoken: Spoken, decision: Decision, intent: Intent) -> Call:
-    """What the bands below a start ask of people (D9)."""
+    """What the bands below a start ask of people."""
     reason = "review" if decision is Decision.REVIEW else "intent_unsure"
     issue = f"a message was perhaps a request ({intent.confidence} of 100: {intent.reason})"
     return Call(

@@ -1,4 +1,4 @@
-"""The poller: reads one source page by page until it has caught up, holding the source's lease (D1, D4).
+"""The poller: reads one source page by page until it has caught up, holding the source's lease.
 
 Any number may run; each run is taken, beaten and freed in the database. A source that fails stops nobody but
 itself: the cursor stays, the next run reads the same again, and after three failures an admin is told.

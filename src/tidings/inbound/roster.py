@@ -1,4 +1,4 @@
-"""The roster: who may speak, by the platform's id of the sender, with squad and role (D5).
+"""The roster: who may speak, by the platform's id of the sender, with squad and role.
 
 Source '' is every source; an entry for one source goes before it. A display name can be changed by anybody,
 so it decides nothing. Every change is a line of the log, in the same transaction.
@@ -6,7 +6,6 @@ so it decides nothing. Every change is a line of the log, in the same transactio
 
 from __future__ import annotations
 
-import base64
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import orjson
 
 from ..model.errors import Invalid, NotFound, TidingsError
 from ..model.time import iso
-from ..reading.cursor import page_size, place
+from ..reading.cursor import decoded, encoded, page_size, place
 from ..reading.fields import Field, check
 from ..store.port import Row, Step, Store
 from .sources.settings import SourceSettings
@@ -111,7 +110,7 @@ class Roster:
         tenant: str = "default",
     ) -> Page:
         """The roster by name."""
-        name, sender, source = _place(after)
+        name, sender, source = decoded(after, 3)
         rows = await self._store.read(
             "roster_page",
             tenant=tenant,
@@ -121,7 +120,8 @@ class Roster:
             squad=squad,
             limit=page_size(limit),
         )
-        return Page([_shown(row) for row in rows], _cursor(rows[-1]) if len(rows) == limit else None)
+        keys = [rows[-1][key] for key in ("name", "sender", "source")] if len(rows) == limit else None
+        return Page([_shown(row) for row in rows], encoded(*keys) if keys else None)
 
     async def log(
         self,
@@ -232,24 +232,3 @@ def _noted(tenant: str, lines: Sequence[Row]) -> Step:
 def _shown(row: Mapping[str, Any]) -> Row:
     names = ("sender", "name", "squad", "role")
     return {**{name: row[name] for name in names}, "source": row["source"] or None}
-
-
-def _cursor(row: Row) -> str:
-    said = orjson.dumps([row["name"], row["sender"], row["source"]])
-    return base64.urlsafe_b64encode(said).decode().rstrip("=")
-
-
-def _place(after: str | None) -> tuple[str, str, str]:
-    if after is None:
-        return "", "", ""
-    try:
-        name, sender, source = orjson.loads(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)))
-        if not all(isinstance(part, str) and part.isprintable() for part in (name, sender, source)):
-            raise ValueError
-    except (ValueError, TypeError):
-        raise Invalid(
-            f"{after[:40]!r} is not a place in a list",
-            field="after",
-            remedy="use the `next` of the page before",
-        ) from None
-    return name, sender, source

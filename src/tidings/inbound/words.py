@@ -1,6 +1,6 @@
 """The words of inbound: what was said, what was understood, what is asked of the calendar.
 
-Dates are YYYYMMDD, times HHMM on a grid of half hours (D10). An operational day runs from 0600 to 0600: a
+Dates are YYYYMMDD, times HHMM on a grid of half hours. An operational day runs from 0600 to 0600: a
 night shift belongs to the day it starts.
 """
 
@@ -44,7 +44,7 @@ class Incoming(NamedTuple):
 
 
 class Speaker(NamedTuple):
-    """A person on the roster (D5)."""
+    """A person on the roster."""
 
     id: str
     name: str
@@ -113,7 +113,7 @@ class Day(NamedTuple):
 
 
 class Intent(NamedTuple):
-    """Is it a request? (D9) `is_request` None: the rules do not know."""
+    """Is it a request? `is_request` None: the rules do not know."""
 
     is_request: bool | None
     days: Sequence[str]
@@ -123,7 +123,7 @@ class Intent(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """Does it belong to what is open? (D7) `related` None: the rules do not know."""
+    """Does it belong to what is open? `related` None: the rules do not know."""
 
     related: bool | None
     confidence: float  # 0 to 1
@@ -132,7 +132,7 @@ class Relation(NamedTuple):
 
 
 class Extraction(NamedTuple):
-    """What a conversation asks for (D10)."""
+    """What a conversation asks for."""
 
     requests: Sequence[Request]
     warnings: Sequence[str]

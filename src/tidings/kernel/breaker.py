@@ -1,4 +1,4 @@
-"""The circuit breaker of one channel, as pure decisions (A5).
+"""The circuit breaker of one channel, as pure decisions.
 
     closed ──`threshold` failures in a row──▶ open ──`cooldown`──▶ half-open, one probe
        ▲                                        ▲                     │

@@ -1,4 +1,4 @@
-"""Time, chance and identity: the only module that asks the system for any of them (B13).
+"""Time, chance and identity: the only module that asks the system for any of them.
 
 `now` is the best known time of the database. It is learned from the database's answers and carried on by our
 own monotonic clock, so a wrong or jumping wall clock on a node moves nothing. Until something has been
@@ -58,7 +58,7 @@ class Drift(StrEnum):
 
 
 def judge_drift(drift: timedelta) -> Drift:
-    """Over 1 s is logged, over 10 s is unhealthy, in either direction (B13)."""
+    """Over 1 s is logged, over 10 s is unhealthy, in either direction."""
     if abs(drift) > UNHEALTHY_DRIFT:
         return Drift.UNHEALTHY
     return Drift.NOTED if abs(drift) > NOTED_DRIFT else Drift.FINE

@@ -86,6 +86,8 @@ def _decide(task: Task, outcome: Outcome, lane: Lane, now: int, chance: float) -
         case Skip(why=why):
             move = _back(task, task.due_at, detail=why)
             return Decision(move._replace(to=State.CANCELLED, due_at=None, detail=why), "skipped")
+        case Unknown(evidence=evidence, hold=True):
+            return Decision(_failed(task, evidence, None, unknown=True), "unknown")
         case Unknown(evidence=evidence):
             return _in_doubt(task, evidence, lane, now, chance)
 
@@ -93,10 +95,11 @@ def _decide(task: Task, outcome: Outcome, lane: Lane, now: int, chance: float) -
 def died(
     task: Task, lane: Lane | None, *, started: bool, alone: bool, now: int, poison_after: int
 ) -> Decision:
-    """What becomes of a task whose node died: free when it had not started, in doubt when it had.
+    """Decide what happens to a task whose node died: free when it had not started, unknown when it had.
 
+    A task that is sent again keeps its due time, so it resumes ahead of the backlog that built up meanwhile.
     Only a task that was alone on its node is surely to blame; the others are merely suspected, and are
-    tried alone next time (F31).
+    tried alone next time.
     """
     crashes = task.crashes + 1 if alone else max(task.crashes, min(task.crashes + 1, SUSPECT))
     if crashes >= poison_after and alone:
@@ -110,8 +113,9 @@ def died(
     evidence = "its node died while it was being sent"
     if lane.on_unknown is OnUnknown.HOLD:
         return Decision(_failed(task, evidence, None, crashes=crashes, unknown=True), "unknown")
+    due = min(task.due_at, now)
     move = Transition(
-        task.id, task.claim_no, State.PENDING, task.tries, now, None, evidence, True, task.throttles, crashes
+        task.id, task.claim_no, State.PENDING, task.tries, due, None, evidence, True, task.throttles, crashes
     )
     return Decision(move, "unknown")
 

@@ -127,7 +127,7 @@ class Worker:
         self._life = asyncio.create_task(self._live())
 
     async def stop(self) -> None:
-        """Finish or give back what is in hand, then leave (E8)."""
+        """Finish or give back what is in hand, then leave."""
         for looking in self._looking:
             looking.cancel()
         await asyncio.gather(*self._looking, return_exceptions=True)

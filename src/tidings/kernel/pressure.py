@@ -1,4 +1,4 @@
-"""Pressure: a node asks less of a database that is slow, and says so (B12).
+"""Pressure: a node asks less of a database that is slow, and says so.
 
 One claim is under way at a time. When claims take long, the node rests as long as the last one took before
 it asks again, so that claims are never more than half of what a slow database works on.

@@ -1,4 +1,8 @@
-"""The reaper: finds what dead nodes left behind and decides what becomes of it.
+"""The reaper: declares silent nodes dead, and decides what becomes of what they left behind.
+
+A node is silent when this process has seen its number stand still for a full lease on its own monotonic
+clock, or when all watchers together have: what each of them observes is added up in the node's row, so that
+processes which live shorter than a lease reap as well.
 
 What had not started goes back at once, free of charge. What had started is in doubt, and is taken only when
 its deadline has passed too, because until then the other side may still be working on it.
@@ -11,7 +15,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from ..model.task import NodeId, Task
-from ..model.time import MINUTE
+from ..model.time import MINUTE, SECOND, micros
 from ..observability.events import Emit, NodeLost, TasksReaped
 from ..store.port import Row, Step, Store, Tally, order_keys
 from .clock import Clock
@@ -21,7 +25,8 @@ from .lanes import Lane
 from .nodes import Sighting, is_dispatcher, silent
 
 _PAGE = 500
-_HEIRLESS = 5 * MINUTE  # what a dead dispatcher had out is taken at the latest (B5), if no other one does it
+_WATCH = {"least": SECOND // 2, "most": 2 * SECOND}  # a reaper steps once a second
+_HEIRLESS = 5 * MINUTE  # what a dead dispatcher had out is taken at the latest, if no other one does it
 
 
 class Reaped(NamedTuple):
@@ -70,6 +75,8 @@ class Reaper:
     async def step(self) -> Reaped:
         """Give up silent nodes, and settle what dead ones held."""
         try:
+            if not self._store.sole_worker:
+                await self._store.write([Step("node_watch", {"me": self._me(), **_WATCH})])
             rows = await self._store.read("node_list")
             strays = await self._store.read("node_strays")
         except Exception:
@@ -78,6 +85,7 @@ class Reaper:
         others = [row for row in rows if row["id"] != self._me()]
         live = [row for row in others if row["state"] == "live"]
         self._seen, quiet = silent(self._seen, live, now=self._clock.monotonic(), lease=self._lease)
+        quiet += [row for row in live if row not in quiet and row["silent_for"] >= micros(self._lease)]
         if self._store.sole_worker:
             quiet = live  # we hold the work lock, so no other process can be working
         dead = [row for row in [*others, *strays] if row["state"] != "live" and row["id"] != self._me()]

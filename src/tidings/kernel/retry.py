@@ -1,4 +1,4 @@
-"""Retry: how long to wait after a failed try, and when to give up. Policy as data, by category (A3, A4).
+"""Retry: how long to wait after a failed try, and when to give up. Policy as data, by category.
 
 Three rules hold for every policy:
 - jitter comes first and the cap last, so no wait is ever longer than the cap;
@@ -42,7 +42,7 @@ class Backoff(StrEnum):
 
 
 class Kind(StrEnum):
-    """Kinds of error within a category for which a policy may have a rule of its own (C3)."""
+    """Kinds of error within a category for which a policy may have a rule of its own."""
 
     TIMEOUT = "timeout"
     SERVER = "5xx"
@@ -191,7 +191,7 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
                     table=(timedelta(seconds=5), *_minutes(5, 30, 120, 300, 600, 600)),
                 ),
             ),
-            # C3's other kinds are categories already: rate_limit is throttling, temporary_failure is
+            # The other kinds of error are categories already: rate_limit is throttling, temporary_failure is
             # temporary, the fatal ones are permanent, and what nobody could classify is system.
             Policy(
                 "migration",

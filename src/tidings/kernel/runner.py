@@ -1,6 +1,6 @@
 """The runner: claims what can start now, runs it, and settles what came of it.
 
-One fetcher feeds a fixed number of slots (A1). Outcomes are settled in batches, in the order they came in;
+One fetcher feeds a fixed number of slots. Outcomes are settled in batches, in the order they came in;
 an outcome that cannot be written is kept and written before anything new is claimed. The node's beat, the
 reaper and the other duties run beside it in `loop.py`.
 """
@@ -40,7 +40,7 @@ _DOUBT = 0.1  # seconds after which a claim of unknown end is looked at
 
 @dataclass(frozen=True, slots=True)
 class Tunables:
-    """How hard a node works (A11)."""
+    """How hard a node works."""
 
     slots: int = 100
     poll: timedelta = timedelta(seconds=1)
@@ -126,7 +126,7 @@ class Runner:
         self._loops = [asyncio.create_task(self._fetch_loop()), asyncio.create_task(self._settler.run())]
 
     async def stop(self) -> None:
-        """Finish what is in hand within the grace time, give the rest back, write everything down (E8)."""
+        """Finish what is in hand within the grace time, give the rest back, write everything down."""
         self._stopping = True
         self.wake()
         fetching, settling = self._loops if self._loops else (None, None)

@@ -1,7 +1,8 @@
 """The settler: writes down what came of attempts, in batches, in the order they were handed in.
 
 A result stays in hand until the database has said yes: an outage delays it, and little is claimed meanwhile.
-One that cannot be written at all spoils only itself. A result whose claim has gone is kept as evidence.
+A database that refuses to work counts as an outage. Only a result whose own values cannot be written spoils
+itself, and is unknown then if it may have been sent. A result whose claim has gone is kept as evidence.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ..model.errors import Temporary, told
-from ..model.outcome import Outcome, Reject
+from ..model.errors import Temporary, WrongStore, told
+from ..model.outcome import Done, Outcome, Reject, Unknown
 from ..model.task import Category, Settled, State, Task, TaskId
 from ..model.time import SECOND
 from ..observability.events import AttemptFailed, BatchSettled, ClaimLost, Emit, StoreTrouble
@@ -29,7 +30,7 @@ from .standing import Standing
 _LARGEST = 1000  # results of one transaction
 _UNTOLD = ("done", "deferred", "skipped", "offline")  # nothing failed, or not because of the message
 _LATE = 60 * SECOND  # from due to started, of a first try
-_STUBBORN = 3  # tries from which on a temporary error is counted once more (C3)
+_STUBBORN = 3  # tries from which on a temporary error is counted once more
 
 
 class Result(NamedTuple):
@@ -103,7 +104,7 @@ class Settler:
             try:
                 await self.step(largest)
                 pause, largest = 0.05, _LARGEST
-            except Temporary as error:
+            except (Temporary, WrongStore) as error:
                 self._emit(StoreTrouble("settle", error.problem))
                 await asyncio.sleep(pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
@@ -163,7 +164,9 @@ class Settler:
     def _spoil(self, error: Exception) -> None:
         spoilt = self._results.popleft()
         reason = f"its result could not be written: {type(error).__name__}"
-        self._results.append(spoilt._replace(outcome=Reject(Category.SYSTEM, reason)))
+        may_be_sent = isinstance(spoilt.outcome, Done | Unknown)
+        outcome = Unknown(reason, hold=True) if may_be_sent else Reject(Category.SYSTEM, reason)
+        self._results.append(spoilt._replace(outcome=outcome))
 
     def _tell(self, batch: list[Result], decisions: list[Decision], answers: list[Settled]) -> None:
         counts = Counter([decision.what for decision in decisions])

@@ -1,4 +1,4 @@
-"""Slots: a fixed number of workers fed by one fetcher (A1).
+"""Slots: a fixed number of workers fed by one fetcher.
 
 A slot takes one job after the other. What the first slot does not finish in its stride (because it waits for
 the outside world) is spread over the others, so a channel that answers at once costs no switch of tasks.

@@ -1,4 +1,4 @@
-"""The sweeper: expires what ran out of time while its channel stood still (B8).
+"""The sweeper: expires what ran out of time while its channel stood still.
 
 A claim expires what it meets; behind a paused or parked channel nothing is claimed, so once in five minutes
 somebody walks what is due there, a bounded page at a time.

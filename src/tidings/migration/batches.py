@@ -1,4 +1,4 @@
-"""The handler of kind `batch`: one turn at a slice of a job, record by record (C1, C4, C8).
+"""The handler of kind `batch`: one turn at a slice of a job, record by record.
 
     dies                                   found on the next turn        what is done
     before a claim is written              extracted, ready              as usual

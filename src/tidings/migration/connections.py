@@ -13,13 +13,13 @@ from ..model import durations
 from ..model.errors import NotFound
 from ..store.port import Store
 from .connectors import registry
-from .credentials import resolve
 from .crosswalk import Crosswalk
 from .jobfile import Job
 from .jobs import identity, job_of, view_of
 from .limits import Limiter
 from .mapping.lint import Finding
 from .mapping.mapper import Mapper
+from .reach import Allowed
 from .words import Attribute, Limits, Source, Target
 
 MOST_IDLE = 4  # jobs whose connections are kept although nobody uses them
@@ -70,11 +70,14 @@ class _Kept:
 class Connections:
     """Of one process. Credentials are resolved here and nowhere else."""
 
-    def __init__(self, store: Store, clock: Clock, *, environ: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, *, environ: Mapping[str, str], folder: Path, allowed: Allowed
+    ) -> None:
         self._store = store
         self._clock = clock
         self._environ = environ
         self._folder = folder
+        self.allowed = allowed
         self._kept: dict[int, _Kept] = {}
 
     @asynccontextmanager
@@ -119,11 +122,12 @@ class Connections:
 
     def _open(self, n: int, tenant: str, pair: int, job: Job) -> Opened:
         sides = {
-            side: resolve(system.options, side, environ=self._environ, folder=self._folder)
-            for side, system in (("source", job.source), ("target", job.target))
+            side: self.allowed.options(job, side, environ=self._environ, folder=self._folder)
+            for side in ("source", "target")
         }
-        source = registry.source(job.source.kind, sides["source"], now=self._clock.now)
-        target = registry.target(job.target.kind, sides["target"], now=self._clock.now)
+        root, now = self.allowed.root(job), self._clock.now
+        source = registry.source(job.source.kind, sides["source"], now=now, root=root)
+        target = registry.target(job.target.kind, sides["target"], now=now, root=root)
         there, here = f"{tenant}/{identity(job.source)}", f"{tenant}/{identity(job.target)}"
         deadline = job.target.options.get("deadline")
         return Opened(

@@ -1,14 +1,16 @@
-"""Credentials of a job: by reference only, `env:NAME` or `file:/path`, resolved where they are used (C9).
+"""Credentials of a job: by reference only, resolved where they are used.
 
-A job is stored, shown and sent to other nodes as it was written, so nothing secret may be written in it.
+`env:NAME`, `file:/path`, or `credential:NAME` of the configuration. A job is stored, shown and sent to other
+nodes as it was written, so nothing secret may be written in it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from ..model.errors import Invalid, Misconfigured
@@ -18,8 +20,29 @@ _WORDS = frozenset(
     | {"authorization", "credential", "credentials", "cookie", "signature"}
 )
 _KEY = re.compile(r"(?:api|access|auth|account|private|secret|signing|subscription)[_-]?keys?\b")
-_REFERENCE = re.compile(r"(?:env:[A-Za-z_][A-Za-z0-9_]*|file:.+)", re.DOTALL)
+_REFERENCE = re.compile(r"(?:env:[A-Za-z_][A-Za-z0-9_]*|file:.+|credential:[A-Za-z0-9_-]+)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{%[^%]*%\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A secret of the configuration that jobs of the API may use, and the hosts that may get it."""
+
+    value: str = field(repr=False)
+    hosts: frozenset[str] = frozenset()  # none: it is the URL of a database
+
+
+class Lookup(NamedTuple):
+    """Where references lead; None: such references are not allowed."""
+
+    credentials: Mapping[str, str]
+    environ: Mapping[str, str] | None = None
+    folder: Path | None = None  # what a relative `file:` counts from
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text stands for a secret that is kept elsewhere."""
+    return bool(_REFERENCE.fullmatch(text))
 
 
 def refuse_clear(options: Mapping[str, Any], place: str, secrets: Collection[str]) -> None:
@@ -43,24 +66,35 @@ def _refuse(value: object, place: str, *, secret: bool) -> None:
         )
 
 
-def resolve(value: Any, place: str, *, environ: Mapping[str, str], folder: Path) -> Any:
-    """The value with its references replaced; raises Misconfigured, which never repeats a secret."""
+def resolve(options: Mapping[str, Any], place: str, lookup: Lookup) -> dict[str, Any]:
+    """The options with their references replaced; raises Misconfigured, which never repeats a secret."""
+    return {name: _resolve(entry, f"{place}.{name}", lookup) for name, entry in options.items()}
+
+
+def _resolve(value: Any, place: str, lookup: Lookup) -> Any:
     if isinstance(value, Mapping):
-        return {
-            name: resolve(entry, f"{place}.{name}", environ=environ, folder=folder)
-            for name, entry in value.items()
-        }
+        return resolve(value, place, lookup)
     if isinstance(value, list | tuple):
-        return [resolve(entry, place, environ=environ, folder=folder) for entry in value]
-    if not isinstance(value, str) or not _REFERENCE.fullmatch(value):
+        return [_resolve(entry, place, lookup) for entry in value]
+    if not isinstance(value, str) or not is_reference(value):
         return value
     scheme, _, name = value.partition(":")
-    if scheme == "file":
-        return _from_file(folder / name, place)
-    if not environ.get(name):
-        problem = f"{place} refers to the variable {name}, which is not set"
-        raise Misconfigured(problem, remedy=f"Set {name} where the workers run", field=place)
-    return environ[name]
+    if scheme == "file" and lookup.folder is not None:
+        return _from_file(lookup.folder / name, place)
+    if scheme == "env" and lookup.environ is not None:
+        return _named(lookup.environ, name, place, "variable", f"Set {name} where the workers run")
+    if scheme == "credential":
+        remedy = f"Add [credentials.{name}] to the configuration of the workers"
+        return _named(lookup.credentials, name, place, "credential", remedy)
+    problem = f"{place} is a reference to {scheme}:, which this job may not use"
+    raise Misconfigured(problem, remedy='Write "credential:NAME"', field=place)
+
+
+def _named(known: Mapping[str, str], name: str, place: str, kind: str, remedy: str) -> str:
+    if not known.get(name):
+        problem = f"{place} refers to the {kind} {name}, which is not set"
+        raise Misconfigured(problem, remedy=remedy, field=place)
+    return known[name]
 
 
 def _from_file(path: Path, place: str) -> str:

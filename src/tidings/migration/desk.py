@@ -26,6 +26,7 @@ from .jobs import (
     PlanReport,
     Status,
     adding,
+    job_of,
     moving,
     new_view,
     view_of,
@@ -67,7 +68,8 @@ class Migrations:
         return (await self.create_once(job, None, by=by)).job
 
     async def create_once(self, job: Job, once: Once | None, *, by: str) -> Made:
-        """The same under a key (B4): job, types, audit trail, key and its answer are one transaction."""
+        """The same under a key: job, types, audit trail, key and its answer are one transaction."""
+        self._connections.allowed.check(job)
         id_, now = self._clock.new_id(), self._clock.now()
         steps = [*adding(id_, job, now), Step("job_audit_first", {"id": id_, "who": by[:200]})]
         view = new_view(id_, job, now)
@@ -283,6 +285,8 @@ class Migrations:
         portions: `tell` hears how many are open so far.
         """
         row = await self._row(id, tenant)
+        if job is not None:
+            job = self._connections.allowed.checked(job, job_of(view_of(row)))
         replay = Replay(self._store, self._clock, row, view_of(row), by, tell=tell)
         try:
             return await replay.open(fingerprint, type, job, repaired)

@@ -1,4 +1,4 @@
-"""Figures of migrations for whoever watches (C10): a bounded number of rows, counts derived from them."""
+"""Figures of migrations for whoever watches: a bounded number of rows, counts derived from them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Forgetting: records, batches and logs of migrations that ended long ago, in small portions.
 
-What stays: the job, how many of its records stood where, its audit trail (C9), and the crosswalk, so that a
+What stays: the job, how many of its records stood where, its audit trail, and the crosswalk, so that a
 new run still writes nothing twice. First the counts are kept, then the records go; whoever dies in between
 leaves a job that goes on forgetting.
 """

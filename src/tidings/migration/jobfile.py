@@ -29,7 +29,7 @@ from .words import Limits
 from .yaml_file import parse_yaml
 
 LARGEST_FILE = 4_000_000  # bytes
-SOFT, HARD = timedelta(minutes=50), timedelta(hours=1)  # C12
+SOFT, HARD = timedelta(minutes=50), timedelta(hours=1)  # time limits of one turn at a batch
 KEYS = ("name", "tenant", "priority", "source", "target", "types", "retry", "limits", "not_migrated")
 PRIORITY = 5
 LIMIT_KEYS = (
@@ -87,6 +87,7 @@ class Job:
     not_migrated: Mapping[str, str]  # types of the source that stay behind, and why
     mapping_hash: str
     definition: Mapping[str, Any] = field(repr=False)
+    is_local: bool = False  # from a file on the command line, so from the operator
 
     @property
     def waves(self) -> Sequence[Sequence[str]]:
@@ -103,7 +104,7 @@ class Job:
 
 
 def read_file(path: Path) -> Job:
-    """The job of a file; hooks are allowed, because whoever can write the file can run code anyway."""
+    """The job of a file; it may do what its author may, who can open the database and run code anyway."""
     parsers: Mapping[str, Callable[[str], object]] = {
         ".toml": tomllib.loads,
         ".yaml": parse_yaml,
@@ -127,17 +128,17 @@ def read_file(path: Path) -> Job:
     except ValueError as error:  # TOML, JSON and text that is no UTF-8
         reason = " ".join(str(error).split())[:200]
         raise Invalid(f"{path} cannot be read: {reason}", field="file", remedy="correct that line") from None
-    return read_job(raw, allow_hooks=True)
+    return read_job(raw, is_local=True)
 
 
-def read_job(raw: object, *, allow_hooks: bool = False) -> Job:
-    """The job of a definition, however it came; without `allow_hooks` no code of the caller's choice runs."""
+def read_job(raw: object, *, is_local: bool = False) -> Job:
+    """The job of a definition, however it came; unless it is local, no code of the caller's choice runs."""
     definition = _plain(raw, "", 0)
     section = Section(definition, "", KEYS)
     tables = section.tables("types")
     if not tables:
         section.refuse("types", "is missing", "write [types.people.fields] and the fields below it")
-    types = tuple(_type(name, table, allow_hooks) for name, table in tables.items())
+    types = tuple(_type(name, table, is_local) for name, table in tables.items())
     check_links(types)
     waves(types)
     return Job(
@@ -152,6 +153,7 @@ def read_job(raw: object, *, allow_hooks: bool = False) -> Job:
         not_migrated=_not_migrated(section, types),
         mapping_hash=digest({one.name: one.raw for one in types})[:_HASH_LENGTH],
         definition=definition,
+        is_local=is_local,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from ..store.port import Row, Step
+from .credentials import is_reference
 from .jobfile import Job, System, read_job
 from .mapping.hashing import digest
 from .words import FINAL, Standing
@@ -38,7 +39,7 @@ OVER = frozenset({JobState.CANCELLED, JobState.COMPLETED, JobState.FAILED})
 
 
 class BatchState(StrEnum):
-    """Where a batch stands (C2)."""
+    """Where a batch stands."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -81,6 +82,7 @@ class JobView:
     done_before: int  # records that had their end before it began last
     forgotten_at: int | None  # since then its records and logs are gone; its counts and its audit trail stay
     definition: Mapping[str, Any]
+    is_local: bool  # it came from a file on the command line
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +162,15 @@ def new_view(id_: str, job: Job, now: int) -> JobView:
     """A job that was made just now; its number is not known yet."""
     return JobView(
         id_, 0, job.tenant, job.name, JobState.NEW, None, None, 0, job.mapping_hash, now, now, None, None, 0,
-        None, job.definition,
+        None, job.definition, job.is_local,
     )  # fmt: skip
 
 
 def adding(id_: str, job: Job, now: int) -> list[Step]:
     """A new job with its types; its pair of systems is the one that earlier jobs had, too."""
     pair = {"tenant": job.tenant, "source": identity(job.source), "target": identity(job.target)}
-    text = orjson.dumps(job.definition).decode()
-    made = {"id": id_, "name": job.name, "mapping_hash": job.mapping_hash, "definition": text, "at": now}
+    text, hash_ = written_down(job), job.mapping_hash
+    made = {"id": id_, "name": job.name, "mapping_hash": hash_, "definition": text, "at": now}
     waves = {name: wave for wave, names in enumerate(job.waves) for name in names}
     types = [{"id": id_, "type": one.name, "wave": waves[one.name]} for one in job.types]
     return [
@@ -178,8 +180,15 @@ def adding(id_: str, job: Job, now: int) -> list[Step]:
     ]
 
 
+def written_down(job: Job) -> str:
+    """The job as it is stored; `local` is no key of a job file, so no caller can write it."""
+    return orjson.dumps({**job.definition, "local": True} if job.is_local else job.definition).decode()
+
+
 def view_of(row: Row) -> JobView:
     """A row of `jobs`."""
+    definition = orjson.loads(row["definition"])
+    is_local = definition.pop("local", False) is True
     return JobView(
         row["id"],
         row["n"],
@@ -196,13 +205,14 @@ def view_of(row: Row) -> JobView:
         row["ended_at"],
         row["done_before"],
         row["forgotten_at"],
-        orjson.loads(row["definition"]),
+        definition,
+        is_local,
     )
 
 
 def job_of(view: JobView) -> Job:
     """What was written in its file; it was checked when it came, and hooks were allowed or refused then."""
-    return read_job(view.definition, allow_hooks=True)
+    return read_job(view.definition, is_local=view.is_local)
 
 
 def moving(row: Row, state: JobState, reason: str | None) -> Step:
@@ -226,7 +236,7 @@ def identity(system: System) -> str:
     account = [
         value
         for _, value in sorted(system.options.items())
-        if isinstance(value, str) and value.startswith(("env:", "file:")) and value not in place
+        if isinstance(value, str) and is_reference(value) and value not in place
     ]
     if not place and not account:
         return system.kind

@@ -1,4 +1,4 @@
-"""What becomes of a record after an error: policies as data, one pure decision (C3).
+"""What becomes of a record after an error: policies as data, one pure decision.
 
 bad data                      rejected: repaired and replayed, or given up
 not done, may work later      ready again, by the rule of its kind, a bounded number of times
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from .retrying import Retry
 from .words import Failure, Standing, Strategy, Trouble
 
-DEFAULT_WAIT = timedelta(seconds=60)  # where a system says 'slow down' and not for how long (C5)
+DEFAULT_WAIT = timedelta(seconds=60)  # where a system says 'slow down' and not for how long
 MONTH = timedelta(days=1)  # how long a used-up allowance is left alone when nobody says until when
 SAME_CAUSE = 20  # errors of the program with one fingerprint after which the job stops
 

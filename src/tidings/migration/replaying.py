@@ -18,7 +18,7 @@ from ..model.time import SECOND
 from ..store.port import Outrun, Row, Step, Store
 from . import opening
 from .jobfile import Job
-from .jobs import OVER, JobState, JobView, identity, job_of, moving
+from .jobs import OVER, JobState, JobView, identity, job_of, moving, written_down
 from .mapping.hashing import plain
 from .opening import Portion, causes, reopening
 from .progress import status_of
@@ -221,7 +221,7 @@ class Replay:
         """A repaired map."""
         remap = {
             "n": self._view.n, "version": self._moved(), "mapping_hash": job.mapping_hash,
-            "definition": orjson.dumps(job.definition).decode(),
+            "definition": written_down(job),
         }  # fmt: skip
         audit = audited(self._view.n, self._by, "map repaired", job.mapping_hash)
         return [Step("job_remap", remap, needed=True), audit]

@@ -1,4 +1,4 @@
-"""Retry strategies of a job: which kinds of errors are tried again, how often, how soon (C3). Pure."""
+"""Retry strategies of a job: which kinds of errors are tried again, how often, how soon. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Retry:
 
 
 def read_retry(raw: object) -> Retry:
-    """The table [retry]; what it does not say is as C3 states it."""
+    """The table [retry]; what it leaves out keeps its default."""
     section = Section(raw, "retry", KEYS)
     own = any(key in section.raw for key in _RULE_KEYS)
     general = _rule(section, _GENERAL)

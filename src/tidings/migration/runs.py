@@ -1,4 +1,4 @@
-"""Sorted runs: more rows than memory holds, in order, through a temporary file. Memory stays flat (C7)."""
+"""Sorted runs: more rows than memory holds, in order, through a temporary file. Memory stays flat."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Strategy(StrEnum):
 
 
 class Failure(StrEnum):
-    """Kinds of errors (C3), each with its own policy."""
+    """Kinds of errors, each with its own policy."""
 
     RATE_LIMIT = "rate_limit"
     TIMEOUT = "timeout"

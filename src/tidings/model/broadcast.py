@@ -15,7 +15,7 @@ WORDS = ("waiting", "processing", "sent", "failed", "held", "cancelled", "expire
 
 
 class Stage(StrEnum):
-    """Where a broadcast stands (B1)."""
+    """Where a broadcast stands."""
 
     LOADING = "loading"  # recipients come in; nothing is sent
     NEW = "new"  # frozen; waits for its time or for a call

@@ -3,6 +3,7 @@
     TidingsError
       CallerError        fix the request: HTTP 4xx, exit code 2
         Invalid            a field is wrong (422)
+        Forbidden          the caller's key does not cover it (403)
         NotFound           no such thing (404)
         Refused            the thing is in a state that does not allow it (409)
         InProgress         the same call is under way (409, Retry-After)
@@ -48,6 +49,13 @@ class Invalid(CallerError):
 
     code = "invalid"
     status = 422
+
+
+class Forbidden(CallerError):
+    """The request comes from where none may come, or its key does not cover it."""
+
+    code = "forbidden"
+    status = 403
 
 
 class NotFound(CallerError):

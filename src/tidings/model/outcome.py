@@ -55,7 +55,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """Certainly not done: the channel's own session is down. Everything waits until it is back (E7)."""
+    """Certainly not done: the channel's own session is down. Everything waits until it is back."""
 
     reason: str
     needs_person: bool = False  # logged out: it does not come back by itself
@@ -66,6 +66,7 @@ class Unknown:
     """Perhaps done, perhaps not: the request left and no answer came."""
 
     evidence: str
+    hold: bool = False  # for a person to decide, whatever the channel's rule
 
 
 Outcome = Done | Retry | Reject | Defer | Skip | Offline | Unknown

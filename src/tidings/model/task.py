@@ -1,4 +1,4 @@
-"""Tasks: rows of the kernel's queue, and the one table of moves between their states (A6).
+"""Tasks: rows of the kernel's queue, and the one table of moves between their states.
 
 Invariant: every write to `state` names the state it expects; a pair that is not in LEGAL never happens, and
 the schema repeats the set of states as a CHECK.
@@ -40,7 +40,7 @@ def may_move(origin: State, to: State) -> bool:
 
 
 class Category(StrEnum):
-    """Why an attempt failed (A4). These five and no others."""
+    """Why an attempt failed. These five and no others."""
 
     TEMPORARY = "temporary"
     PERMANENT = "permanent"

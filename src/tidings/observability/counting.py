@@ -8,19 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .events import (
-    AttemptFailed,
-    BatchSettled,
-    ClaimLost,
-    Event,
-    NodeLost,
-    StoreTrouble,
-    TasksExpired,
-    TasksReaped,
-)
+from . import events
 
 NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped", "offline"})
-STUBBORN = 3  # tries from which on a temporary error counts once more (C3)
+STUBBORN = 3  # tries from which on a temporary error counts once more
 COUNTERS = (
     "messages_processed_total",
     "messages_succeeded_total",
@@ -33,6 +24,7 @@ COUNTERS = (
     "messages_in_doubt_total",
     "stubborn_errors_total",
     "nodes_lost_total",
+    "authentication_failures_total",
 )
 TIMES = ("schedule_execution_lag_seconds", "processing_time_ms")
 
@@ -45,33 +37,37 @@ class Count(NamedTuple):
     label: tuple[str, str] | None = None
 
 
-def counts(event: Event) -> Iterator[Count]:
+def counts(event: events.Event) -> Iterator[Count]:
     """What a fact adds."""
     match event:
-        case BatchSettled():
+        case events.BatchSettled():
             yield from _settled(event)
-        case ClaimLost():
+        case events.ClaimLost():
             yield Count("duplicate_detections_total", 1)
-        case StoreTrouble(where=where):
+        case events.StoreTrouble(where=where):
             yield Count("scheduler_errors_total", 1, ("where", where))
-        case TasksExpired(count=n):
+        case events.TasksExpired(count=n):
             yield Count("messages_expired_total", n)
-        case TasksReaped(in_doubt=n) if n:
+        case events.TasksReaped(in_doubt=n) if n:
             yield Count("messages_in_doubt_total", n)
-        case NodeLost():
+        case events.NodeLost():
             yield Count("nodes_lost_total", 1)
-        case AttemptFailed(attempt=attempt, category="temporary") if attempt >= STUBBORN:
+        case events.AuthenticationFailed():
+            yield Count("authentication_failures_total", 1, ("reason", "wrong"))
+        case events.AuthenticationLimited():
+            yield Count("authentication_failures_total", 1, ("reason", "limited"))
+        case events.AttemptFailed(attempt=attempt, category="temporary") if attempt >= STUBBORN:
             yield Count("stubborn_errors_total", 1)
 
 
-def times(event: Event) -> Iterator[tuple[str, Sequence[float]]]:
+def times(event: events.Event) -> Iterator[tuple[str, Sequence[float]]]:
     """The times that a fact brings: seconds of lag, milliseconds of attempts."""
-    if isinstance(event, BatchSettled):
+    if isinstance(event, events.BatchSettled):
         yield "schedule_execution_lag_seconds", event.lags
         yield "processing_time_ms", event.times
 
 
-def _settled(event: BatchSettled) -> Iterator[Count]:
+def _settled(event: events.BatchSettled) -> Iterator[Count]:
     attempts = succeeded = failed = 0
     for what, n in event.outcomes.items():
         kind, _, category = what.partition(":")

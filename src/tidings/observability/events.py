@@ -274,11 +274,37 @@ class ReportUnreadable(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ReportRefused(Event):
+    """Somebody reports on tasks that were never dispatched on that channel; nothing was changed."""
+
+    transport: str
+    channel: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ParcelsSent(Event):
     """How many attempts a transport has made lately."""
 
     transport: str
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationFailed(Event):
+    """A wrong key was shown; `key` is the public part of what looks like one."""
+
+    address: str
+    key: str | None
+    where: str  # api, sign-in or feed
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationLimited(Event):
+    """A key was refused unseen, because too many wrong ones came from its address or for its prefix."""
+
+    address: str
+    key: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The log sink: one line per fact, JSON for machines or text for a terminal (A9).
+"""The log sink: one line per fact, JSON for machines or text for a terminal.
 
 Successes are told per batch (a line per message would cost more than the message); what went wrong is told
 per message, with its ids. Secrets never come this far: events carry none.
@@ -14,62 +14,39 @@ from typing import Any
 
 import structlog
 
-from .events import (
-    AlertRaised,
-    AttemptFailed,
-    BatchSettled,
-    BrokerLost,
-    ChannelLoggedOut,
-    ChannelResumed,
-    ChannelUnreachable,
-    ClaimLost,
-    ClockDrift,
-    Emit,
-    Event,
-    NodeFenced,
-    NodeLost,
-    NoTransport,
-    ParcelsSent,
-    ParcelUnreadable,
-    ReportUnreadable,
-    SourceTakenOver,
-    SourceTrouble,
-    StoreSlow,
-    StoreTrouble,
-    TasksExpired,
-    TasksInherited,
-    TasksReaped,
-    TransportLost,
-)
+from . import events
 
-_LEVELS: dict[type[Event], int] = {
-    BatchSettled: logging.DEBUG,
-    AlertRaised: logging.ERROR,
-    AttemptFailed: logging.WARNING,
-    ClaimLost: logging.WARNING,
-    TasksExpired: logging.WARNING,
-    NodeLost: logging.WARNING,
-    NodeFenced: logging.WARNING,
-    TasksReaped: logging.WARNING,
-    StoreTrouble: logging.ERROR,
-    StoreSlow: logging.WARNING,
-    BrokerLost: logging.ERROR,
-    ParcelUnreadable: logging.ERROR,
-    ReportUnreadable: logging.ERROR,
-    ParcelsSent: logging.DEBUG,
-    TasksInherited: logging.WARNING,
-    TransportLost: logging.WARNING,
-    NoTransport: logging.WARNING,
-    SourceTrouble: logging.WARNING,
-    SourceTakenOver: logging.WARNING,
-    ClockDrift: logging.WARNING,
-    ChannelResumed: logging.INFO,
-    ChannelLoggedOut: logging.ERROR,
-    ChannelUnreachable: logging.ERROR,
+_LEVELS: dict[type[events.Event], int] = {
+    events.BatchSettled: logging.DEBUG,
+    events.AlertRaised: logging.ERROR,
+    events.AttemptFailed: logging.WARNING,
+    events.AuthenticationFailed: logging.WARNING,
+    events.AuthenticationLimited: logging.DEBUG,
+    events.ClaimLost: logging.WARNING,
+    events.TasksExpired: logging.WARNING,
+    events.NodeLost: logging.WARNING,
+    events.NodeFenced: logging.WARNING,
+    events.TasksReaped: logging.WARNING,
+    events.StoreTrouble: logging.ERROR,
+    events.StoreSlow: logging.WARNING,
+    events.BrokerLost: logging.ERROR,
+    events.ParcelUnreadable: logging.ERROR,
+    events.ReportRefused: logging.ERROR,
+    events.ReportUnreadable: logging.ERROR,
+    events.ParcelsSent: logging.DEBUG,
+    events.TasksInherited: logging.WARNING,
+    events.TransportLost: logging.WARNING,
+    events.NoTransport: logging.WARNING,
+    events.SourceTrouble: logging.WARNING,
+    events.SourceTakenOver: logging.WARNING,
+    events.ClockDrift: logging.WARNING,
+    events.ChannelResumed: logging.INFO,
+    events.ChannelLoggedOut: logging.ERROR,
+    events.ChannelUnreachable: logging.ERROR,
 }
 
 
-def log_sink(*, form: str, level: str) -> Emit:
+def log_sink(*, form: str, level: str) -> events.Emit:
     """A sink that writes to standard error, in JSON or in text ('auto': text on a terminal)."""
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
     pretty = structlog.dev.ConsoleRenderer(timestamp_key="time")
@@ -88,17 +65,17 @@ def log_sink(*, form: str, level: str) -> Emit:
     return lambda event: _write(logger, least, event)
 
 
-def _write(logger: Any, least: int, event: Event) -> None:
+def _write(logger: Any, least: int, event: events.Event) -> None:
     level = _LEVELS.get(type(event), logging.INFO)
     if level >= least:
         told = {f.name: getattr(event, f.name) for f in fields(event) if f.repr}
         logger.log(level, _snake(type(event).__name__), **told)
 
 
-def fan_out(*sinks: Emit) -> Emit:
+def fan_out(*sinks: events.Emit) -> events.Emit:
     """Tell every sink; a failing one is dropped from this fact and changes nothing."""
 
-    def emit(event: Event) -> None:
+    def emit(event: events.Event) -> None:
         for sink in sinks:
             try:
                 sink(event)
@@ -118,4 +95,4 @@ def _dumps(value: Any, **_: Any) -> str:
     return orjson.dumps(value, default=str).decode()
 
 
-Sink = Callable[[Event], None]
+Sink = Callable[[events.Event], None]

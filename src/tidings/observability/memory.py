@@ -1,4 +1,4 @@
-"""Memory: how much of what this process may have it has in use (C11).
+"""Memory: how much of what this process may have it has in use.
 
 What it may have is the smallest of its container's limit, the process's own, and the machine's memory.
 """

@@ -1,4 +1,4 @@
-"""Metrics: what this process did, counted per batch, in Prometheus' form (A9, B9).
+"""Metrics: what this process did, counted per batch, in Prometheus' form.
 
 A batch costs little more than its buckets. Names are those of the requirements; labels have few values.
 """
@@ -14,18 +14,7 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from .events import (
-    AttemptFailed,
-    BatchSettled,
-    ChannelResumed,
-    ChannelStopped,
-    ClaimLost,
-    Event,
-    NodeLost,
-    StoreTrouble,
-    TasksExpired,
-    TasksReaped,
-)
+from . import events
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -79,6 +68,7 @@ class Metrics:
         self._expired = counter("messages_expired", "Messages whose time ran out.")
         self._in_doubt = counter("messages_in_doubt", "Messages that a dead process may have sent.")
         self._stubborn = counter("stubborn_errors", "Third and later tries that met the same trouble.")
+        self._wrong_keys = counter("authentication_failures", "Keys that were refused.", "reason")
         self._nodes_lost = counter("nodes_lost", "Processes that were given up.")
         self._lag = Tally("schedule_execution_lag_seconds", "From due to started.", LAGS)
         self._time = Tally("processing_time_ms", "How long an attempt took.", TIMES)
@@ -86,19 +76,21 @@ class Metrics:
             registry.register(own)
         self._stopped = Gauge("channel_stopped", "1 while it sends nothing.", ["channel"], registry=registry)
         self._gauges: dict[str, Gauge] = {}
-        self._takes: Mapping[type[Event], Callable[[Any], None]] = {
-            BatchSettled: self._settled,
-            ClaimLost: lambda _event: self._duplicates.inc(),
-            StoreTrouble: lambda event: self._trouble.labels(event.where).inc(),
-            TasksExpired: lambda event: self._expired.inc(event.count),
-            TasksReaped: lambda event: self._in_doubt.inc(event.in_doubt),
-            AttemptFailed: self._met_again,
-            NodeLost: lambda _event: self._nodes_lost.inc(),
-            ChannelStopped: lambda event: self._stopped.labels(event.queue).set(1),
-            ChannelResumed: lambda event: self._stopped.labels(event.queue).set(0),
+        self._takes: Mapping[type[events.Event], Callable[[Any], None]] = {
+            events.BatchSettled: self._settled,
+            events.ClaimLost: lambda _event: self._duplicates.inc(),
+            events.StoreTrouble: lambda event: self._trouble.labels(event.where).inc(),
+            events.TasksExpired: lambda event: self._expired.inc(event.count),
+            events.TasksReaped: lambda event: self._in_doubt.inc(event.in_doubt),
+            events.AttemptFailed: self._met_again,
+            events.AuthenticationFailed: lambda _event: self._wrong_keys.labels("wrong").inc(),
+            events.AuthenticationLimited: lambda _event: self._wrong_keys.labels("limited").inc(),
+            events.NodeLost: lambda _event: self._nodes_lost.inc(),
+            events.ChannelStopped: lambda event: self._stopped.labels(event.queue).set(1),
+            events.ChannelResumed: lambda event: self._stopped.labels(event.queue).set(0),
         }
 
-    def take(self, event: Event) -> None:
+    def take(self, event: events.Event) -> None:
         """Count one fact."""
         count = self._takes.get(type(event))
         if count is not None:
@@ -117,11 +109,11 @@ class Metrics:
         """Everything, as Prometheus reads it."""
         return generate_latest(self._registry)
 
-    def _met_again(self, event: AttemptFailed) -> None:
+    def _met_again(self, event: events.AttemptFailed) -> None:
         if event.attempt >= 3 and event.category == "temporary":
             self._stubborn.inc()
 
-    def _settled(self, event: BatchSettled) -> None:
+    def _settled(self, event: events.BatchSettled) -> None:
         attempts = succeeded = failed = 0
         for what, count in event.outcomes.items():
             kind, _, category = what.partition(":")

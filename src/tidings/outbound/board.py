@@ -10,7 +10,8 @@ from ..kernel.lanes import Lane
 from ..model.errors import Invalid, NotFound
 from ..model.time import SECOND, iso
 from ..store.port import Row, Step, Store
-from . import trials
+from . import destinations, trials
+from .channels import signing
 from .channels.base import Channel
 from .connections import codes
 from .events import telling
@@ -44,7 +45,16 @@ class ChannelBoard:
         busy: set[str] = set()
         if any(row["paused"] for row in rows):
             busy = {row["queue"] for row in await self._store.read("queue_busy")}
-        return [self._described(row, now, busy=row["name"] in busy) for row in rows]
+        waiting: dict[str, list[Row]] = {}
+        for one in await self._store.read("destination_list"):
+            waiting.setdefault(one["queue"], []).append(destinations.described(one, now))
+        return [
+            {
+                **self._described(row, now, busy=row["name"] in busy),
+                "destinations": waiting.get(row["name"], []),
+            }
+            for row in rows
+        ]
 
     async def one(self, name: str) -> Row:
         """One channel."""
@@ -65,14 +75,19 @@ class ChannelBoard:
         return await self.one(name)
 
     async def resume(self, name: str) -> Row:
-        """Start again: lifts a pause, a parking and an open breaker."""
-        await self._store.write([Step("queue_resume", {"name": name})])
+        """Start again: lifts a pause, a parking and an open breaker, those of its destinations among them."""
+        which = {"name": name}
+        await self._store.write([Step("queue_resume", which), Step("destination_clear", which)])
         await self._store.hint()
         return await self.one(name)
 
     async def try_out(self, name: str) -> Trial:
         """Whether its account works, found out without sending anything."""
         return await trials.try_out(self._channels, name)
+
+    async def endpoint_secrets(self, name: str, to: str, *, tenant: str = "default") -> Row:
+        """The secrets with which one receiver of this tenant verifies what it gets, newest first."""
+        return dict(signing.endpoint_secrets(self._channels, name, to, tenant=tenant))
 
     async def scan(self, name: str) -> codes.Scan:
         """How its session stands at this moment, and the code that links a phone to it, if it wants one."""

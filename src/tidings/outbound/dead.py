@@ -1,4 +1,4 @@
-"""Dead letters: messages that failed for good and wait for a person (B7).
+"""Dead letters: messages that failed for good and wait for a person.
 
 Two kinds that are never mixed up by accident: those that certainly were not sent, and those in doubt
 (`unknown`), where a retry may deliver twice. Many are moved a bounded transaction at a time, oldest first;

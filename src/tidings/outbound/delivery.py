@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from ..kernel.breaker import BreakerRule
 from ..kernel.handler import Turn
 from ..model.message import Message
 from ..model.outcome import Defer, Done, Outcome, Retry, Skip, Unknown
@@ -19,6 +20,7 @@ from ..store.pacing import spaced
 from ..store.port import Step, Store
 from .adoption.shadows import digest
 from .channels.base import Channel
+from .destinations import Destinations
 from .events import telling
 from .events.listeners import Listeners
 from .lines import Lines
@@ -48,12 +50,14 @@ class Delivery:
         now: Callable[[], int],
         listeners: Listeners | None = None,
         readers: Mapping[str, Reader] = MappingProxyType({}),
+        destinations: Destinations | None = None,
     ) -> None:
         self._store = store
         self._channels = channels
         self._now = now
         self._listeners = listeners
         self._lines = Lines()
+        self._destinations = destinations or Destinations(store, {}, rule=BreakerRule(), now=now)
         self._readers = readers  # of channels whose providers tell later what became of a message
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Message | Skip | Defer]:
@@ -126,6 +130,8 @@ class Delivery:
         if type(content) is not Message:
             return content  # type: ignore[no-any-return]  # Skip or Defer
         message = content
+        if (waits := self._destinations.wait(message)) is not None:
+            return waits
         channel = self._channels[task.queue]
         traits = channel.traits
         if task.unknown and traits.on_unknown is OnUnknown.ASK:
@@ -138,6 +144,7 @@ class Delivery:
             if too_early is not None:
                 return too_early
         outcome = await channel.send(message)
+        self._destinations.learn(message, outcome)
         return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
 
     async def outgoing(self, task: Task, content: Any) -> Message | Outcome:
@@ -146,6 +153,8 @@ class Delivery:
         message = content.content if has_turn else content
         if type(message) is not Message:
             return message  # type: ignore[no-any-return]  # Skip or Defer
+        if (waits := self._destinations.wait(message)) is not None:
+            return waits
         traits = self._channels[task.queue].traits
         if traits.per_recipient is not None and not has_turn:
             gap = {"queue": task.queue, "key": message.recipient, "gap": spaced(micros(traits.per_recipient))}
@@ -157,9 +166,10 @@ class Delivery:
     def incoming(self, task: Task, content: Any, outcome: Outcome) -> Outcome:
         """What a transport says came of it, with the sender's own wait."""
         message = content.content if type(content) is Turn else content
-        if type(message) is not Message or message.retry_in is None:
+        if type(message) is not Message:
             return outcome
-        return _retried_in(outcome, message.retry_in)
+        self._destinations.learn(message, outcome)
+        return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
 
     async def _too_early(self, gap: dict[str, Any]) -> Defer | None:
         """Reserve this recipient's next start, or say when it is."""
@@ -180,7 +190,7 @@ def _lines(tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[str
 
 
 def _retried_in(outcome: Outcome, length: int) -> Outcome:
-    """The sender's own wait between two tries (B6), unless the other side or its limits say otherwise."""
+    """The sender's own wait between two tries, unless the other side or its limits say otherwise."""
     if not isinstance(outcome, Retry) or outcome.category is Category.THROTTLING:
         return outcome
     if outcome.after is not None or outcome.whole_channel:

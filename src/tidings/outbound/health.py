@@ -1,7 +1,7 @@
-"""Health: whether work gets done, judged from what all processes did in the last fifteen minutes (A10).
+"""Health: whether work gets done, judged from what all processes did in the last fifteen minutes.
 
 Down: nobody works. Degraded: under nine in ten attempts succeed, or one category of errors is over one in
-ten, counted from ten attempts on; or the clocks disagree by more than ten seconds (B13).
+ten, counted from ten attempts on; or the clocks disagree by more than ten seconds.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ async def health(store: Store, clock: Clock, *, lease: timedelta) -> Health:
     sums = await store.read("tally_sums", since=now - LOOKED_AT)
     counted = [row for row in sums if row["queue"] != telling.CHANNEL]  # not what others do with our events
     alive = sum(node["state"] == "live" and now - node["seen_at"] <= 2 * micros(lease) for node in nodes)
-    return judge(counted, alive=alive, drift=clock.drift(), troubles=troubles(nodes))
+    cut_off = len(troubles(nodes))
+    live = sum(node["state"] == "live" for node in nodes)
+    told = [f"{cut_off} of {live} processes cannot use RabbitMQ"] if cut_off else []
+    return judge(counted, alive=alive, drift=clock.drift(), troubles=told)
 
 
 def troubles(nodes: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..model.time import SECOND, iso, micros
 from .channels.base import Channel
 from .events import telling
 from .repeats import LONGEST_KEY
+from .tenants import Tenants
 
 KIND = "message"
 COLUMNS = (
@@ -30,9 +31,10 @@ LONGEST_RECIPIENT = 512
 class Rules:
     """Limits of what is accepted."""
 
-    grace: timedelta = timedelta(hours=24)  # B8: older than this, it is not sent any more
+    grace: timedelta = timedelta(hours=24)  # a message overdue by more than this expires
     max_body: int = 256 * 1024
     keep_keys: timedelta = timedelta(hours=24)
+    tenants: Tenants = field(default_factory=Tenants)
 
 
 class Judge:
@@ -43,6 +45,7 @@ class Judge:
         self._channels = channels
         self._max_body = rules.max_body
         self._grace = micros(rules.grace)
+        self._tenants = rules.tenants
 
     def knows(self, channel: str) -> bool:
         """Whether this process has that channel configured."""
@@ -58,6 +61,7 @@ class Judge:
                 field="channel",
                 remedy=f"configured channels: {known}",
             )
+        self._tenants.check_channel(draft.tenant, draft.channel)
         content = _content(draft)
         kept = encoded(content)
         _check(draft, kept, now, self._max_body)

@@ -7,17 +7,17 @@ at all. Domain words on top of the kernel's: `done` is `sent`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..kernel import queue as people
 from ..kernel.clock import Clock
 from ..kernel.queue import Answer
-from ..model.errors import Invalid, NotFound, Refused, TidingsError
+from ..model.errors import Invalid, NotFound, Refused, TidingsError, TooOften
 from ..model.message import Draft
 from ..model.task import NewTask
 from ..model.time import SECOND, iso, micros
-from ..store.port import Once, Row, Rows, Store
+from ..store.port import Enqueued, Once, Outrun, Row, Rows, Step, Store
 from .channels.base import Channel
 from .describing import described, kernel_state, step, times, word
 from .judging import COLUMNS, FARTHEST, Judge, Rules
@@ -80,7 +80,7 @@ class Messages:
         self._judge = Judge(clock, channels, rules)
         self._rules = rules
         self._grace = micros(rules.grace)
-        self.templates = templates or Templates(store, clock, max_body=rules.max_body)
+        self.templates = templates or Templates(store, clock, max_body=rules.max_body, channels=channels)
 
     def knows(self, channel: str) -> bool:
         """Whether this process has that channel configured."""
@@ -89,7 +89,7 @@ class Messages:
     # -- accepting
 
     async def accept(self, draft: Draft, *, key: str | None = None) -> Accepted:
-        """Make one message durable. The same `key` with the same draft gives the first answer again (B4)."""
+        """Make one message durable. The same `key` with the same draft gives the first answer again."""
         now = self._clock.now()
         id_ = self._clock.new_id()
         once = None
@@ -105,7 +105,7 @@ class Messages:
                 raise
             return _replay(found[0], once)  # what was right then may be too late now
         accepted = Accepted(id_, task.due_at)
-        done = await self._store.enqueue([task], Rows("messages", COLUMNS, [row]), once=once)
+        done = await self._enqueue([task], [row], once, now)
         if done.earlier is not None and once is not None:
             return _replay(done.earlier, once)
         await self._hint([task], now)
@@ -190,13 +190,32 @@ class Messages:
 
     async def _write(self, judged: _Judged) -> list[Line]:
         if judged.tasks:
-            rows = Rows("messages", COLUMNS, judged.rows)
-            done = await self._store.enqueue(judged.tasks, rows, once=judged.once)
+            try:
+                done = await self._enqueue(judged.tasks, judged.rows, judged.once, judged.now)
+            except TooOften as error:
+                return [line if line.error else Line(line.number, None, error) for line in judged.lines]
             if done.earlier is not None and judged.once is not None:
                 ids = same(done.earlier, judged.once)
                 return [line._replace(id=id_) for line, id_ in zip(judged.lines, ids, strict=True)]
             await self._hint(judged.tasks, judged.now)
         return judged.lines
+
+    async def _enqueue(
+        self, tasks: Sequence[NewTask], rows: Sequence[tuple[Any, ...]], once: Once | None, now: int
+    ) -> Enqueued:
+        """Write messages of one tenant, with their share of its quota."""
+        tenant, tenants = tasks[0].tenant, self._rules.tenants
+        quota = tenants.take(tenant, len(tasks), now)
+        try:
+            return await self._store.enqueue(tasks, Rows("messages", COLUMNS, rows), once=once, also=quota)
+        except Outrun:
+            raise tenants.used_up(tenant, now) from None
+
+    async def check_quota(self, tenant: str, now: int) -> list[Step]:
+        """Raise TooOften where the tenant has no message left today; gives the step that counts one."""
+        tenants = self._rules.tenants
+        await tenants.check_left(self._store, tenant, 1, now)
+        return [step._replace(name="quota_add", needed=False) for step in tenants.take(tenant, 1, now)]
 
     async def prepare(self, draft: Draft, now: int) -> tuple[NewTask, tuple[Any, ...]]:
         """A message, validated and ready for a transaction of somebody else's; nothing is written."""
@@ -215,7 +234,7 @@ class Messages:
     # -- finding
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
-        """One message with its standing, its times and its whole history (A7)."""
+        """One message with its standing, its times and its whole history."""
         row = await self._find(id_, tenant)
         history = await self._store.read("history_of", task=row["task"])
         told = await self._store.read("receipt_of", task=row["task"])

@@ -1,4 +1,4 @@
-"""The scheduler's pulse: whether somebody looks for due messages, keeps up, and knows the time (B10)."""
+"""The scheduler's pulse: whether somebody looks for due messages, keeps up, and knows the time."""
 
 from __future__ import annotations
 

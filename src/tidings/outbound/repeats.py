@@ -1,4 +1,4 @@
-"""Repeats: the same key and body get the first answer again; another body is refused (B4).
+"""Repeats: the same key and body get the first answer again; another body is refused.
 
 The key is kept with what it made, in one transaction: both or neither. A twin still under way is refused by
 the store's try-lock.

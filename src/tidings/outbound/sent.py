@@ -1,4 +1,4 @@
-"""The log of all that was sent: to whom, when, with what result (E9)."""
+"""The log of all that was sent: to whom, when, with what result."""
 
 from __future__ import annotations
 

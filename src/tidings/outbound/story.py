@@ -32,7 +32,7 @@ def after_all(found: Why, told: list[Row]) -> Why:
 
 
 def actions(state: str) -> tuple[str, ...]:
-    """What a person may ask of a message in this state (A6); nothing else is shown or accepted."""
+    """What a person may ask of a message in this state; nothing else is shown or accepted."""
     kernel_state = _KERNEL_STATE.get(state) or State(state)
     if State.CANCELLED not in LEGAL.get(kernel_state, frozenset()):
         return ()

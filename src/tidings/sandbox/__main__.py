@@ -23,9 +23,20 @@ def main() -> int:
     )
     parser.add_argument("--mail-port", type=int, help="port of the mail server (default: the next one)")
     parser.add_argument("--ledger", type=Path, help="JSONL file that gets one line per request")
+    parser.add_argument("--key-file", type=Path, help="file with the key that others must show")
+    parser.add_argument(
+        "--callback-host", action="append", default=[], help="host that may be called back; repeatable"
+    )
     options = parser.parse_args()
     try:
-        serve(options.ledger, host=options.host, port=options.port, mail_port=options.mail_port)
+        serve(
+            options.ledger,
+            host=options.host,
+            port=options.port,
+            mail_port=options.mail_port,
+            key_file=options.key_file,
+            callback_hosts=tuple(options.callback_host),
+        )
     except KeyboardInterrupt:
         pass  # the server has already stopped in order
     except TidingsError as error:

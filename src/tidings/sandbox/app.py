@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from . import chats, control, page
+from .access import LOCAL, Access
 from .providers import PROVIDERS
 from .providers.smtp import SmtpServer
 from .senses import Senses
@@ -19,13 +20,17 @@ from .world import World
 
 
 def create_sandbox(
-    ledger_path: Path | None, *, senses: Senses | None = None, mail: socket.socket | None = None
+    ledger_path: Path | None,
+    *,
+    senses: Senses | None = None,
+    mail: socket.socket | None = None,
+    access: Access = LOCAL,
 ) -> Starlette:
     """A ready application; its `state.world` is the world behind it. Without a path nothing outlives it.
 
     `mail` listens already: there the pretend mail server takes mail while the application runs.
     """
-    world = World(ledger_path, senses)
+    world = World(ledger_path, senses, access)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -36,7 +41,7 @@ def create_sandbox(
         await letters.stop()
         world.close()
 
-    app = _Sandbox(routes=sandbox_routes(world), lifespan=lifespan)
+    app = _Sandbox(access, routes=sandbox_routes(world), lifespan=lifespan)
     app.state.world = world
     return app
 
@@ -45,8 +50,9 @@ class _Sandbox(Starlette):
     """Calls a provider's bare endpoints straight from the server: routing and the error pages would
     cost a drill as much as the request itself. All else goes the usual way."""
 
-    def __init__(self, routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> None:
+    def __init__(self, access: Access, routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> None:
         super().__init__(routes=routes, lifespan=lifespan)
+        self._access = access
         self._bare: dict[tuple[object, object], ASGIApp] = {
             (method, route.path): route.app
             for route in routes
@@ -55,8 +61,9 @@ class _Sandbox(Starlette):
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = self._access.refusal(scope) if scope["type"] == "http" else None
         bare = self._bare.get((scope.get("method"), scope.get("path")))
-        await (bare or super().__call__)(scope, receive, send)
+        await (refused or bare or super().__call__)(scope, receive, send)
 
 
 def sandbox_routes(world: World) -> Sequence[BaseRoute]:

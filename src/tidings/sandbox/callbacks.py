@@ -18,6 +18,7 @@ from pyreqwest.exceptions import PyreqwestError
 
 from tidings.model.errors import Invalid, NotFound
 
+from .access import Access
 from .receipts import STATUS, WHATS, Call, Origin, meta_call, telegram_call, waha_call
 from .senses import Senses
 
@@ -47,11 +48,12 @@ class Made(NamedTuple):
 class Callbacks:
     """Everything about calling back."""
 
-    def __init__(self, senses: Senses) -> None:
+    def __init__(self, senses: Senses, access: Access) -> None:
         self.auto: tuple[str, ...] = ("sent", "delivered")
         self.made: deque[Made] = deque(maxlen=RECENT)
         self.closed = False
         self._senses = senses
+        self._access = access
         self._targets: dict[tuple[str, str], Target] = {}
         self._origins: OrderedDict[int, Origin] = OrderedDict()
         self._client: Client | None = None
@@ -69,14 +71,14 @@ class Callbacks:
         if not url:
             self._targets.pop((channel, account), None)
             return
-        if not url.startswith(("http://", "https://")):
-            raise Invalid("url must be an http or https address", field="url")
+        self._access.check_callback(url)
         if len(self._targets) >= MAX_TARGETS and (channel, account) not in self._targets:
             raise Invalid("There are too many addresses", remedy="Take one away with an empty url")
         self._targets[channel, account] = Target(url, secret)
 
     async def is_theirs(self, url: str, verify_token: str) -> bool:
-        """Meta's question before it calls an address."""
+        """Meta's question before it calls an address; raises Invalid for one that must not be called."""
+        self._access.check_callback(url)
         challenge = str(self._senses.wall())
         query = {"hub.mode": "subscribe", "hub.verify_token": verify_token, "hub.challenge": challenge}
         try:
@@ -170,9 +172,12 @@ class Callbacks:
 
     async def _call(self, call: Call) -> int | str:
         try:
+            self._access.check_callback(call.url)
             client = await self._ready()
             asked = client.post(call.url).headers(dict(call.headers)).body_bytes(call.body)
             return (await asked.timeout(WITHIN).build().send()).status
+        except Invalid as refused:
+            return str(refused)
         except (PyreqwestError, ValueError) as error:
             return type(error).__name__
 

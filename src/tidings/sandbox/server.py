@@ -11,6 +11,7 @@ import uvicorn
 
 from tidings.model.errors import Misconfigured
 
+from .access import read_access
 from .app import create_sandbox
 from .world import World
 
@@ -25,16 +26,24 @@ class PortInUse(Misconfigured):
 
 
 def serve(
-    ledger_path: Path | None, *, host: str = HOST, port: int = PORT, mail_port: int | None = None
+    ledger_path: Path | None,
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    mail_port: int | None = None,
+    key_file: Path | None = None,
+    callback_hosts: tuple[str, ...] = (),
 ) -> None:
-    """Run until a signal comes. Raises before anything starts when a port or the ledger cannot be had.
+    """Run until a signal comes. Raises before anything starts when a port or the ledger cannot be had,
+    or when others could reach it without a key.
 
     Mail is taken on the next port, unless another is named.
     """
+    access = read_access(host, key_file, callback_hosts)
     listening = _listen(host, port)
     mail = _listen_for_mail(host, port, mail_port)
     try:
-        app = create_sandbox(ledger_path, mail=mail)
+        app = create_sandbox(ledger_path, mail=mail, access=access)
         print(f"The pretend phone is at http://{_shown(host)}:{listening.getsockname()[1]}/", flush=True)
         if mail is None:
             print("It takes no mail: that port is in use (choose one with --mail-port)", flush=True)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from . import faults
+from .access import LOCAL, Access
 from .callbacks import Callbacks
 from .chats import Chats, Line, read_line
 from .conversations import Conversations
@@ -46,7 +47,9 @@ class Arrival(NamedTuple):
 class World:
     """Everything that the pretend providers know."""
 
-    def __init__(self, ledger_path: Path | None, senses: Senses | None = None) -> None:
+    def __init__(
+        self, ledger_path: Path | None, senses: Senses | None = None, access: Access = LOCAL
+    ) -> None:
         self.senses = senses or Senses()
         self.ledger = Ledger(ledger_path)
         self.tally = Tally()
@@ -55,7 +58,7 @@ class World:
         self.sessions = Sessions(ledger_path, self.senses, LINKED)
         self.recent: deque[Entry] = deque(maxlen=RECENT)
         self.feed = Feed()
-        self.callbacks = Callbacks(self.senses)
+        self.callbacks = Callbacks(self.senses, access)
         self._rules: Rules = ()
         self._last_n = 0
         self._last_rule = 0

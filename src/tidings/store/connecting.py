@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,7 @@ _PRAGMAS = (
 def refuse_unwritable(path: Path) -> None:
     """Make the folder; WrongStore with a remedy where the file cannot be kept safely."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise WrongStore(
             f"the folder {path.parent} cannot be made ({error.strerror})",
@@ -51,7 +52,12 @@ def connect(path: Path, now: Callable[[], int]) -> apsw.Connection:
     # Or each call with other values would be planned anew: five times the price of a small statement.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.create_scalar_function("tidings_now", lambda *_: now(), 0)
+    connection.create_scalar_function("tidings_sha256", _sha256, 1, deterministic=True)
     return connection
+
+
+def _sha256(*text: object) -> str:
+    return hashlib.sha256(str(text[0]).encode()).hexdigest()
 
 
 def keep_private(path: Path) -> None:

@@ -160,8 +160,8 @@ class GroupWriter:
         return value, None
 
 
-def _translate(error: BaseException) -> Exception:
-    """The driver's errors as ours."""
+def _translate(error: BaseException, *, started: bool = True) -> Exception:
+    """Return the driver's error as ours; a refusal after the start is an outage, not a wrong database."""
     match error:
         case apsw.FullError():
             return StoreFull(
@@ -170,7 +170,7 @@ def _translate(error: BaseException) -> Exception:
         case apsw.BusyError() | apsw.LockedError():
             return StoreUnavailable("another process holds the database", remedy="try again in a moment")
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
-            return WrongStore(
+            return (StoreUnavailable if started else WrongStore)(
                 "the database cannot be written",
                 remedy="check the owner, the mode and the mount of its folder",
             )
@@ -191,9 +191,9 @@ def _translate(error: BaseException) -> Exception:
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """The driver's errors as ours, for what runs outside a group."""
+def translated(*, started: bool = True) -> Iterator[None]:
+    """Raise the driver's errors as ours, for statements outside a group."""
     try:
         yield
     except apsw.Error as error:
-        raise _translate(error) from error
+        raise _translate(error, started=started) from error

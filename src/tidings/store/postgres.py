@@ -33,7 +33,7 @@ from .port import (
     Tally,
     Wish,
 )
-from .server import SESSION, no_reset, refuse_unsafe, split, translated
+from .server import SESSION, no_reset, refuse_transaction_pooling, refuse_unsafe, split, translated
 from .statements import statements
 from .steps import Steps
 from .turns import pace_of, taken, when_free
@@ -62,7 +62,7 @@ class PostgresStore:
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Connect, read the server's settings back, and check or bring up the schema."""
-        with translated():
+        with translated(started=False):
             self._pool = await asyncpg.create_pool(
                 self._dsn,
                 min_size=0,
@@ -77,6 +77,9 @@ class PostgresStore:
             try:
                 async with self._pool.acquire() as connection:
                     await refuse_unsafe(connection)
+                if self._size > 1:
+                    await refuse_transaction_pooling(self._pool)
+                async with self._pool.acquire() as connection:
                     await migrations.on_postgres(connection, self.schema, upgrade=upgrade, create=create)
             except BaseException:
                 await self.close()
@@ -322,7 +325,7 @@ class PostgresStore:
             raise StoreUnavailable("the database is not open", remedy="open the store first")
         # With one that is free nobody waits, and a limit would cost as much as the connection.
         patience = None if pool.get_idle_size() else self._patience
-        with translated():
+        with translated(started=True):
             connection = await pool.acquire(timeout=patience)
             try:
                 yield connection

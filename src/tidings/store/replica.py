@@ -1,4 +1,4 @@
-"""A store whose heavy reads go to a PostgreSQL standby (B12). Claims, settles and single things never do.
+"""A store whose heavy reads go to a PostgreSQL standby. Claims, settles and single things never do.
 
 Lists, pages and exports may be a moment behind. A standby that does not answer is passed over: the primary
 answers, and a later read tries the standby again.

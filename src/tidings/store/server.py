@@ -59,31 +59,46 @@ async def refuse_unsafe(connection: asyncpg.Connection) -> None:
             )
 
 
+async def refuse_transaction_pooling(pool: asyncpg.Pool) -> None:
+    """Raise WrongStore where a pooler gives each transaction another session, which breaks LISTEN."""
+    async with pool.acquire() as one, pool.acquire() as other:
+        try:
+            before = await _backends(one, other)
+            for first, second in ((one, other), (other, one)):
+                begun = [first.transaction(), second.transaction()]
+                for transaction in begun:
+                    await transaction.start()
+                for transaction in begun:
+                    await transaction.commit()
+                if before[0] == before[1] or await _backends(one, other) != before:
+                    raise _pooled()
+        except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError) as error:
+            raise _pooled() from error
+
+
+async def _backends(*connections: asyncpg.Connection) -> list[int]:
+    return [await connection.fetchval("select pg_backend_pid()") for connection in connections]
+
+
+def _pooled() -> WrongStore:
+    return WrongStore(
+        "a pooler in front of PostgreSQL gives each transaction another session (transaction pooling)",
+        remedy="connect directly, or set pool_mode = session; see docs/how-to/postgresql.md",
+    )
+
+
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """The driver's errors as ours."""
+def translated(*, started: bool) -> Iterator[None]:
+    """Raise the driver's errors as ours.
+
+    At the start a refusal needs a person: WrongStore. Later the same refusal (a password that is being
+    rotated, a standby that is not promoted yet) is an outage: StoreUnavailable. Only data errors (SQLSTATE
+    classes 22 and 23) blame the values; they pass as they are.
+    """
     try:
         yield
     except asyncpg.DiskFullError as error:
         raise StoreFull("the database's disk is full", remedy="free space; work resumes by itself") from error
-    except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError) as error:
-        raise WrongStore(
-            f"PostgreSQL refused the connection: {error}", remedy="check the database URL"
-        ) from error
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise WrongStore(
-            f"PostgreSQL does not allow it ({error})",
-            remedy="let the role own its schema, or GRANT CREATE ON DATABASE to it for the first start",
-        ) from error
-    except asyncpg.ProtocolViolationError as error:
-        raise WrongStore(
-            f"the server refused our session settings ({error})",
-            remedy="behind PgBouncer list them in ignore_startup_parameters, see docs/how-to/postgresql.md",
-        ) from error
-    except asyncpg.ReadOnlySQLTransactionError as error:
-        raise WrongStore(
-            "this PostgreSQL is read-only", remedy="point the database URL at the primary"
-        ) from error
     except (
         asyncpg.DeadlockDetectedError,
         asyncpg.SerializationError,
@@ -92,8 +107,36 @@ def translated() -> Iterator[None]:
         raise StoreUnavailable(
             f"PostgreSQL was busy ({error})", remedy="the same call may succeed now"
         ) from error
+    except asyncpg.ProtocolViolationError as error:
+        raise _refused(error, started) from error
     except LOST as error:
         raise StoreUnavailable(
             f"PostgreSQL does not answer ({type(error).__name__}: {error})",
             remedy="check that the server runs and the database URL is right",
         ) from error
+    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError):
+        raise
+    except asyncpg.PostgresError as error:
+        raise _refused(error, started) from error
+
+
+def _refused(error: asyncpg.PostgresError, started: bool) -> StoreUnavailable | WrongStore:
+    problem, remedy = _refusal(error)
+    return (StoreUnavailable if started else WrongStore)(problem, remedy=remedy)
+
+
+def _refusal(error: asyncpg.PostgresError) -> tuple[str, str]:
+    """Return why the server refuses to work for us, and the remedy."""
+    match error:
+        case asyncpg.InvalidCatalogNameError() | asyncpg.InvalidAuthorizationSpecificationError():
+            return f"PostgreSQL refused the connection: {error}", "check the database URL"
+        case asyncpg.InsufficientPrivilegeError():
+            remedy = "let the role own its schema, or GRANT CREATE ON DATABASE to it for the first start"
+            return f"PostgreSQL does not allow it ({error})", remedy
+        case asyncpg.ProtocolViolationError():
+            remedy = "behind PgBouncer list them in ignore_startup_parameters, see docs/how-to/postgresql.md"
+            return f"the server refused our session settings ({error})", remedy
+        case asyncpg.ReadOnlySQLTransactionError():
+            return "this PostgreSQL is read-only", "point the database URL at the primary"
+        case _:
+            return f"PostgreSQL refused a statement ({error.sqlstate}: {error})", "check the server's log"

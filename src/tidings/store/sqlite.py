@@ -57,7 +57,7 @@ class SqliteStore:
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Open the file, bring up an empty one, check the schema and the durability settings."""
         refuse_unwritable(self.path)
-        with translated():
+        with translated(started=False):
             self._connection = connect(self.path, self._now)
             self._writer = GroupWriter(self._connection, inline=self._inline, patience=self._patience)
             self._connection.setbusytimeout(5000)

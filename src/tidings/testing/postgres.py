@@ -2,6 +2,7 @@
 
 It owns its data folder, listens on a socket in a private folder, and never touches a server it did not
 start: processes are ended by their own pid. PostgreSQL refuses to run as root, so root's runs as `nobody`.
+When the process that started it dies, even by SIGKILL, a watchdog ends the server and removes its folder.
 
     with Cluster() as cluster:
         url = cluster.create_database("orders")
@@ -26,6 +27,8 @@ from typing import Any, Self
 
 from tidings.model.errors import Broken, Misconfigured
 
+from .watchdog import Watchdog
+
 OLDEST = 14
 """The oldest major version of PostgreSQL that Tidings supports."""
 
@@ -40,14 +43,15 @@ _LONGEST_TEMP = 80
 class Cluster:
     """One PostgreSQL server with its own data; started at `start` or on entering the context.
 
-    `folder` is the data folder (default: a temporary one, removed by `close`). With `port` the server also
-    listens on 127.0.0.1. `settings` are PostgreSQL's own, such as {"shared_buffers": "256MB"}.
+    `folder` is the data folder (default: a temporary one in `parent`, removed by `close`). With `port` the
+    server also listens on 127.0.0.1. `settings` are PostgreSQL's own, such as {"shared_buffers": "256MB"}.
     """
 
     def __init__(
         self,
         folder: Path | None = None,
         *,
+        parent: Path | None = None,
         binaries: Path | None = None,
         port: int | None = None,
         fsync: bool = True,
@@ -55,6 +59,7 @@ class Cluster:
     ) -> None:
         self.port = port
         self._folder = folder
+        self._parent = parent
         self._binaries = binaries
         self._settings: dict[str, str | int] = {
             "max_connections": 200,
@@ -65,6 +70,7 @@ class Cluster:
         self._home: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._account = _nobody() if os.geteuid() == 0 else {}
+        self._watchdog = Watchdog()
 
     @staticmethod
     def find() -> Path | None:
@@ -117,6 +123,7 @@ class Cluster:
                 start_new_session=True,  # an interrupt typed at the tests must not reach the server first
                 **self._surroundings(),
             )
+        self._watch()
         _wait(self._is_settled, timeout)
         if not self._is_ready():
             self.kill()
@@ -133,6 +140,7 @@ class Cluster:
         except subprocess.TimeoutExpired:
             self.kill()
         self._process = None
+        self._watch()
 
     def halt(self, timeout: float = 30) -> None:
         """SIGSTOP the server and all its children, and wait until they stand still."""
@@ -157,6 +165,7 @@ class Cluster:
                 os.kill(pid, signal.SIGKILL)
         server.wait(timeout)
         self._process = None
+        self._watch()
         if not _wait(lambda: not _alive(children), timeout):
             raise Broken(f"PostgreSQL's processes {_alive(children)} outlived SIGKILL")
 
@@ -171,6 +180,7 @@ class Cluster:
         if self._home is not None:
             shutil.rmtree(self._home, ignore_errors=True)
             self._home = None
+        self._watchdog.release()
 
     def __enter__(self) -> Self:
         try:
@@ -213,6 +223,7 @@ class Cluster:
         """Make what the server needs and is not there yet: a private folder, readable programs, data."""
         if self._home is None:
             self._home = self._private_folder()
+            self._watch()
             self._binaries = self._reachable_binaries(self._home)
         if (self._data / "PG_VERSION").exists():
             return
@@ -226,7 +237,7 @@ class Cluster:
 
     def _private_folder(self) -> Path:
         """A short path that the server's account can reach, wherever TMPDIR points."""
-        usual = Path(tempfile.gettempdir()).resolve()
+        usual = Path(self._parent or tempfile.gettempdir()).resolve()
         fits = len(str(usual)) <= _LONGEST_TEMP and (not self._account or _open_to_all(usual))
         home = Path(tempfile.mkdtemp(prefix="tp", dir=usual if fits else "/tmp"))
         self._hand_over(home)
@@ -250,6 +261,11 @@ class Cluster:
             shutil.copytree(libraries, home / "programs" / libraries.name, symlinks=True)
         self._hand_over(home / "programs")
         return copy / binaries.name
+
+    def _watch(self) -> None:
+        """Leave nothing behind, should this process die; SIGQUIT ends the server and frees its memory."""
+        group = self._process.pid if self._process is not None else None
+        self._watchdog.watch(folders=[self.home], group=group, by=signal.SIGQUIT)
 
     def _hand_over(self, top: Path) -> None:
         """Give a tree to the account that the server runs as."""

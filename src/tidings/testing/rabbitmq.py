@@ -1,6 +1,7 @@
 """A private RabbitMQ for tests: its own data, ports and names, started and ended by its own pid.
 
-It never meets a broker of the system. Erlang's port mapper is a private one, too, and ended with it.
+It never meets a broker of the system. Erlang's port mapper is a private one, too, and ended with it. When
+the process that started it dies, even by SIGKILL, a watchdog ends the broker and removes its folder.
 
     with Rabbit() as rabbit:
         url = rabbit.url
@@ -10,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import socket
@@ -24,15 +24,22 @@ from typing import Self
 
 from tidings.model.errors import Broken, Misconfigured
 
+from .watchdog import Watchdog, listening
+
 _NEEDED = ("rabbitmq-server", "rabbitmqctl")
 
 
 class Rabbit:
-    """One broker with its own data; started at `start` or on entering the context."""
+    """One broker with its own data; started at `start` or on entering the context.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    `folder` holds its data and stays; without it there is a temporary one in `parent`, removed by `close`.
+    """
+
+    def __init__(self, folder: Path | None = None, *, parent: Path | None = None) -> None:
         self._folder = folder
+        self._parent = parent
         self._home: Path | None = None
+        self._watchdog = Watchdog()
         self._process: subprocess.Popen[bytes] | None = None
         self.port, self._distribution, self._mapper = _free_ports(3)
         self._name = f"tidings{self.port}@localhost"
@@ -76,6 +83,7 @@ class Rabbit:
                 env=self._environment(home),
                 start_new_session=True,
             )
+        self._watch()
         if not _wait(lambda: self._answers() or not self.is_running, timeout) or not self.is_running:
             self.kill()
             said = (home / "out").read_text(errors="replace")[-2000:]
@@ -112,12 +120,13 @@ class Rabbit:
     def close(self) -> None:
         """Stop, and remove what is temporary: everything but a `folder` given by the caller."""
         self.kill()
-        for pid in _listening(self._mapper):
+        for pid in listening(self._mapper):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         if self._home is not None and self._folder is None:
             shutil.rmtree(self._home, ignore_errors=True)
         self._home = None
+        self._watchdog.release()
 
     def __enter__(self) -> Self:
         try:
@@ -133,11 +142,18 @@ class Rabbit:
 
     def _made_home(self) -> Path:
         if self._home is None:
-            self._home = self._folder or Path(tempfile.mkdtemp(prefix="tr"))
+            self._home = self._folder or Path(tempfile.mkdtemp(prefix="tr", dir=self._parent))
+            self._watch()
             self._home.mkdir(parents=True, exist_ok=True)
             (self._home / "plugins").write_text("[].\n")
             (self._home / "rabbitmq.conf").write_text("log.console = true\nlog.console.level = warning\n")
         return self._home
+
+    def _watch(self) -> None:
+        """Leave nothing behind, should this process die."""
+        folders = [self._home] if self._home is not None and self._folder is None else []
+        group = self._process.pid if self._process is not None else None
+        self._watchdog.watch(folders=folders, group=group, port=self._mapper)
 
     def _environment(self, home: Path) -> dict[str, str]:
         return {
@@ -179,6 +195,7 @@ class Rabbit:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(timeout)
         self._process = None
+        self._watch()
         _wait(lambda: not _is_taken(self.port), 10)
 
 
@@ -208,25 +225,6 @@ def _free_ports(count: int) -> list[int]:
 def _is_taken(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _listening(port: int) -> list[int]:
-    """The processes that listen on a port, from /proc."""
-    inodes = set()
-    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
-        with contextlib.suppress(OSError):
-            for line in table.read_text().splitlines()[1:]:
-                words = line.split()
-                if words[3] == "0A" and int(words[1].rpartition(":")[2], 16) == port:
-                    inodes.add(words[9])
-    found = []
-    for folder in Path("/proc").glob("[0-9]*/fd"):
-        with contextlib.suppress(OSError):
-            for link in folder.iterdir():
-                held = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(link))
-                if held and held[1] in inodes:
-                    found.append(int(folder.parent.name))
-    return found
 
 
 def _wait(condition: Callable[[], bool], timeout: float) -> bool:

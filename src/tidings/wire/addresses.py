@@ -1,4 +1,4 @@
-"""The guard between a user's URL and our network (S6, S6a).
+"""The guard between a user's URL and our network.
 
 Somebody who may name a URL must not reach what only this machine can reach. So a URL is taken apart by the
 same parser that the HTTP client uses (two parsers would disagree one day), *every* address that its name
@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from pyreqwest.http import Url
 
@@ -34,7 +35,8 @@ _AUTHORITY = re.compile(r"[^/]+//([^/?#]*)")
 _DENIED = tuple(
     ip_network(text)
     for text in (
-        "192.0.0.0/24",  # protocol assignments
+        "168.63.129.16/32",  # Azure's host: metadata, keys and the machine's configuration
+        "192.0.0.0/24",  # protocol assignments; Oracle's metadata service
         "192.88.99.0/24",  # 6to4 relays
         "224.0.0.0/4",  # multicast
         "ff00::/8",  # multicast
@@ -50,10 +52,18 @@ _DENIED = tuple(
 )
 _UNICAST = IPv6Address("2000::"), IPv6Address("3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
 
-# What `allow_private` opens. Not link-local: a cloud's metadata service lives there.
+# What `allow_private` opens. Not link-local, and not these: clouds serve metadata and credentials there.
 _PRIVATE = tuple(
     ip_network(text)
     for text in ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
+)
+_METADATA = tuple(
+    ip_network(text)
+    for text in (
+        "fd00:ec2::/32",  # Amazon: metadata, time and DNS
+        "fd20:ce::254/128",  # Google
+        "fd00:42::42/128",  # Scaleway
+    )
 )
 
 
@@ -130,9 +140,20 @@ def check_address(address: str, rules: Rules) -> str:
         raise Forbidden("the host has an address that cannot be read") from error
     if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
         ip = ip.ipv4_mapped
-    if _is_public(ip) or (rules.allow_private and any(ip in network for network in _PRIVATE)):
+    if _is_public(ip) or (rules.allow_private and _is_private(ip)):
         return str(ip)
     raise Forbidden("the host has an address that is not public")
+
+
+def _is_private(ip: IPv4Address | IPv6Address) -> bool:
+    is_open = any(ip in network for network in _PRIVATE)
+    return is_open and not any(ip in network for network in _METADATA)
+
+
+def climbs(url: str) -> bool:
+    """Whether a step of a URL's path is . or .., however it is spelled: the path would not be as written."""
+    path = re.split(r"[?#]", url, maxsplit=1)[0].partition("://")[2] or url
+    return any(unquote(step) in (".", "..") for step in re.split(r"[/\\]", path))
 
 
 def _is_public(ip: IPv4Address | IPv6Address) -> bool:

@@ -9,7 +9,7 @@ does: `client error (Connect)` is there when, and only when, the connection was 
 recognised counts as MaybeSent, because a duplicate is worse than a doubt.
 
 Redirects, decompression, cookies and environment proxies are off; the answer is read raw and up to a cap; one
-deadline covers everything (S18). Once the status line is here it decides: a body that drips, never ends or
+deadline covers everything. Once the status line is here it decides: a body that drips, never ends or
 breaks off is cut and changes nothing.
 """
 
@@ -75,8 +75,10 @@ class HttpClient:
     """Connections to many hosts, kept alive. A name is called at the address that the caller has checked.
 
     The underlying client pins addresses for good, so there is one per (host, address), least recently used
-    first to go. `connect_within` must be shorter than the deadlines used: a connection that takes longer is
-    NotSent, while the deadline itself cannot tell and gives MaybeSent.
+    first to go. `connect_within` must be at most half of each deadline: a connection that takes longer is
+    NotSent, while the deadline itself cannot tell and gives MaybeSent. The TCP user timeout is twice that: a
+    request that a broken network holds up in this host's kernel is discarded there and does not arrive after
+    its deadline, beside the attempt that replaced it.
     """
 
     def __init__(self, *, connect_within: timedelta, most: int = MOST_CLIENTS) -> None:
@@ -196,6 +198,7 @@ def _new_client(pin: tuple[str, str] | None, connect_within: timedelta) -> Clien
         .zstd(False)
         .deflate(False)
         .connect_timeout(connect_within)
+        .tcp_user_timeout(2 * connect_within)
         .pool_idle_timeout(IDLE_FOR)
         .user_agent(f"tidings/{__version__}")
     )

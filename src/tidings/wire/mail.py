@@ -1,20 +1,21 @@
 """Mail: a message as it travels (RFC 5322, MIME). Pure; only the date differs between two tries.
 
 Addresses are taken apart by a strict grammar of our own and put together again from their parts, so no text
-of a user reaches a header or a command as it came (S12).
+of a user reaches a header or a command as it came.
 """
 
 from __future__ import annotations
 
 import binascii
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ..model.errors import Invalid, TooLarge
@@ -23,8 +24,12 @@ MOST_RECIPIENTS = 100  # what every server must take in one go
 MOST_ATTACHMENTS = 20
 LONGEST_ADDRESS = 254
 LONGEST_LOCAL = 64
+LONGEST_NAME = 200  # characters before an address
+LONGEST_LINE = 2000  # characters of a subject or another header
 
-_POLICY = SMTP.clone(cte_type="7bit")  # every server takes it, whatever it says to EHLO
+# 7bit: every server takes it, whatever it says to EHLO. What we have encoded ourselves stays as it is.
+_POLICY = SMTP.clone(cte_type="7bit", refold_source="none")
+_WORD = 39  # bytes that one encoded word holds, so that a line of it has 76 characters at the most
 _LOCAL = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*", re.ASCII)
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _NAMED = re.compile(r'(?:"([^"\\]*)"|([^"<>@,;:]*))\s*<([^<>\s]+)>')
@@ -64,10 +69,6 @@ class Mailbox(NamedTuple):
     def address(self) -> str:
         """As the envelope has it."""
         return f"{self.local}@{self.domain}"
-
-    def shown(self) -> Address:
-        """As a header has it."""
-        return Address(self.name, self.local, self.domain)
 
 
 class Attachment(NamedTuple):
@@ -124,30 +125,60 @@ def read_letter(
         attachments=_attachments(data.get("attachments")),
     )
     if len(letter.recipients) > MOST_RECIPIENTS:
-        remedy = "Send it as several messages, or as a broadcast"
-        raise TooLarge(f"A mail goes to at most {MOST_RECIPIENTS} addresses", remedy=remedy, field="to")
+        raise _too_many("to")
     return letter
 
 
 def compose(letter: Letter, *, id_: str, date: datetime) -> bytes:
     """The bytes, in lines of CRLF. Message-ID and boundaries come from the id, so a retry has the same."""
     mail = EmailMessage(_POLICY)
-    mail["From"] = letter.sender.shown()
-    mail["To"] = [one.shown() for one in letter.to]
+    _name(mail, "From", [letter.sender])
+    _name(mail, "To", letter.to)
     if letter.cc:
-        mail["Cc"] = [one.shown() for one in letter.cc]
+        _name(mail, "Cc", letter.cc)
     if letter.reply_to:
-        mail["Reply-To"] = letter.reply_to.shown()
-    mail["Subject"] = letter.subject
+        _name(mail, "Reply-To", [letter.reply_to])
+    _say(mail, "Subject", letter.subject)
     mail["Date"] = date
     mail["Message-ID"] = f"<{id_}@{letter.sender.domain}>"
     for name, value in letter.headers:
-        mail[name] = value
+        _say(mail, name, value)
     _fill(mail, letter)
     parts = [part for part in mail.walk() if part.is_multipart()]
     for number, part in enumerate(parts):
         part.set_boundary(f"=_{id_}_{number}")  # "=_" stands in no encoded part
     return mail.as_bytes()
+
+
+def _say(mail: EmailMessage, header: str, value: str) -> None:
+    """A header of words."""
+    if value.isascii():
+        mail[header] = value
+    else:
+        mail.set_raw(header, _encoded(value))
+
+
+def _name(mail: EmailMessage, header: str, boxes: Sequence[Mailbox]) -> None:
+    """A header of addresses, one a line; the library takes half a millisecond for each letter of a name."""
+    mail.set_raw(header, ",\r\n ".join(map(_shown, boxes)))
+
+
+def _shown(box: Mailbox) -> str:
+    if box.name.isascii():
+        return str(Address(box.name, box.local, box.domain))
+    return f"{_encoded(box.name)}\r\n <{box.address}>"
+
+
+def _encoded(text: str) -> str:
+    """Encoded words (RFC 2047), one a line, none of which breaks within a character."""
+    words, chunk = [], b""
+    for letter in text:
+        found = letter.encode(errors="replace")
+        if len(chunk) + len(found) > _WORD:
+            words.append(chunk)
+            chunk = b""
+        chunk += found
+    return "\r\n ".join(f"=?utf-8?b?{b64encode(word).decode()}?=" for word in (*words, chunk))
 
 
 def _fill(mail: EmailMessage, letter: Letter) -> None:
@@ -163,10 +194,17 @@ def _fill(mail: EmailMessage, letter: Letter) -> None:
 
 def mailboxes(text: str, field: str) -> Sequence[Mailbox]:
     """The addresses of a line, separated by commas; raises Invalid."""
-    found = [_mailbox(part, field) for part in _parts(text)]
+    found = [_mailbox(part, field) for part in islice(_parts(text), MOST_RECIPIENTS + 1)]
+    if len(found) > MOST_RECIPIENTS:
+        raise _too_many(field)
     if not found:
         raise Invalid("There is no address", remedy="Give one such as ada@example.org", field=field)
     return found
+
+
+def _too_many(field: str) -> TooLarge:
+    remedy = "Send it as several messages, or as a broadcast"
+    return TooLarge(f"A mail goes to at most {MOST_RECIPIENTS} addresses", remedy=remedy, field=field)
 
 
 def _parts(text: str) -> Iterable[str]:
@@ -187,6 +225,9 @@ def _mailbox(text: str, field: str) -> Mailbox:
     text = text.strip()
     if not text.isprintable():
         raise Invalid("An address has a control character", remedy="Remove it", field=field)
+    if len(text) > LONGEST_NAME + LONGEST_ADDRESS:
+        remedy = f"Give a name of at most {LONGEST_NAME} characters"
+        raise Invalid(f"{text[:80]!r} is too long for an address", remedy=remedy, field=field)
     named = _NAMED.fullmatch(text)
     name = (named[1] or named[2] or "").strip() if named else ""
     local, at, domain = (named[3] if named else text).rpartition("@")
@@ -220,8 +261,7 @@ def _several(value: object, field: str) -> Sequence[Mailbox]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise Invalid("This is no list of addresses", remedy='Write ["ada@example.org"]', field=field)
     if len(given) > MOST_RECIPIENTS:
-        remedy = "Send it as several messages, or as a broadcast"
-        raise TooLarge(f"A mail goes to at most {MOST_RECIPIENTS} addresses", remedy=remedy, field=field)
+        raise _too_many(field)
     return [found for one in given for found in mailboxes(one, field)]
 
 
@@ -229,6 +269,9 @@ def _line(value: object, field: str) -> str:
     if not isinstance(value, str) or any(letter < " " or letter == "\x7f" for letter in value):
         remedy = "Give one line of text"
         raise Invalid(f"{field} has a line break or a control character", remedy=remedy, field=field)
+    if len(value) > LONGEST_LINE:
+        remedy = f"Use at most {LONGEST_LINE:,} characters"
+        raise TooLarge(f"{field} has {len(value):,} characters", remedy=remedy, field=field)
     return value
 
 

@@ -1,6 +1,6 @@
 """Retry-After: how long the other side asks us to wait.
 
-Pure. A wish is honoured within bounds (F27): never negative, never more than a day, and what cannot be read
+Pure. A wish is honoured within bounds: never negative, never more than a day, and what cannot be read
 is no wish at all, so that the retry policy's own delay applies.
 """
 

@@ -1,4 +1,4 @@
-"""Standard Webhooks 1.0.0: sign what leaves, verify what comes in (S7, S8).
+"""Standard Webhooks 1.0.0: sign what leaves, verify what comes in.
 
 The signed text is `id.timestamp.body` with the exact bytes of the body. An id with a dot is refused on both
 sides, because two different (id, timestamp) pairs could then give the same signed text. Several secrets give
@@ -16,6 +16,7 @@ from datetime import timedelta
 PREFIX = "whsec_"
 SHORTEST, LONGEST = 24, 64  # bytes of a secret
 TOLERANCE = timedelta(minutes=5)
+_ENDPOINT = b"tidings endpoint secret 1"
 MOST_SIGNATURES = 16  # of one request: more only cost time
 
 
@@ -38,6 +39,13 @@ def parse_secret(text: str) -> Key:
     if not SHORTEST <= len(key) <= LONGEST:
         raise ValueError(f"a signing secret has {SHORTEST} to {LONGEST} bytes, this one has {len(key)}")
     return hmac.new(key, digestmod="sha256")
+
+
+def derived_secret(root: Key, *names: str) -> str:
+    """The secret that belongs to these names alone: it tells nothing of the root, nor of any other."""
+    making = root.copy()
+    making.update(b"\0".join([_ENDPOINT, *(name.encode() for name in names)]))
+    return PREFIX + b64encode(making.digest()).decode()
 
 
 def sign(keys: Sequence[Key], id_: str, timestamp: int, body: bytes) -> str:

@@ -11,7 +11,7 @@ from ...access.rules import OPERATE, READ, allowed
 from ...outbound.desk import Desk
 from ...reading.fields import Field
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 
 TAKE = {"by": Field("string", "who takes it on", "Ada", required=True)}
 
@@ -26,7 +26,7 @@ def routes(desk: Desk) -> APIRouter:
         *,
         past: Annotated[bool, Query(description="those that are over, too")] = False,
         limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        after: After = None,
     ) -> Response:
         """Alerts that are open, newest first."""
         return answer((await desk.alerts.page(past=past, limit=limit, after=after))._asdict())

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ...access.desk import AccessDesk
 from ...access.rules import ADMIN, allowed
 from ..bodies import PROBLEMS, answer
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 
 
 def routes(access: AccessDesk) -> APIRouter:
@@ -27,7 +27,7 @@ def routes(access: AccessDesk) -> APIRouter:
             str | None, Query(description="another, or * for all; from the tenant default only")
         ] = None,
         limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        after: After = None,
     ) -> Response:
         """What was changed or tried, newest first."""
         found = await access.audit.page(who=who, what=what, of=tenant, limit=limit, after=after)

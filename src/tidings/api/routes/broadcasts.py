@@ -1,4 +1,4 @@
-"""Broadcasts: one content for many, made, filled, started, stopped and counted (B1-B3, B6-B8)."""
+"""Broadcasts: one content for many, made, filled, started, stopped and counted."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ...outbound.desk import Desk
 from ...outbound.people.uploads import form_of, rows
 from ...reading.fields import Field
 from ...store.port import Row
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, gives, read_fields, read_json, takes
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, created, gives, read_fields, read_json, takes
 from ..errors import Malformed
 from ..exchange import CSV, UPLOAD
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 from ..sheet import FORMS, head, sheet
 from .bulk import refuse_announced
 
@@ -29,7 +29,6 @@ RECIPIENTS = "/v1/broadcasts/{id}/recipients"
 REASON = {"reason": Field("string", "shown with it", "wrong list")}
 HELD = {"held": Field("boolean", "those in doubt too: they may then arrive twice", False)}
 State = Annotated[str | None, Query(description="only in this state")]
-After = Annotated[str | None, Query(description="the `next` of the page before")]
 
 
 def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
@@ -50,10 +49,7 @@ def _making(router: APIRouter, desk: Desk, largest: int, most: int) -> None:
         """Make a broadcast. With addresses or a list it is frozen at once, and starts as its trigger says."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
         made = await desk.freezer.create(body, key=key)
-        headers = {"location": f"/v1/broadcasts/{made.answer['id']}"}
-        if made.replayed:
-            headers["idempotency-replayed"] = "true"
-        return answer(made.answer, 201, headers)
+        return created(made, f"/v1/broadcasts/{made.answer['id']}")
 
     @router.post(RECIPIENTS, dependencies=CHECKED, openapi_extra=UPLOAD, responses=MISSING | CONFLICT)
     @allowed(SEND)

@@ -8,20 +8,20 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ...access.door import Door
+from ...access.desk import AccessDesk
 from ...access.rules import OPEN, OPERATE, READ, allowed
 from ...inbound.calendar.desk import CHANGE, ShiftDesk
 from ...reading.fields import Field
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, gives, read_fields, takes
 from ..credentials import shown
-from ..errors import Unauthorised
-from ..gate import FEED
-from ..queries import CHECKED
+from ..errors import Unauthorised, id_of
+from ..gate import FEED, authenticate, origin_of
+from ..queries import CHECKED, After
 
 UNDO = {"who": Field("string", "who asks, for the history", "Ada")}
 
 
-def routes(shifts: ShiftDesk, door: Door, *, feed_token: str | None) -> APIRouter:
+def routes(shifts: ShiftDesk, access: AccessDesk, *, feed_token: str | None) -> APIRouter:
     """Everything under /v1/calendar, and the feed; `{change}` is a change's id."""
     router = APIRouter(tags=["calendar"], responses=PROBLEMS)
 
@@ -40,7 +40,7 @@ def routes(shifts: ShiftDesk, door: Door, *, feed_token: str | None) -> APIRoute
     async def changes(
         day: Annotated[str | None, Query(description="only of this day")] = None,
         limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        after: After = None,
     ) -> Response:
         """What was asked of the calendar and what came of it, newest first."""
         return answer((await shifts.changes(day=day, limit=limit, after=after))._asdict())
@@ -81,8 +81,15 @@ def routes(shifts: ShiftDesk, door: Door, *, feed_token: str | None) -> APIRoute
         token: Annotated[str | None, Query(description="the setting feed_token, instead of a key")] = None,
     ) -> Response:
         """The shifts as an iCalendar feed, to be subscribed to."""
-        known = feed_token is not None and token is not None and _is_same(token, feed_token)
-        caller = None if known else await door.caller(*shown(dict(request.scope["headers"])))
+        address, known = origin_of(request.scope), False
+        if feed_token is not None and token is not None:
+            access.failures.check(address, token)
+            if known := _is_same(token, feed_token):
+                access.failures.passed(address, token)
+            else:
+                access.failures.failed(address, token, where="feed", request=id_of(request))
+        shows = shown(dict(request.scope["headers"]))
+        caller = None if known else await authenticate(access, shows, request.scope)
         if not known and (caller is None or not caller.may(READ, area="calendar", whole=True)):
             remedy = "add ?token= with the setting feed_token, or show an API key"
             raise Unauthorised("this feed needs its token", remedy=remedy)

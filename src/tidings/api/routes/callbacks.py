@@ -11,11 +11,12 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, Response
 
 from ...access.rules import OPEN, allowed
+from ...model.errors import Forbidden
 from ...outbound.desk import Desk
 from ...outbound.receipts.receipt import Callback
 from ...wire.signature import BadSignature
 from ..bodies import MISSING, UNSIGNED, gives
-from ..errors import Forbidden, Malformed, Unauthorised
+from ..errors import Malformed, Unauthorised
 from ..gate import too_large
 
 PATH = "/callbacks/{channel}"

@@ -11,9 +11,8 @@ from ...access.rules import OPERATE, READ, allowed
 from ...inbound.workflow.building import Workflows
 from ...reading.fields import Field
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 
-After = Annotated[str | None, Query(description="the `next` of the page before")]
 CLAIM = {"by": Field("string", "who takes it", "Ada", required=True)}
 ANSWER = {"text": Field("string", "what to say to the group", "Which night do you mean?", required=True)}
 HANDBACK = {"verdict": Field("string", "what a held message is: related or new", "related")}

@@ -5,13 +5,16 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE, READ, allowed
+from ...access.rules import ADMIN, OPERATE, READ, allowed
 from ...outbound.desk import Desk
 from ...reading.fields import Field
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
 from ..queries import CHECKED
 
 REASON = {"reason": Field("string", "shown to whoever asks why", "new number on Monday")}
+ENDPOINT = {
+    "to": Field("string", "the receiver's URL, or default", "https://example.com/hooks", required=True)
+}
 
 
 def routes(desk: Desk) -> APIRouter:
@@ -56,6 +59,18 @@ def routes(desk: Desk) -> APIRouter:
         """Start again: lifts a pause, a parking and an open breaker."""
         await read_fields(request, {})
         return answer(await desk.channels.resume(name))
+
+    @router.post(
+        "/channels/{name}/secret",
+        tags=["channels"],
+        responses=MISSING | CONFLICT,
+        openapi_extra=takes(ENDPOINT),
+    )
+    @allowed(ADMIN)
+    async def secret(name: str, request: Request) -> Response:
+        """The secrets with which one receiver of this channel verifies its messages, newest first."""
+        given = await read_fields(request, ENDPOINT)
+        return answer(await desk.channels.endpoint_secrets(name, given["to"]))
 
     @router.get("/nodes", tags=["nodes"], dependencies=CHECKED)
     @allowed(READ, whole=True)

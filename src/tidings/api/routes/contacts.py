@@ -16,10 +16,10 @@ from ...outbound.people.cards import FIELDS
 from ...outbound.people.filters import Filter, read_filter
 from ...outbound.people.intake import Columns, read_map, take_contacts
 from ...outbound.people.uploads import Numbered, Replay, form_of, rows
-from ..bodies import CONFLICT, MADE, MISSING, PROBLEMS, answer, gives, read_fields, read_json, takes
+from ..bodies import CONFLICT, MADE, MISSING, PROBLEMS, answer, created, gives, read_fields, read_json, takes
 from ..errors import id_of
 from ..exchange import NDJSON, UPLOAD, Exchange, rows_told
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 from .bulk import refuse_announced
 
 IMPORT = "/v1/contacts:import"
@@ -36,10 +36,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         """A new contact; an address that somebody has is refused with who has it."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
         made = await desk.contacts.create(body, key=key)
-        headers = {"location": f"/v1/contacts/{made.answer['id']}"}
-        if made.replayed:
-            headers["idempotency-replayed"] = "true"
-        return answer(made.answer, 201, headers)
+        return created(made, f"/v1/contacts/{made.answer['id']}")
 
     @router.put("/v1/contacts", openapi_extra=takes(FIELDS), responses=CONFLICT | MADE)
     @allowed(OPERATE)
@@ -58,7 +55,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         channel: Annotated[str | None, Query(description="those with an address on this channel")] = None,
         address: Annotated[str | None, Query(description="the one with this address on `channel`")] = None,
         limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        after: After = None,
     ) -> Response:
         """Contacts, newest first. A page may be short before the end; `next` is null only there."""
         if address is not None:

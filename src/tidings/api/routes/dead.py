@@ -1,4 +1,4 @@
-"""Dead letters: what failed for good and waits for a person (B7)."""
+"""Dead letters: what failed for good and waits for a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Health: for load balancers (live, ready) and for monitors (A10). Needs no key and tells no secrets."""
+"""Health: for load balancers (live, ready) and for monitors.
+
+Needs no key, so it tells neither secrets nor the names of hosts, processes and files.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ...access.rules import OPEN, allowed
-from ...model.errors import TidingsError
+from ...model.errors import StoreFull, TidingsError
 from ...outbound.desk import Desk
 from ...outbound.health import Status
 from ...outbound.pulse import pulse
@@ -50,7 +53,7 @@ def routes(desk: Desk) -> APIRouter:
     @router.get("/scheduler", responses={503: {"description": "silent, too deep or out of time"}})
     @allowed(OPEN)
     async def scheduler() -> Response:
-        """Whether somebody looks for due messages, keeps up, and knows the time (B10)."""
+        """Whether somebody looks for due messages, keeps up, and knows the time."""
         problem = await _problem(desk)
         if problem is not None:
             return answer({"healthy": False, "reasons": [problem]}, 503)
@@ -64,8 +67,10 @@ async def _problem(desk: Desk) -> str | None:
     try:
         async with asyncio.timeout(PATIENCE):
             await desk.ping()
-    except TidingsError as error:
-        return error.problem
+    except StoreFull:
+        return "the disk under the database is full"
+    except TidingsError:  # whose words may name hosts and files; the log has them
+        return "the database does not answer"
     except TimeoutError:
         return f"the database did not answer within {PATIENCE:g} s"
     return None

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ...access.rules import OPERATE, READ, allowed
 from ...inbound.desk import InboundDesk
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 
 
 def routes(desk: InboundDesk) -> APIRouter:
@@ -26,7 +26,7 @@ def routes(desk: InboundDesk) -> APIRouter:
         conversation: Annotated[str | None, Query(description="only of this conversation")] = None,
         sender: Annotated[str | None, Query(description="only of this sender, by the platform's id")] = None,
         limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        after: After = None,
     ) -> Response:
         """What came in, newest first. A page may be short before the end; `next` is null only there."""
         found = await desk.inbox.page(

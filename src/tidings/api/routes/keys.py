@@ -11,7 +11,7 @@ from ...access.desk import AccessDesk
 from ...access.keys import FIELDS, OVERLAPS
 from ...access.rules import ADMIN, allowed
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 
 
 def routes(access: AccessDesk) -> APIRouter:
@@ -33,7 +33,7 @@ def routes(access: AccessDesk) -> APIRouter:
             str | None, Query(description="another, or * for all; from the tenant default only")
         ] = None,
         limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        after: After = None,
     ) -> Response:
         """Keys, newest first, without their secrets."""
         return answer((await access.keys.page(of=tenant, limit=limit, after=after))._asdict())

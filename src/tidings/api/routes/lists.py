@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ, allowed
 from ...outbound.desk import Desk
 from ...outbound.people.audience import CHANGES, FIELDS, MEMBERS
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
-from ..queries import CHECKED
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, created, read_fields, read_json, takes
+from ..queries import CHECKED, After
 
 
 def routes(desk: Desk) -> APIRouter:
@@ -24,17 +22,11 @@ def routes(desk: Desk) -> APIRouter:
         """A new list; with a filter it finds its members by what is on their cards, each time anew."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
         made = await desk.audience.create(body, key=key)
-        headers = {"location": f"/v1/lists/{made.answer['id']}"}
-        if made.replayed:
-            headers["idempotency-replayed"] = "true"
-        return answer(made.answer, 201, headers)
+        return created(made, f"/v1/lists/{made.answer['id']}")
 
     @router.get("", dependencies=CHECKED)
     @allowed(READ)
-    async def page(
-        limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
-    ) -> Response:
+    async def page(limit: int = 50, after: After = None) -> Response:
         """Lists, by name, each with the number of its members as far as that is counted."""
         return answer((await desk.audience.page(limit=limit, after=after))._asdict())
 
@@ -60,12 +52,7 @@ def routes(desk: Desk) -> APIRouter:
 
     @router.get("/{list}/members", responses=MISSING, dependencies=CHECKED)
     @allowed(READ)
-    async def members(
-        list: str,
-        *,
-        limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
-    ) -> Response:
+    async def members(list: str, *, limit: int = 50, after: After = None) -> Response:
         """Who is on it. A page may be short before the end; `next` is null only there."""
         return answer((await desk.audience.members(list, limit=limit, after=after))._asdict())
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ...access.caller import current
@@ -18,7 +18,7 @@ from ...outbound.story import actions
 from ...reading.fields import Field
 from ...reading.when import echo
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 
 REASON = {"reason": Field("string", "kept in the history", "ordered twice")}
 
@@ -57,7 +57,7 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         to: str | None = None,
         unknown: bool | None = None,
         limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        after: After = None,
     ) -> Response:
         """Messages, newest first. A page may be short before the end; `next` is null only there."""
         found = await desk.messages.page(

@@ -1,11 +1,11 @@
-"""Metrics in Prometheus' form: what this process did, and what stands in the database (A9, B9)."""
+"""Metrics in Prometheus' form: what this process did, and what stands in the database."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from ...access.rules import READ, allowed
+from ...access.rules import SCRAPE, allowed
 from ...migration import figures
 from ...model.time import SECOND
 from ...observability.metrics import CONTENT_TYPE, Metrics
@@ -21,7 +21,7 @@ def routes(desk: Desk, metrics: Metrics) -> APIRouter:
     router = APIRouter(tags=["health"], responses=PROBLEMS)
 
     @router.get("/metrics", response_class=Response, responses=gives("text/plain"))
-    @allowed(READ, whole=True)
+    @allowed(SCRAPE, whole=True)
     async def scrape() -> Response:
         """Everything that is counted; a scrape reads a bounded number of rows."""
         await _look(desk, metrics)
@@ -62,7 +62,7 @@ async def _look(desk: Desk, metrics: Metrics) -> None:
 
 
 async def _look_at_migrations(desk: Desk, metrics: Metrics) -> None:
-    """The newest jobs and the systems that they call (C10)."""
+    """The newest jobs and the systems that they call."""
     found = await figures.read(desk.store)
     gauge = metrics.gauge
     gauge("migration_jobs", "Jobs by state, the newest ones.", found.jobs, "tenant", "state")

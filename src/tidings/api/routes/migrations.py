@@ -1,4 +1,4 @@
-"""Migrations: jobs that move records between systems, made, planned, run, watched and repaired (C1-C10)."""
+"""Migrations: jobs that move records between systems, made, planned, run, watched and repaired."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...reading.fields import Field, hint
 from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, gives, read_fields, read_json, takes
 from ..exchange import CSV, NDJSON, UPLOAD
 from ..going import differences, undoings
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 from ..repairs import FORMS, exported, repaired
 from .bulk import refuse_announced
 
@@ -47,7 +47,6 @@ WHICH = {
     "cause": Field("string", "only of this cause", "validation/people/email/type"),
     "type": Field("string", "only of this record type", "people"),
 }
-After = Annotated[str | None, Query(description="the `next` of the page before")]
 OfType = Annotated[str | None, Query(description="only of this record type")]
 OfCause = Annotated[str | None, Query(description="only of this cause")]
 assert set(JOB) == set(KEYS)
@@ -68,7 +67,7 @@ def _making(router: APIRouter, migrations: Migrations) -> None:
     @router.post(ROOT, status_code=201, openapi_extra=takes(JOB, keyed=True), responses=CONFLICT)
     @allowed(ADMIN, whole=True)
     async def create(request: Request) -> Response:
-        """Keep a job, as a job file says it; nothing runs yet. It may name files of the engine."""
+        """Keep a job, as a job file says it; nothing runs yet. It reaches what the settings open."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
         job, once = _own(body), None
         if key is not None:

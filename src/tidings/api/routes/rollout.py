@@ -1,4 +1,4 @@
-"""Roll-out: how much of a channel really goes out, and how it compares with another sender (B14)."""
+"""Roll-out: how much of a channel really goes out, and how it compares with another sender."""
 
 from __future__ import annotations
 

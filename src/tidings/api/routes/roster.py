@@ -16,7 +16,7 @@ from ...outbound.people.uploads import Numbered, form_of, rows
 from ..bodies import MADE, MISSING, PROBLEMS, answer, gives, read_json, takes
 from ..errors import id_of
 from ..exchange import NDJSON, UPLOAD, Exchange, rows_told
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 from .bulk import refuse_announced
 
 IMPORT = "/v1/roster:import"
@@ -33,7 +33,7 @@ def routes(desk: InboundDesk, *, largest: int, most: int) -> APIRouter:
         *,
         squad: Annotated[str | None, Query(description="only of this squad")] = None,
         limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        after: After = None,
     ) -> Response:
         """Who may speak, by name; `source` is null where it is all of them."""
         return answer((await desk.roster.page(squad=squad, limit=limit, after=after))._asdict())
@@ -60,7 +60,7 @@ def routes(desk: InboundDesk, *, largest: int, most: int) -> APIRouter:
         *,
         sender: Annotated[str | None, Query(description="only about this sender")] = None,
         limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        after: After = None,
     ) -> Response:
         """Who was put on it and taken off, and who spoke for somebody else, newest first."""
         return answer((await desk.roster.log(sender=sender, limit=limit, after=after))._asdict())

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ, SEND, allowed
 from ...outbound.desk import Desk
-from ...outbound.repeats import Created
 from ...outbound.scheduling.schedule_drafts import CHANGES, FIELDS, PREVIEW
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
-from ..queries import CHECKED
-
-After = Annotated[str | None, Query(description="the `next` of the page before")]
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, created, read_fields, read_json, takes
+from ..queries import CHECKED, After
 
 
 def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
@@ -28,7 +24,7 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         """Make a schedule. With an Idempotency-Key the same call can be repeated safely."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
         made = await desk.schedules.create(body, zone=zone, key=key)
-        return _created(made, f"/v1/schedules/{made.answer['id']}")
+        return created(made, f"/v1/schedules/{made.answer['id']}")
 
     @router.post(":preview", openapi_extra=takes(PREVIEW))
     @allowed(READ)
@@ -92,7 +88,7 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
     async def run(id: str, request: Request) -> Response:
         """Make it once now, beside its rule."""
         await read_fields(request, {})
-        return _created(await desk.schedules.run(id, key=request.headers.get("idempotency-key")))
+        return created(await desk.schedules.run(id, key=request.headers.get("idempotency-key")))
 
     @router.get("/{id}/preview", responses=MISSING, dependencies=CHECKED)
     @allowed(READ)
@@ -107,10 +103,3 @@ def routes(desk: Desk, zone: ZoneInfo) -> APIRouter:
         return answer((await desk.schedules.occurrences(id, limit=limit, after=after))._asdict())
 
     return router
-
-
-def _created(made: Created, place: str | None = None) -> Response:
-    headers = {} if place is None else {"location": place}
-    if made.replayed:
-        headers["idempotency-replayed"] = "true"
-    return answer(made.answer, 201, headers)

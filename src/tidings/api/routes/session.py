@@ -11,13 +11,21 @@ from ...access.audit import line
 from ...access.desk import AccessDesk
 from ...access.door import COOKIE, SESSION
 from ...access.rules import OPEN, allowed
+from ...model.errors import Invalid, TooLarge
 from ...model.time import SECOND
 from ..credentials import shown
+from ..errors import id_of
 from ..gate import SIGN_IN, origin_of
 
+LARGEST = 8192  # bytes of the form
+MOST_FIELDS = 10
 
-def routes(access: AccessDesk) -> APIRouter:
-    """Sign in and out; the form itself is a page of the dashboard."""
+
+def routes(access: AccessDesk, *, is_https: bool) -> APIRouter:
+    """Sign in and out; the form itself is a page of the dashboard.
+
+    `is_https`: others reach this server over https, so the cookie is sent over nothing else.
+    """
     router = APIRouter(include_in_schema=False)
 
     @router.post(SIGN_IN)
@@ -25,19 +33,20 @@ def routes(access: AccessDesk) -> APIRouter:
     async def sign_in(request: Request) -> Response:
         """Exchange a key for a session."""
         origin = origin_of(request.scope) or ""
-        access.wrong_keys.check(origin)
-        form = parse_qs((await request.body()).decode("utf-8", "replace"))
+        form = await _form(request)
         key, wanted = form.get("key", [""])[0].strip(), _path(form.get("next", ["/"])[0])
+        access.failures.check(origin, key)
         signed_in = await access.door.sign_in(key, origin)
         if signed_in is None:
-            access.wrong_keys.note(origin)
+            access.failures.failed(origin, key, where="sign-in", request=id_of(request))
             return RedirectResponse(f"{SIGN_IN}?wrong=1&next={quote(wanted)}", 303)
+        access.failures.passed(origin, key)
         token, caller = signed_in
         await access.audit.note(line(caller, "sign-in", status=303)._replace(origin=origin))
         response = RedirectResponse(wanted, 303)
         response.set_cookie(
             COOKIE, token, max_age=SESSION // SECOND, httponly=True, samesite="lax",
-            secure=request.url.scheme == "https",
+            secure=is_https or request.url.scheme == "https",
         )  # fmt: skip
         return response
 
@@ -49,10 +58,24 @@ def routes(access: AccessDesk) -> APIRouter:
         if token is not None:
             await access.door.sign_out(token)
         response = RedirectResponse(SIGN_IN, 303)
-        response.delete_cookie(COOKIE, httponly=True, samesite="lax")
+        response.delete_cookie(COOKIE, httponly=True, samesite="lax", secure=is_https)
         return response
 
     return router
+
+
+async def _form(request: Request) -> dict[str, list[str]]:
+    """The fields of the form; whoever has not signed in yet sends a few short ones."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LARGEST:
+            raise TooLarge(f"the form has more than {LARGEST:,} bytes", remedy="send a key and nothing else")
+    try:
+        return parse_qs(body.decode("utf-8", "replace"), max_num_fields=MOST_FIELDS)
+    except ValueError:
+        remedy = "send the fields key and next"
+        raise Invalid(f"the form has more than {MOST_FIELDS} fields", remedy=remedy) from None
 
 
 def _path(wanted: str) -> str:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from ...access.rules import ADMIN, OPERATE, READ, allowed
 from ...outbound.desk import Desk
 from ...outbound.events.subscriptions import EDITS, FIELDS
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, created, read_fields, read_json, takes
 from ..queries import CHECKED
 
 
@@ -22,10 +22,7 @@ def routes(desk: Desk) -> APIRouter:
         """Subscribe to events. The answer has the secret that signs them: it is not shown again."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
         made = await desk.subscriptions.add(body, key=key)
-        headers = {"location": f"/v1/subscriptions/{made.answer['id']}"}
-        if made.replayed:
-            headers["idempotency-replayed"] = "true"
-        return answer(made.answer, 201, headers)
+        return created(made, f"/v1/subscriptions/{made.answer['id']}")
 
     @router.get("", dependencies=CHECKED)
     @allowed(READ)

@@ -13,10 +13,10 @@ from ...outbound.desk import Desk
 from ...outbound.people.intake import take_opt_outs
 from ...outbound.people.suppressions import FIELDS
 from ...outbound.people.uploads import form_of, rows
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, gives, read_json, takes
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, created, gives, read_json, takes
 from ..errors import id_of
 from ..exchange import NDJSON, UPLOAD, Exchange, rows_told
-from ..queries import CHECKED
+from ..queries import CHECKED, After
 from .bulk import refuse_announced
 
 IMPORT = "/v1/suppressions:import"
@@ -35,7 +35,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         """Opt out: what is due to this address is skipped from now on, also what was accepted before."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
         made = await desk.suppressions.create(body, key=key)
-        return answer(made.answer, 201, {"idempotency-replayed": "true"} if made.replayed else None)
+        return created(made)
 
     @router.get("/v1/suppressions", dependencies=CHECKED)
     @allowed(READ)
@@ -43,7 +43,7 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         *,
         address: Annotated[str | None, Query(description="only this one")] = None,
         limit: int = 50,
-        after: Annotated[str | None, Query(description="the `next` of the page before")] = None,
+        after: After = None,
     ) -> Response:
         """Who has opted out, by address; `channel` is null where it is all of them."""
         return answer((await desk.suppressions.page(address=address, limit=limit, after=after))._asdict())

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ, allowed
 from ...outbound.desk import Desk
-from ...outbound.repeats import Created
 from ...outbound.templating.templates import CONTENT, FIELDS, PREVIEW, TRIAL
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, parse, read_fields, read_json, takes
-from ..queries import CHECKED, refuse_any
-
-After = Annotated[str | None, Query(description="the `next` of the page before")]
+from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, created, parse, read_fields, read_json, takes
+from ..queries import CHECKED, After, refuse_any
 
 
 def routes(desk: Desk) -> APIRouter:
@@ -27,7 +22,8 @@ def routes(desk: Desk) -> APIRouter:
     async def create(request: Request) -> Response:
         """Save a new template. What it cannot render is refused now."""
         key = request.headers.get("idempotency-key")
-        return _created(await templates.create(await read_json(request), key=key))
+        made = await templates.create(await read_json(request), key=key)
+        return created(made, f"/v1/templates/{made.answer['name']}")
 
     @router.get("", dependencies=CHECKED)
     @allowed(READ)
@@ -57,7 +53,8 @@ def routes(desk: Desk) -> APIRouter:
     async def revise(name: str, request: Request) -> Response:
         """Save the next version. Whatever was made of those before stays as it is."""
         key = request.headers.get("idempotency-key")
-        return _created(await templates.revise(name, await read_json(request), key=key))
+        made = await templates.revise(name, await read_json(request), key=key)
+        return created(made, f"/v1/templates/{made.answer['name']}")
 
     @router.get("/{name}/versions", responses=MISSING, dependencies=CHECKED)
     @allowed(READ)
@@ -90,10 +87,3 @@ def routes(desk: Desk) -> APIRouter:
         return answer(await templates.restore(name))
 
     return router
-
-
-def _created(created: Created) -> Response:
-    headers = {"location": f"/v1/templates/{created.answer['name']}"}
-    if created.replayed:
-        headers["idempotency-replayed"] = "true"
-    return answer(created.answer, 201, headers)

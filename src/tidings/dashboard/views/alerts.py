@@ -8,10 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ
-from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ..forms import read_form
-from ..frame import Frame, Way, back
+from ..frame import Frame, Way, back, refusals_told_on
 
 PAGE = 50
 
@@ -33,12 +32,8 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     async def acknowledge(request: Request) -> Response:
         """Somebody takes one on."""
         form = await read_form(request)
-        try:
+        with refusals_told_on("/alerts"):
             await desk.alerts.acknowledge(request.path_params["id"], form.get("by", ""))
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return back("/alerts", problem=str(error))
         return back("/alerts")
 
     return [

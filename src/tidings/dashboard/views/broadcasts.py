@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE
-from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
-from ..forms import read_form
-from ..frame import Frame, Way, back, no_such
+from ..forms import chosen, read_form
+from ..frame import Frame, Way, back, no_such, refusals_told_on
 from ..live import Fragments
 
 PAGE = 50
@@ -38,18 +36,15 @@ class _Broadcasts:
 
     async def page(self, request: Request) -> Response:
         """Broadcasts, newest first."""
-        names = ("state", "xref", "after")
-        chosen: dict[str, Any] = {
-            name: value for name in names if (value := request.query_params.get(name, "").strip())
-        }
-        page = await self._desk.broadcasts.page(limit=PAGE, **chosen)
-        more = urlencode(chosen | {"after": page.next}) if page.next else None
+        asked = chosen(request, "state", "xref", "after")
+        page = await self._desk.broadcasts.page(limit=PAGE, **asked)
+        more = urlencode(asked | {"after": page.next}) if page.next else None
         return self._frame.page(
             "broadcasts.html",
             items=page.items,
-            chosen=chosen,
+            chosen=asked,
             more=more,
-            rows=self._frame.piece("broadcasts.html", items=page.items, is_filtered=bool(chosen)),
+            rows=self._frame.piece("broadcasts.html", items=page.items, is_filtered=bool(asked)),
         )
 
     async def live_page(self, request: Request) -> Response:
@@ -85,12 +80,8 @@ class _Broadcasts:
     async def act(self, request: Request) -> Response:
         """What a person asks of one broadcast; what its state does not allow is refused and said."""
         id_ = request.path_params["id"]
-        try:
+        with refusals_told_on(f"/broadcasts/{id_}"):
             await self._do(request.path_params["action"], id_, await read_form(request))
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return back(f"/broadcasts/{id_}", problem=str(error))
         return back(f"/broadcasts/{id_}")
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:

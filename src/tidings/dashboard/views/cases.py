@@ -11,9 +11,8 @@ from starlette.responses import Response
 from ...access.rules import OPERATE
 from ...inbound.people.cases import STATES, reasons
 from ...inbound.workflow.building import Workflows
-from ...model.errors import NotFound, TidingsError
-from ..forms import read_form
-from ..frame import Frame, Way, back, no_such
+from ..forms import chosen, read_form
+from ..frame import Frame, Way, back, no_such, refusals_told_on
 
 PAGE = 50
 
@@ -24,17 +23,13 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
 
     async def page(request: Request) -> Response:
         """Those that are not closed, newest first; and what admins were told."""
-        chosen: dict[str, Any] = {
-            name: value
-            for name in ("state", "reason", "after")
-            if (value := request.query_params.get(name, "").strip())
-        }
-        found = await cases.page(limit=PAGE, **chosen)
-        more = urlencode(chosen | {"after": found.next}) if found.next else None
+        asked = chosen(request, "state", "reason", "after")
+        found = await cases.page(limit=PAGE, **asked)
+        more = urlencode(asked | {"after": found.next}) if found.next else None
         told = await cases.notices(limit=10)
         choices: dict[str, Any] = {"states": STATES, "reasons": reasons()}
         return frame.page(
-            "cases.html", items=found.items, chosen=chosen, more=more, notices=told.items, **choices
+            "cases.html", items=found.items, chosen=asked, more=more, notices=told.items, **choices
         )
 
     async def show(request: Request) -> Response:
@@ -46,7 +41,7 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
         """What a person does about one case."""
         id_, action = request.path_params["id"], request.path_params["action"]
         form = await read_form(request)
-        try:
+        with refusals_told_on(f"/cases/{id_}"):
             match action:
                 case "claim":
                     await cases.claim(id_, form.get("by", ""))
@@ -58,10 +53,6 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
                     await cases.close(id_, note=form.get("note", ""))
                 case _:
                     raise no_such(action)
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return back(f"/cases/{id_}", problem=str(error))
         return back(f"/cases/{id_}")
 
     async def acknowledge(request: Request) -> Response:

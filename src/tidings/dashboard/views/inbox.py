@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -11,8 +10,8 @@ from starlette.responses import Response
 from ...access.rules import OPERATE
 from ...inbound.desk import InboundDesk
 from ...inbound.inbox import STATES
-from ...model.errors import NotFound, TidingsError
-from ..frame import Frame, Way, back
+from ..forms import chosen
+from ..frame import Frame, Way, back, refusals_told_on
 
 PAGE = 50
 FILTERS = ("state", "source", "conversation", "sender", "after")
@@ -23,15 +22,13 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
 
     async def page(request: Request) -> Response:
         """What came in, newest first."""
-        chosen: dict[str, Any] = {
-            name: value for name in FILTERS if (value := request.query_params.get(name, "").strip())
-        }
-        found = await desk.inbox.page(limit=PAGE, **chosen)
-        more = urlencode(chosen | {"after": found.next}) if found.next else None
+        asked = chosen(request, *FILTERS)
+        found = await desk.inbox.page(limit=PAGE, **asked)
+        more = urlencode(asked | {"after": found.next}) if found.next else None
         return frame.page(
             "inbox.html",
             items=found.items,
-            chosen=chosen,
+            chosen=asked,
             more=more,
             states=STATES,
             sources=await desk.inbox.sources(),
@@ -45,12 +42,8 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
     async def retry(request: Request) -> Response:
         """Start one that failed afresh."""
         id_ = request.path_params["id"]
-        try:
+        with refusals_told_on(f"/inbox/{id_}"):
             await desk.inbox.retry(id_)
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return back(f"/inbox/{id_}", problem=str(error))
         return back(f"/inbox/{id_}")
 
     return [

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from ...access.caller import current
 from ...access.desk import AccessDesk
 from ...access.rules import ADMIN, AREAS, DEFAULT_TENANT, Role
-from ...model.errors import NotFound, TidingsError
+from ...model.errors import TidingsError
 from ..forms import chosen, read_form, whole, words
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Way, back, no_such, refusals_told_on
 
 PAGE = 50
 
@@ -54,7 +54,7 @@ class _Keys:
     async def act(self, request: Request) -> Response:
         """Another secret, or none that opens."""
         id_, action = request.path_params["id"], request.path_params["action"]
-        try:
+        with refusals_told_on("/keys"):
             match action:
                 case "rotate":
                     return await self._page(request, made=await self._access.keys.rotate(id_))
@@ -62,10 +62,6 @@ class _Keys:
                     await self._access.keys.revoke(id_)
                 case _:
                     raise no_such(action)
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return back("/keys", problem=str(error))
         return back("/keys")
 
     async def _page(self, request: Request, status: int = 200, **more: Any) -> Response:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE
-from ...model.errors import NotFound, TidingsError
 from ...model.time import iso
 from ...outbound.desk import Desk
 from ...outbound.story import actions
-from ..forms import read_form
-from ..frame import Frame, Way, back, no_such
+from ..forms import chosen, read_form
+from ..frame import Frame, Way, back, no_such, refusals_told_on
 from ..live import Fragments
 
 PAGE = 50
@@ -38,13 +36,10 @@ class _Messages:
 
     async def page(self, request: Request) -> Response:
         """Messages by state, channel and recipient."""
-        names = ("state", "channel", "to", "after")
-        chosen: dict[str, Any] = {
-            name: value for name in names if (value := request.query_params.get(name, "").strip())
-        }
-        page = await self._desk.messages.page(limit=PAGE, **chosen)
-        more = urlencode(chosen | {"after": page.next}) if page.next else None
-        return self._frame.page("messages.html", items=page.items, chosen=chosen, more=more)
+        asked = chosen(request, "state", "channel", "to", "after")
+        page = await self._desk.messages.page(limit=PAGE, **asked)
+        more = urlencode(asked | {"after": page.next}) if page.next else None
+        return self._frame.page("messages.html", items=page.items, chosen=asked, more=more)
 
     async def show(self, request: Request) -> Response:
         """One message: its standing, why, its timeline, and what may be done to it now."""
@@ -62,12 +57,8 @@ class _Messages:
     async def act(self, request: Request) -> Response:
         """What a person asks of one message; what its state does not allow is refused and said."""
         id_ = request.path_params["id"]
-        try:
+        with refusals_told_on(f"/messages/{id_}"):
             await self._do(request.path_params["action"], id_, await read_form(request))
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return back(f"/messages/{id_}", problem=str(error))
         return back(f"/messages/{id_}")
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:

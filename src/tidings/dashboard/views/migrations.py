@@ -15,11 +15,11 @@ from ...migration import repairs, shown
 from ...migration.desk import Migrations
 from ...migration.jobs import JobState
 from ...migration.words import Standing
-from ...model.errors import Invalid, NotFound, TidingsError
+from ...model.errors import Invalid, TidingsError
 from ...outbound.people.uploads import rows
 from ...reading.cursor import place
 from ..forms import chosen, read_form
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Way, back, no_such, refusals_told_on
 from ..live import Fragments
 
 PAGE = 30
@@ -106,15 +106,11 @@ class _Migrations:
     async def act(self, request: Request) -> Response:
         """What a person asks of one job; what its state does not allow is refused and said."""
         id_ = request.path_params["id"]
-        try:
+        with refusals_told_on(f"/migrations/{id_}"):
             if request.path_params["action"] == "foresee-undo":
                 foreseen = urlencode({"undo": await self._undo(id_, dry_run=True)})
                 return RedirectResponse(f"/migrations/{id_}?{foreseen}#undo", 303)
             done = await self._do(request.path_params["action"], id_, await read_form(request))
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return back(f"/migrations/{id_}", problem=str(error))
         return back(f"/migrations/{id_}", **({"done": done} if done else {}))
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Roll-out: how much of each channel really goes out, the switch, and the way back (B14)."""
+"""Roll-out: how much of each channel really goes out, the switch, and the way back."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ
-from ...model.errors import NotFound, TidingsError
 from ...outbound.adoption.rollout import MODES
 from ...outbound.desk import Desk
 from ..forms import read_form, whole
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Way, back, no_such, refusals_told_on
 
 
 def ways(desk: Desk, frame: Frame) -> list[Way]:
@@ -35,7 +34,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
             await read_form(request),
         )
         target = f"/rollout/{name}"
-        try:
+        with refusals_told_on(target):
             match action:
                 case "set":
                     share, reason = whole(form, "share"), form.get("reason")
@@ -44,10 +43,6 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
                     await desk.rollout.back(name)
                 case _:
                     raise no_such(action)
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return back(target, problem=str(error))
         return back(target)
 
     return [

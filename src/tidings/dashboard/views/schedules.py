@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE
-from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
-from ..frame import Frame, Way, back, no_such
+from ..forms import chosen
+from ..frame import Frame, Way, back, no_such, refusals_told_on
 
 PAGE = 50
 AHEAD = 10
@@ -23,13 +22,10 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
 
     async def page(request: Request) -> Response:
         """Schedules, newest first."""
-        names = ("state", "after")
-        chosen: dict[str, Any] = {
-            name: value for name in names if (value := request.query_params.get(name, "").strip())
-        }
-        found = await desk.schedules.page(limit=PAGE, **chosen)
-        more = urlencode(chosen | {"after": found.next}) if found.next else None
-        return frame.page("schedules.html", items=found.items, chosen=chosen, more=more)
+        asked = chosen(request, "state", "after")
+        found = await desk.schedules.page(limit=PAGE, **asked)
+        more = urlencode(asked | {"after": found.next}) if found.next else None
+        return frame.page("schedules.html", items=found.items, chosen=asked, more=more)
 
     async def show(request: Request) -> Response:
         """One schedule: its rule, what comes next, and what became of its occurrences."""
@@ -50,7 +46,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     async def act(request: Request) -> Response:
         """What a person asks of one schedule."""
         id_, action = request.path_params["id"], request.path_params["action"]
-        try:
+        with refusals_told_on(f"/schedules/{id_}"):
             match action:
                 case "pause":
                     await desk.schedules.pause(id_)
@@ -62,10 +58,6 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
                     await desk.schedules.run(id_)
                 case _:
                     raise no_such(action)
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return back(f"/schedules/{id_}", problem=str(error))
         return back(f"/schedules/{id_}")
 
     return [

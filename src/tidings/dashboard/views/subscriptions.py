@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.rules import ADMIN
-from ...model.errors import NotFound, TidingsError
+from ...model.errors import TidingsError
 from ...outbound.desk import Desk
 from ...outbound.events import telling
 from ..forms import read_form, words
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Way, back, no_such, refusals_told_on
 
 PAGE = 50
 DONE = {"test": "A test is on its way.", "pause": "It is told nothing now.", "resume": "It is told again."}
@@ -60,7 +60,7 @@ class _Subscriptions:
         """What a person asks of one subscription."""
         id_, action = request.path_params["id"], request.path_params["action"]
         subscriptions = self._desk.subscriptions
-        try:
+        with refusals_told_on(f"/subscriptions/{id_}"):
             match action:
                 case "test":
                     await subscriptions.test(id_)
@@ -74,10 +74,6 @@ class _Subscriptions:
                     return back("/subscriptions")
                 case _:
                     raise no_such(action)
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return back(f"/subscriptions/{id_}", problem=str(error))
         return back(f"/subscriptions/{id_}", done=action)
 
     def _one(self, subscription: Mapping[str, Any], **more: Any) -> Response:

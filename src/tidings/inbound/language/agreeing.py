@@ -1,6 +1,6 @@
 """Two readings of one message, by phrases and by weight: what both clearly say is sure, the rest is loose.
 
-What is loose is read back before anything is booked (D9). The bars were chosen on authors whom the weights
+What is loose is read back before anything is booked. The bars were chosen on authors whom the weights
 had not met; see docs/reference/shift-language.md. Pure.
 """
 

@@ -2,7 +2,7 @@
 
 For a yes or a no it is the share of such answers that were right, with one doubt added on each side so that
 no answer is certain. `tests/unit/test_language_evaluation.py` measures again and holds the table to it. A
-"don't know" is put into the band that is listed for review (D9) by rule.
+"don't know" is put into the band that is listed for review by rule.
 """
 
 from __future__ import annotations

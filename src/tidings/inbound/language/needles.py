@@ -7,8 +7,8 @@ understands it; where that is not plain, there are none, and the pattern is simp
 from __future__ import annotations
 
 import re
-from re import _constants as code  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+import re._constants as code  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
 from typing import Any
 
 _MOST = 12  # pieces; to look for more is no cheaper than to match

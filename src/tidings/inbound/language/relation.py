@@ -1,4 +1,4 @@
-"""Does a message go on with what is open? (D7) By the open question, the day, a yes, a correction."""
+"""Does a message go on with what is open? By the open question, the day, a yes, a correction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules mind: understands shift talk by a grammar, offline, the same every time (D7, D9, D10)."""
+"""The rules mind: understands shift talk by a grammar, offline, the same every time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RulesMind:
     def __init__(
         self, shifts: Mapping[str, tuple[str, str]] | None = None, weights: Weights | None = None
     ) -> None:
-        """`shifts`: words with their hours, such as {"night": ("1900", "0700")}; the rest is as in D10."""
+        """`shifts`: words with their hours, such as {"night": ("1900", "0700")}; the rest as by default."""
         self._shifts = shift_words(shifts)
         self._weights = weights or shipped()
         self._heard = lru_cache(maxsize=_REMEMBERED)(self._understood)

@@ -1,4 +1,4 @@
-"""Shift words: what "night" or "morning" means to these squads (D10; a setting).
+"""Shift words: what "night" or "morning" means to these squads (a setting).
 
 Times are minutes of the clock, 0 to 1439. A shift whose end is not after its start runs over midnight.
 """

@@ -62,7 +62,7 @@ def parsed(table: str) -> Weights:
 
 def printed(weights: Weights) -> str:
     """The table of weights."""
-    lines = ["# Made by `python -m tidings.inbound.language.fitting`; change the messages, not this file."]
+    lines = ["# Made by `python -m tools.shift_language.train`; change the messages, not this file."]
     lines += [
         "\t".join((name, *(f"{value:.2f}" for value in each)))
         for name, each in sorted(weights.message.items())

@@ -1,1 +1,1 @@
-"""The language model: prompts, any OpenAI-compatible endpoint, the journal of calls, the ladder (D13)."""
+"""The language model: prompts, any OpenAI-compatible endpoint, the journal of calls, the ladder."""

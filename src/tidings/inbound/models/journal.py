@@ -1,4 +1,4 @@
-"""The journal of calls: written before and after each, and asked before any is made (D13, D14).
+"""The journal of calls: written before and after each, and asked before any is made.
 
 An answered call is the cassette of its question: when a message is worked through again after a crash, the
 model is not asked again. A row that stays 'asked' is a call whose end nobody saw; it may have cost something.

@@ -1,4 +1,4 @@
-"""The ladder: the model, then the rules, then a person. Never a guess; `source` says who answered (D13)."""
+"""The ladder: the model, then the rules, then a person. Never a guess; `source` says who answered."""
 
 from __future__ import annotations
 

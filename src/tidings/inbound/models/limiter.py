@@ -1,4 +1,4 @@
-"""The limiter: one row per endpoint says when it may be called next, for all processes together (D13).
+"""The limiter: one row per endpoint says when it may be called next, for all processes together.
 
 A wait that the provider asks for, and the silence after it did not answer, park the row; nobody calls before
 then.

@@ -1,4 +1,4 @@
-"""Understanding by a language model: a prompt, an answer, and one correction if it is wrong (D13)."""
+"""Understanding by a language model: a prompt, an answer, and one correction if it is wrong."""
 
 from __future__ import annotations
 

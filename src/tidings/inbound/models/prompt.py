@@ -1,4 +1,4 @@
-"""Prompts: Markdown files with front matter, checked when the engine starts, hashed with all they say (D13).
+"""Prompts: Markdown files with front matter, checked when the engine starts, hashed with all they say.
 
 A file has four parts: front matter between +++ lines (name, version, role, max_tokens, temperature, tools),
 the headings Instructions and Material, and under Answer the JSON schema. What people write is material: a

@@ -1,4 +1,4 @@
-"""Settings of the language model: the table [inbound.model], checked before anything starts (D13)."""
+"""Settings of the language model: the table [inbound.model], checked before anything starts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ...model import durations
 from ...model.errors import Misconfigured
+from ...wire import hosts
 from ...wire.addresses import Forbidden, Rules, check_url
 from .prompt import Role
 
@@ -104,11 +105,7 @@ def read(table: object, folder: Path) -> ModelSettings:
 
 def is_loopback(url: str) -> bool:
     """Whether a URL leads to this machine itself."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return hosts.is_loopback(urlsplit(url).hostname or "")
 
 
 def _one(name: str, value: object) -> Any:

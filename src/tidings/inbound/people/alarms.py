@@ -1,4 +1,4 @@
-"""Alarms: a message that failed for good calls a person, in the transaction that gives it up (D3, D12)."""
+"""Alarms: a message that failed for good calls a person, in the transaction that gives it up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calling a person: the case and the notice of a call, as steps for the transaction that caused it (D12)."""
+"""Calling a person: the case and the notice of a call, as steps for the transaction that caused it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases: what a person takes over, answers, gives back or closes (D12).
+"""Cases: what a person takes over, answers, gives back or closes.
 
     open ─claim─▶ claimed ─answer─▶ answered ─hand back, close─▶ closed
 

@@ -1,4 +1,4 @@
-"""The notifier: makes messages to the admins of what they are to be told, through our own engine (D12)."""
+"""The notifier: makes messages to the admins of what they are to be told, through our own engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls for a person: why, about whom, and what to do next (D12). Pure.
+"""Calls for a person: why, about whom, and what to do next. Pure.
 
 One table says for every reason whether it opens a case, within which time somebody should take it, and what
 the admins are told to do.
@@ -56,7 +56,7 @@ class Call(NamedTuple):
 
 
 def in_words(call: Mapping[str, object]) -> str:
-    """The direct message to an admin: issue, workflow, squad, user, last message, what to do (D12)."""
+    """The direct message to an admin: issue, workflow, squad, user, last message, what to do."""
     reason = REASONS.get(str(call["reason"]), Reason("see: tidings cases list"))
     lines = [f"Tidings needs you: {call['issue']}."]
     for name, title in (

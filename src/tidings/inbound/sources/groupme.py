@@ -118,6 +118,7 @@ def incoming(settings: SourceSettings, message: Mapping[str, Any]) -> list[Incom
         kind = Said.SYSTEM
         if word(event, "type") == "message.deleted":
             kind, original = Said.DELETE, ident(inner(event, "data"), "message_id") or None
+            sender = ""  # the platform's own, whoever deleted it
     replies = [ident(one, "reply_id") for one in attached if word(one, "type") == "reply"]
     return [
         Incoming(

@@ -1,4 +1,4 @@
-"""Afterthoughts: what an edit or a delete still does to a message that was worked through (D1, D11, D12).
+"""Afterthoughts: what an edit or a delete still does to a message that was worked through.
 
 | what came of the message | an edit | a delete |
 | --- | --- | --- |
@@ -205,7 +205,7 @@ class Afterthoughts:
         return entry
 
     async def _tell(self, change: Change, entry: Entry) -> None:
-        """The group and the admins hear what was done and what was not (D11, D12)."""
+        """The group and the admins hear what was done and what was not."""
         is_deleted = change.item.text is None
         did = "deleted" if is_deleted else "edited"
         issue = f"a message was {did} after it had been acted on"

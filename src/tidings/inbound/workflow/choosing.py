@@ -13,18 +13,18 @@ from .flow import Flow
 from .stages import ANSWERABLE, BUSY
 
 SURE = 0.8  # a rule that is this sure needs no second opinion
-RELATED = 0.5  # under it: no (D7)
+RELATED = 0.5  # under it: no
 
 
 class Decision(StrEnum):
-    """What was done with a message (D16)."""
+    """What was done with a message."""
 
     RESUMED = "resumed"
     STARTED = "started"
-    QUEUED = "queued"  # behind the squad's work (D8)
-    HELD = "held"  # until a person says what it is (D7)
-    KEPT = "kept"  # while a person holds the conversation (D12)
-    REVIEW = "review"  # perhaps a request (D9)
+    QUEUED = "queued"  # behind the squad's work
+    HELD = "held"  # until a person says what it is
+    KEPT = "kept"  # while a person holds the conversation
+    REVIEW = "review"  # perhaps a request
     UNSURE = "unsure"  # a request, but hardly
     NOISE = "noise"
     EMPTY = "empty"
@@ -48,7 +48,7 @@ def own(flows: Sequence[Flow], speaker: Speaker, commanders: Sequence[str]) -> l
 
 
 def choose(flows: Sequence[Flow], text: str, days: Sequence[str]) -> Choice:
-    """Several are open: by day and open question, then the newest, with a warning (D6)."""
+    """Several are open: by day and open question, then the newest, with a warning."""
     open_ = [flow for flow in flows if flow.stage in ANSWERABLE]
     if len(open_) <= 1:
         return Choice(open_[0] if open_ else None)
@@ -89,12 +89,12 @@ def is_sure(relation: Relation) -> bool:
 
 
 def is_related(relation: Relation) -> bool:
-    """Yes, and not hardly; what is unclear is no (D7)."""
+    """Yes, and not hardly; what is unclear is no."""
     return bool(relation.related) and relation.confidence >= RELATED
 
 
 def band(intent: Intent, *, start_at: int, review_at: int) -> Decision:
-    """What a message without a workflow is (D9)."""
+    """What a message without a workflow is."""
     if intent.is_request is False:
         return Decision.NOISE
     if intent.is_request and intent.confidence >= start_at:

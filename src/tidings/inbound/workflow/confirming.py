@@ -1,4 +1,4 @@
-"""Reading back (D9): what was said loosely is booked only after a yes, and a no drops it. Pure."""
+"""Reading back: what was said loosely is booked only after a yes, and a no drops it. Pure."""
 
 from __future__ import annotations
 

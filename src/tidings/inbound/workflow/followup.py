@@ -1,4 +1,4 @@
-"""Follow-ups: when all commands of a plan are over, the group is told what became of each (D11).
+"""Follow-ups: when all commands of a plan are over, the group is told what became of each.
 
 Each result of a command brings one follow-up; only the one that finds all of them over, and the workflow not
 yet ended, writes anything: the summary, the workflow's end, and a case for what was not done.

@@ -1,4 +1,4 @@
-"""The graph of a workflow as data (D10): its nodes, what follows what, and a plain runner for it.
+"""The graph of a workflow as data: its nodes, what follows what, and a plain runner for it.
 
 extract → nothing | clarify | withdraw | read → validate → nothing | refuse | clarify | confirm | execute
 

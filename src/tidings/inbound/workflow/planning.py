@@ -24,7 +24,7 @@ NOBODY = "unknown"  # the source of an answer that neither a model nor rules cou
 
 
 class Happened(NamedTuple):
-    """One line of a conversation's journal (D14)."""
+    """One line of a conversation's journal."""
 
     what: str
     facts: Mapping[str, Any]
@@ -76,7 +76,7 @@ def _only(squad: str, house: House) -> str | None:
 
 
 def after_extract(sheet: Sheet) -> str:
-    """Where the graph goes on (D10)."""
+    """Where the graph goes on."""
     is_asked = sheet["flow"].asked == CONFIRM
     if sheet["flow"].wants and is_withdrawal(sheet["scene"].text):
         return "withdraw"
@@ -117,7 +117,7 @@ def withdraw(sheet: Sheet) -> Plan:
 
 
 def nothing(sheet: Sheet) -> Plan:
-    """No actions: what is to be said about it is said, and that was it (D16)."""
+    """No actions: what is to be said about it is said, and that was it."""
     said = wording.reply(wording.remarks(_remarks(sheet)))
     if sheet["extraction"].source == NOBODY:
         call = _call(sheet, "unclear", f"nobody could say what is wanted ({sheet['extraction'].reasoning})")
@@ -134,7 +134,7 @@ def refuse(sheet: Sheet) -> Plan:
 
 
 def clarify(sheet: Sheet) -> Plan:
-    """Ask for one thing; after the second try a person is asked instead (D12)."""
+    """Ask for one thing; after the second try a person is asked instead."""
     flow, house = sheet["flow"], sheet["house"]
     asked = [dict(want) for want in sheet["wants"]]
     wrong = next((finding for finding in sheet.get("findings", ()) if finding.slot), None)
@@ -159,7 +159,7 @@ def clarify(sheet: Sheet) -> Plan:
 
 
 def confirm(sheet: Sheet) -> Plan:
-    """Read it back and wait for a yes; who never says it is asked by a person (D12)."""
+    """Read it back and wait for a yes; who never says it is asked by a person."""
     flow, house = sheet["flow"], sheet["house"]
     attempts = {**(flow.attempts or {})}
     is_news = flow.asked != CONFIRM or is_changed(flow, sheet["wants"])

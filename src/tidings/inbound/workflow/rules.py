@@ -1,4 +1,4 @@
-"""The rules of the house, as code with reasons (D10): no model decides what may be written. Pure.
+"""The rules of the house, as code with reasons: no model decides what may be written. Pure.
 
 A finding names the slot that another answer would mend; without one the request cannot be done at all.
 """
@@ -25,7 +25,7 @@ class House(NamedTuple):
     squads: Sequence[str]
     zone: str
     commanders: Sequence[str] = ("officer", "admin")  # roles that may act for other squads
-    most_questions: int = 2  # about one thing, before a person is asked (D12)
+    most_questions: int = 2  # about one thing, before a person is asked
     grid: int = 30  # minutes
 
 

@@ -1,4 +1,4 @@
-"""Stages of a workflow and the one table of moves between them (D6).
+"""Stages of a workflow and the one table of moves between them.
 
 Invariant: the table is total, every stage that is not an end has a way out by time alone (`IDLE`), and an end
 stays one whatever late news comes. The schema repeats the set of stages as a CHECK.

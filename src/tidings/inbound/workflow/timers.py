@@ -1,4 +1,4 @@
-"""The timekeeper of workflows: ends what is idle, lets kept messages go on, reminds of cases (D6, D8, D12).
+"""The timekeeper of workflows: ends what is idle, lets kept messages go on, reminds of cases.
 
 An actor with one indexed look for each of them; every step is one conditional transaction, so any number of
 timekeepers may run, and one that dies in the middle has done all of a step or nothing.
@@ -26,7 +26,7 @@ from .stages import Cause, Stage, moved
 
 KIND = "rehearing"
 QUEUE = "inbound"
-TRIES = 3  # D3
+TRIES = 3  # then the message fails and an admin is told
 PAGE = 100
 LOOK = 1.0  # seconds between two looks
 

@@ -45,7 +45,7 @@ def question(slot: str, asked: Request, house: House) -> str:
 
 
 def read_back(asked: Sequence[Command]) -> str:
-    """What was understood, before it is done (D9)."""
+    """What was understood, before it is done."""
     if len(asked) == 1:
         return f"I understood: {command(asked[0])}. Is that right? Please answer yes or no."
     lines = [f"- {command(each)}" for each in asked]
@@ -100,13 +100,13 @@ def withdrawn() -> str:
 
 
 def several_open(asked: str | None) -> str:
-    """A warning where the newest was taken (D6)."""
+    """A warning where the newest was taken."""
     about = f" about the {asked}" if asked else ""
     return f"several requests of your squad are open; I took this as an answer to the newest question{about}"
 
 
 def summary(results: Sequence[Result]) -> str:
-    """Each command with its result; partial success is said as such (D11)."""
+    """Each command with its result; partial success is said as such."""
     done = sum(result.is_done for result in results)
     if done == len(results):
         head = "Done:" if done == 1 else f"All {done} done:"

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from ..words import Attribute, Failure, Limits, Page, Quota, Trouble
 from .calls import Calls, Refusal, Reply
 from .flaws import sift
-from .options import Connector, base_url, count, header, length, one_of, rate, words
+from .options import Connector, Reach, base_url, count, header, length, one_of, rate, words
 
 URL = "https://api.affinity.co"
 PER_SECOND = 15.0  # 900 a minute
@@ -284,4 +284,5 @@ CONNECTOR = Connector(
     },
     source=AffinitySource,
     secrets=frozenset({"key"}),
+    reach=Reach.NETWORK,
 )

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode
 from ..words import Attribute, Failure, Fields, Limits, Strategy, Trouble, Written
 from .attio_values import attribute_of, explain, first_text, instant_of, linked, plain, same_note
 from .calls import Calls
-from .options import Connector, base_url, header, length, rate, texts
+from .options import Connector, Reach, base_url, header, length, rate, texts
 
 URL = "https://api.attio.com"
 NOTES: Final = "notes"
@@ -339,4 +339,5 @@ CONNECTOR = Connector(
     },
     target=AttioTarget,
     secrets=frozenset({"key"}),
+    reach=Reach.NETWORK,
 )

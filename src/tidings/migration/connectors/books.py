@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import stat
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
 from ..words import Attribute, Failure, Fields, Limits, Strategy, Trouble, Written
 from .files import FileSource, Form, Row, attributes_of, id_of, place_of
 from .flaws import Flaw
+from .folder import Place
 
 BULK = 500
 
@@ -29,9 +30,9 @@ class FileTarget:
 
     limits = Limits(concurrency=1, bulk=BULK)
 
-    def __init__(self, kind: str, path: Path, form: Form) -> None:
+    def __init__(self, kind: str, path: Place, form: Form) -> None:
         self.kind, self._path, self._form = kind, path, form
-        self._books: dict[Path, _Book] = {}
+        self._books: dict[Place, _Book] = {}
 
     def strategy(self, type_: str) -> Strategy:
         """By the key, which stands in the file."""
@@ -40,7 +41,7 @@ class FileTarget:
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         """The columns of a file that is there already."""
         path = place_of(self._path, type_, self._form.suffix)
-        return await asyncio.to_thread(attributes_of, path, self._form) if path.is_file() else None
+        return await asyncio.to_thread(attributes_of, path, self._form) if stat.S_ISREG(path.mode) else None
 
     async def find(self, type_: str, key: str, fields: Fields) -> Sequence[Written]:
         """The record with this key, if it is there."""
@@ -67,7 +68,7 @@ class FileTarget:
     async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
         """Every record in the order of the file."""
         source, cursor = FileSource(self.kind, self._path, self._form), None
-        if not place_of(self._path, type_, self._form.suffix).is_file():
+        if not stat.S_ISREG(place_of(self._path, type_, self._form.suffix).mode):
             return
         while True:
             page = await source.page(type_, cursor)
@@ -85,7 +86,7 @@ class FileTarget:
         path = place_of(self._path, type_, self._form.suffix)
         book = self._books.setdefault(path, _Book(path, type_, self._form))
         if book.type != type_:
-            reason = f"{path.name} has {book.type} in it already; name a folder as the path"
+            reason = f"{path.path.name} has {book.type} in it already; name a folder as the path"
             raise Trouble(Failure.VALIDATION, reason, field="path")
         return book
 
@@ -93,9 +94,9 @@ class FileTarget:
 class _Book:
     """One file that is written: where each key stands, as far as the file has been seen."""
 
-    def __init__(self, path: Path, type_: str, form: Form) -> None:
+    def __init__(self, place: Place, type_: str, form: Form) -> None:
         self.type = type_
-        self._path, self._form = path, form
+        self._place, self._name, self._form = place, place.path.name, form
         self._places: dict[str, tuple[int, int]] = {}
         self._seen = 0
         self._head: Sequence[str] | None = None
@@ -166,12 +167,9 @@ class _Book:
     def _locked(self) -> Iterator[BinaryIO]:
         """The file, ours alone, with everything seen that others have written meanwhile."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+            file = os.fdopen(self._place.open(os.O_RDWR | os.O_CREAT), "r+b")
         except OSError as error:
-            raise Trouble(
-                Failure.PERMISSION, f"{self._path.name} cannot be written: {error.strerror}"
-            ) from error
+            raise Trouble(Failure.PERMISSION, f"{self._name} cannot be written: {error.strerror}") from error
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self._catch_up(file)
@@ -196,7 +194,7 @@ class _Book:
         try:
             key = id_of(self._form.parse(row.raw, self._head), self._form.id)
         except Flaw as flaw:
-            reason = f"{self._path.name} has a record that cannot be read: {flaw.reason}; mend it first"
+            reason = f"{self._name} has a record that cannot be read: {flaw.reason}; mend it first"
             raise Trouble(Failure.PERMANENT, reason) from None
         before = self._places.get(key)
         self._places[key] = (row.start, row.end)

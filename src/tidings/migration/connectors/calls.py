@@ -22,6 +22,7 @@ from urllib.parse import quote
 import orjson
 from pyreqwest.http import Url
 
+from ...wire.addresses import climbs
 from ...wire.http import SHOWN, Answer, HttpClient, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
 from ..words import Failure, Trouble
@@ -144,6 +145,8 @@ class Calls:
         headers: Mapping[str, str] = {},
         any_answer: bool = False,
     ) -> Reply:
+        if climbs(path):
+            raise Trouble(Failure.VALIDATION, "a value would lead to another path of the API: it is . or ..")
         try:
             answer = await self._http.request(
                 method,

@@ -16,7 +16,8 @@ from ..words import Failure, Fields, Trouble
 from .books import FileTarget
 from .files import FileSource, Row, lines
 from .flaws import Flaw, check_texts
-from .options import Connector, count, one_of, text
+from .folder import place
+from .options import Connector, Reach, count, one_of, text
 
 MAX_RECORD = 1 << 20
 
@@ -33,6 +34,7 @@ class Settings:
     delimiter: str = ","
     encoding: str = "utf-8"
     max_record: int = MAX_RECORD
+    root: Path | None = None  # what it is confined to; None: the path itself
 
 
 class CsvForm:
@@ -147,6 +149,8 @@ CONNECTOR = Connector(
         "encoding": one_of("utf-8", "latin-1", "cp1252", "ascii"),
         "max_record": count(1_024, 64 << 20),
     },
-    source=lambda settings, _: FileSource("csv", Path(settings.path), CsvForm(settings)),
-    target=lambda settings, _: FileTarget("csv", Path(settings.path), CsvForm(settings)),
+    source=lambda settings, _: FileSource("csv", place(settings), CsvForm(settings)),
+    target=lambda settings, _: FileTarget("csv", place(settings), CsvForm(settings)),
+    judge=place,
+    reach=Reach.FOLDER,
 )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
 from ..words import Attribute, Failure, Fields, Limits, Page, Record, Spoiled, Trouble
 from .flaws import Flaw
+from .folder import Place
 
 PAGE_ROWS = 1_000
 PAGE_BYTES = 4 << 20
@@ -56,10 +57,11 @@ class Form(Protocol):
         """A record as bytes with its line end; raises Trouble."""
 
 
-def place_of(path: Path, type_: str, suffix: str) -> Path:
+def place_of(path: Place, type_: str, suffix: str) -> Place:
     """A folder has one file per record type; a file serves whatever type is asked for."""
-    is_folder = path.is_dir() or not (path.suffix or path.exists())
-    return path / f"{type_.replace('/', '_')}{suffix}" if is_folder else path
+    found = path.mode
+    is_folder = stat.S_ISDIR(found) or not (path.path.suffix or found)
+    return path.below(f"{type_.replace('/', '_')}{suffix}") if is_folder else path
 
 
 class FileSource:
@@ -67,7 +69,7 @@ class FileSource:
 
     limits = Limits(concurrency=1)
 
-    def __init__(self, kind: str, path: Path, form: Form) -> None:
+    def __init__(self, kind: str, path: Place, form: Form) -> None:
         self.kind, self._path, self._form = kind, path, form
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
@@ -136,7 +138,7 @@ class FileSource:
             spoiled.append(Spoiled(type_, flaw.id or place, f"{flaw.reason} ({place})", flaw.field))
 
 
-def attributes_of(path: Path, form: Form) -> list[Attribute] | None:
+def attributes_of(path: Place, form: Form) -> list[Attribute] | None:
     """The columns of a file that has a head."""
     with _opened(path) as file:
         head = form.head(file)
@@ -146,13 +148,14 @@ def attributes_of(path: Path, form: Form) -> list[Attribute] | None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(place: Place) -> Iterator[BinaryIO]:
+    name = place.path.name
     try:
-        file = path.open("rb")
+        file = os.fdopen(place.open(os.O_RDONLY), "rb")
     except FileNotFoundError:
-        raise Trouble(Failure.NOT_FOUND, f"there is no file {path.name!r}; check the path") from None
+        raise Trouble(Failure.NOT_FOUND, f"there is no file {name!r}; check the path") from None
     except OSError as error:
-        raise Trouble(Failure.PERMISSION, f"{path.name!r} cannot be read: {error.strerror}") from error
+        raise Trouble(Failure.PERMISSION, f"{name!r} cannot be read: {error.strerror}") from error
     with file:
         yield file
 

@@ -23,9 +23,9 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from ...wire.placeholders import DROPPED, Unresolved, fill, fill_text, look_up, names
 from ..words import Attribute, Failure, Fields, Limits, Page, Strategy, Trouble, Written
+from . import options
 from .calls import Calls, Reply
 from .flaws import sift
-from .options import Connector, count, header, length, one_of, rate, text, texts, web_address, yes_or_no
 
 WAYS = ("cursor", "page", "link")
 
@@ -295,9 +295,9 @@ def _template(value: object) -> object:
 
 def _web_template(value: object) -> str:
     """A URL whose host is certain: placeholders stand in its path or query."""
-    given = text(value)
+    given = options.text(value)
     list(names(given))
-    web_address(re.sub(r"\{%.*?%\}", "x", given))
+    options.web_address(re.sub(r"\{%.*?%\}", "x", given))
     if "{%" in urlsplit(given).netloc:
         raise ValueError("it must have no placeholder in its host")
     return given
@@ -311,37 +311,38 @@ def judge(settings: Settings) -> None:
         raise ValueError("bulk", "the URL names one record", "Leave out bulk, or name no record in the URL")
 
 
-CONNECTOR = Connector(
+CONNECTOR = options.Connector(
     settings=Settings,
     options={
         "url": _web_template,
-        "headers": texts,
-        "token": header,
-        "deadline": length,
-        "reads_per_second": rate,
-        "writes_per_second": rate,
-        "concurrency": count(1, 256),
-        "records": text,
-        "id": text,
-        "paging": one_of(*WAYS),
-        "cursor": text,
-        "parameter": text,
-        "size_parameter": text,
-        "page_size": count(1, 10_000),
-        "first_page": count(0, 1),
-        "method": one_of("POST", "PUT", "PATCH"),
+        "headers": options.texts,
+        "token": options.header,
+        "deadline": options.length,
+        "reads_per_second": options.rate,
+        "writes_per_second": options.rate,
+        "concurrency": options.count(1, 256),
+        "records": options.text,
+        "id": options.text,
+        "paging": options.one_of(*WAYS),
+        "cursor": options.text,
+        "parameter": options.text,
+        "size_parameter": options.text,
+        "page_size": options.count(1, 10_000),
+        "first_page": options.count(0, 1),
+        "method": options.one_of("POST", "PUT", "PATCH"),
         "body": _template,
-        "key_header": header,
-        "idempotent": yes_or_no,
+        "key_header": options.header,
+        "idempotent": options.yes_or_no,
         "find_url": _web_template,
-        "target_id": text,
-        "success": texts,
-        "bulk": count(1, 1_000),
-        "bulk_in": text,
-        "results": text,
+        "target_id": options.text,
+        "success": options.texts,
+        "bulk": options.count(1, 1_000),
+        "bulk_in": options.text,
+        "results": options.text,
     },
     source=HttpSource,
     target=HttpTarget,
     secrets=frozenset({"token"}),
     judge=judge,
+    reach=options.Reach.NETWORK,
 )

@@ -15,7 +15,8 @@ from ..words import Failure, Fields, Trouble
 from .books import FileTarget
 from .files import FileSource, Row, lines
 from .flaws import SUSPICIOUS, Flaw, check_texts
-from .options import Connector, count, text
+from .folder import place
+from .options import Connector, Reach, count, text
 
 MAX_RECORD = 1 << 20
 
@@ -31,6 +32,7 @@ class Settings:
     path: str
     id: str = "id"
     max_record: int = MAX_RECORD
+    root: Path | None = None  # what it is confined to; None: the path itself
 
 
 class NdjsonForm:
@@ -131,6 +133,8 @@ _DECODER = json.JSONDecoder(
 CONNECTOR = Connector(
     settings=Settings,
     options={"path": text, "id": text, "max_record": count(1_024, 64 << 20)},
-    source=lambda settings, _: FileSource("ndjson", Path(settings.path), NdjsonForm(settings)),
-    target=lambda settings, _: FileTarget("ndjson", Path(settings.path), NdjsonForm(settings)),
+    source=lambda settings, _: FileSource("ndjson", place(settings), NdjsonForm(settings)),
+    target=lambda settings, _: FileTarget("ndjson", place(settings), NdjsonForm(settings)),
+    judge=place,
+    reach=Reach.FOLDER,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any, NamedTuple, cast
 
 from ...model import durations
@@ -21,11 +22,21 @@ _ANY_HOST = Rules(allow_private=True, allow_http=True)
 _PUBLIC = Rules(allow_http=True)
 
 
+class Reach(StrEnum):
+    """What a connector touches, which decides who may use it through the API."""
+
+    NETWORK = "network"  # only the hosts of its options `url` and `*_url`
+    FOLDER = "folder"  # only files below the root that its settings get
+    DATABASE = "database"  # whatever its option `url` names
+    ANYTHING = "anything"  # it does not say, so the API does not offer it
+
+
 class Connector(NamedTuple):
     """How a kind of system is made: its settings, how to read its options, and what it can be.
 
     `secrets` are the options that hold credentials: a job gives them by reference only. `judge` looks at the
-    finished settings and raises ValueError(option, problem, remedy) if they do not fit.
+    finished settings and raises ValueError(option, problem, remedy) if they do not fit. `reach` says what it
+    touches; a connector that does not say is for job files of the command line only.
     """
 
     settings: Callable[..., Any]
@@ -33,7 +44,8 @@ class Connector(NamedTuple):
     source: Callable[[Any, Now], Source] | None = None
     target: Callable[[Any, Now], Target] | None = None
     secrets: frozenset[str] = frozenset()
-    judge: Callable[[Any], None] = lambda _settings: None
+    judge: Callable[[Any], object] = lambda _settings: None
+    reach: Reach = Reach.ANYTHING
 
 
 def text(value: object) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ..words import Attribute, Failure, Fields, Limits, Page, Strategy, Trouble, Written
-from .options import Connector, count, text, texts
+from .options import Connector, Reach, count, text, texts
 from .sql_database import Database, Settings, attributes_of, rows_after, trouble_of
 from .sql_values import plain, typed
 
@@ -199,4 +199,5 @@ CONNECTOR = Connector(
     options={"url": text, "keys": texts, "tables": texts, "page_size": count(1, 10_000)},
     source=SqlSource,
     target=SqlTarget,
+    reach=Reach.DATABASE,
 )

@@ -16,7 +16,7 @@ from .expressions import compile_expression
 from .rules import LONGEST_TEXT, OWN_ID, FieldRule, Kind, OnError, OnMissing, TypeMap, Unresolved
 
 SMALLEST_BATCH, LARGEST_BATCH = 100, 10_000
-BATCHES = {"contacts": 1000, "companies": 500, "notes": 2000, "activities": 1500, "files": 100}  # C1
+BATCHES = {"contacts": 1000, "companies": 500, "notes": 2000, "activities": 1500, "files": 100}
 DEFAULT_BATCH = 1000
 
 TYPE_KEYS = (

@@ -1,4 +1,4 @@
-"""Roll-out: how much of a channel's traffic really goes out, one step at a time, with a way back (B14).
+"""Roll-out: how much of a channel's traffic really goes out, one step at a time, with a way back.
 
     live      sent; with a share under 100 only to the people whose hash is below it, always the same ones
     observe   nothing is sent: every message ends as skipped, and is counted

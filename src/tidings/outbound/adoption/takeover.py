@@ -1,4 +1,4 @@
-"""Take-over: the pending rows of another system's table become messages (B18).
+"""Take-over: the pending rows of another system's table become messages.
 
 First a dry run, which writes nothing. Each page of messages and the note of where each came from share one
 transaction, so a run that dies half way, or is repeated, or meets another one, takes no row twice. A run can

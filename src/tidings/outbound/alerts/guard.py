@@ -1,4 +1,4 @@
-"""The guard: looks at the engine, and writes down, tells and takes back what is wrong with it (B11, C11).
+"""The guard: looks at the engine, and writes down, tells and takes back what is wrong with it.
 
 One process at a time does it, by a duty's row. An alert, the event that tells of it and the messages to
 people are one transaction, on condition that nobody else has raised it: it is told once, and so is its end.

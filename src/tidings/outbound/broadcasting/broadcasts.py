@@ -1,4 +1,4 @@
-"""Broadcasts: what a person may do with one, and how it stands (B1-B3, B7).
+"""Broadcasts: what a person may do with one, and how it stands.
 
 Every wish is one conditional statement on the broadcast's row; the pump then does what follows from it, a
 bounded transaction at a time. Whoever asks twice, or fifty at once, changes it once.
@@ -14,7 +14,7 @@ from ...kernel.clock import Clock
 from ...model.broadcast import Stage, Tally, options_of
 from ...model.errors import Invalid, NotFound, Refused
 from ...model.time import iso
-from ...reading.cursor import page_size
+from ...reading.cursor import misplaced, page_size
 from ...reading.fields import Field, check
 from ...store.port import Row, Step, Store
 from ..messages import Page
@@ -201,7 +201,7 @@ class Broadcasts:
         return await self.show(id_, tenant=tenant)
 
     async def retry(self, id_: str, *, held: bool = False, tenant: str = "default") -> Row:
-        """Start its failed ones afresh, with all their tries; those in doubt too, if `held` (B7)."""
+        """Start its failed ones afresh, with all their tries; those in doubt too, if `held`."""
         row = await self._find(id_, tenant)
         tally = await self._tally(row)
         count = tally.errors if held else tally.failed
@@ -304,6 +304,5 @@ def _state(state: str | None) -> str | None:
 
 def _place(after: str | None) -> str:
     if after is not None and (len(after) > 64 or not after.isprintable()):
-        remedy = "use the `next` of the page before"
-        raise Invalid(f"{after[:40]!r} is not a place in a list", field="after", remedy=remedy)
+        raise misplaced(after)
     return _LAST if after is None else after

@@ -42,6 +42,7 @@ class Checks:
     async def ready(self, plan: Plan, id_: str, now: int, tenant: str) -> Ready:
         """Whether there is such a channel and such words; nothing is written."""
         channel = self.channel(plan.channel)
+        self._rules.tenants.check_channel(tenant, plan.channel)
         if plan.options.webhook is not None:
             self._check_webhook(plan.options.webhook)
         template: str | None = None
@@ -73,7 +74,12 @@ class Checks:
         frozen = await self._templates.frozen(row["template"], row["template_version"], tenant=row["tenant"])
         options = options_of(row["options"])
         return Wording(
-            "", frozen.compiled, options.variables or {}, ZoneInfo(options.zone), self._rules.max_body
+            "",
+            frozen.compiled,
+            options.variables or {},
+            ZoneInfo(options.zone),
+            self._rules.max_body,
+            self._channels.get(row["channel"]),
         )
 
     def channel(self, name: str) -> Channel:

@@ -1,7 +1,7 @@
-"""Freezing: a broadcast is made, its recipients come in, and one statement freezes all of it (B1).
+"""Freezing: a broadcast is made, its recipients come in, and one statement freezes all of it.
 
 Until then nothing is sent. A call with a key can be repeated whatever broke it: the broadcast is the same
-one, and rows that are in already are not taken twice (B4).
+one, and rows that are in already are not taken twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 
 from ...kernel.clock import Clock
 from ...model.broadcast import Options, Stage, Starts, Tally, options_of
-from ...model.errors import Invalid, NotFound, Refused, TooLarge
+from ...model.errors import Invalid, NotFound, Refused, TooLarge, TooOften
 from ...model.time import iso, micros
 from ...store.port import Once, Outrun, Row, Step, Store
 from ...wire.addresses import Rules as Callable
@@ -27,6 +27,7 @@ from ..people.audience import Recipient as Person
 from ..repeats import Created, create, find, once
 from ..scheduling.making import Making, Occasion
 from ..templating.templates import Templates
+from ..tenants import TAKE
 from .bulletin import described, telling
 from .checks import Checks
 from .loading import Loaded, Loading, Wording, check_loading
@@ -61,6 +62,7 @@ class Freezer:
         self._checks = Checks(channels, templates, rules, webhooks)
         self._audience = audience
         self._keep_keys = micros(rules.keep_keys)
+        self._tenants = rules.tenants
         self._zone = zone
 
     # -- making
@@ -98,7 +100,7 @@ class Freezer:
             try:
                 told = await self._load(row, recipients)
                 return Created(await self._freeze(row["lot"], told, kept))
-            except (Invalid, NotFound, TooLarge) as error:
+            except (Invalid, NotFound, TooLarge, TooOften) as error:
                 await withdraw(self._store, row["lot"], error.problem, kept)
                 raise
         earlier = await find(self._store, kept)
@@ -183,7 +185,7 @@ class Freezer:
         assert source is not None
         try:
             await self._freeze(row["lot"], await self._load(row, self._source(source, row)))
-        except (Invalid, NotFound, TooLarge, Refused) as error:
+        except (Invalid, NotFound, TooLarge, TooOften, Refused) as error:
             reason = f"its recipients could not be taken in: {error.problem}"[:500]
             end = {
                 "lot": row["lot"],
@@ -234,6 +236,7 @@ class Freezer:
         answer = {**described(frozen, tally), **_samples(told)}
         steps = [
             Step("broadcast_freeze", {**frozen, "now": now}, needed=True),
+            *self._tenants.take(row["tenant"], row["total"], now),
             *(
                 Step("broadcast_part_start", {"lot": lot, "part": part, "starts_at": at})
                 for part, at in starts.items()
@@ -246,7 +249,9 @@ class Freezer:
             steps.append(Step("key_answer", kept_answer))
         try:
             await self._store.write(steps)
-        except Outrun:
+        except Outrun as lost:
+            if lost.args == (TAKE,):
+                raise self._tenants.used_up(row["tenant"], now) from None
             raise Refused(
                 "somebody else has frozen or changed it meanwhile", remedy="look at it again"
             ) from None
@@ -271,7 +276,7 @@ class Freezer:
     # -- for schedules
 
     async def prepare(self, body: Mapping[str, Any], occasion: Occasion) -> Making:
-        """What a schedule makes: written with its occurrence; the pump takes the recipients in (E5)."""
+        """What a schedule makes: written with its occurrence; the pump takes the recipients in."""
         for name in _NO_TIME:
             if body.get(name) is not None:
                 raise Invalid(

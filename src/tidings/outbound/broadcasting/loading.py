@@ -66,6 +66,7 @@ class Wording(NamedTuple):
     variables: Mapping[str, Any] = {}
     zone: tzinfo = ZoneInfo("UTC")
     largest: int = 256 * 1024
+    channel: Channel | None = None  # values are escaped for it
 
     def of(self, recipient: Recipient) -> dict[str, Any]:
         """The content for one recipient."""
@@ -79,6 +80,7 @@ class Wording(NamedTuple):
             zone=self.zone,
             largest=self.largest,
             strict=False,
+            channel=self.channel,
         )
 
 

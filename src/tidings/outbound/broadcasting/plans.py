@@ -18,7 +18,7 @@ from ..judging import FARTHEST
 from ..templating.nesting import check_depth
 
 LONGEST_NAME = 200
-LONGEST_SPREAD = 10.0  # seconds (B13)
+LONGEST_SPREAD = 10.0  # seconds
 MOST_TRIES = 1000
 LONGEST_INTERVAL = 24 * 60  # minutes
 UPLOAD = "upload"

@@ -13,7 +13,7 @@ import orjson
 from ...model.broadcast import WORDS, Stage
 from ...model.errors import Invalid
 from ...model.time import iso
-from ...reading.cursor import page_size
+from ...reading.cursor import misplaced, page_size
 from ...store.port import Row, Store
 from ..messages import Page
 
@@ -102,6 +102,5 @@ def _place(after: str | None) -> tuple[int, int]:
         not (dot and part.isascii() and task.isascii() and part.isdigit() and task.isdigit())
         or len(after) > 24
     ):
-        remedy = "use the `next` of the page before"
-        raise Invalid(f"{after[:40]!r} is not a place in a list", field="after", remedy=remedy)
+        raise misplaced(after)
     return min(int(part), 32_767), min(int(task), (1 << 62))

@@ -22,8 +22,10 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...reading.fields import Field
+from ...wire.addresses import climbs
 from ...wire.http import SHOWN
-from .base import Traits
+from ..markup import Markup, Spot
+from .base import KindSettings, traits_of
 from .extras import data_of
 from .long_text import LongText, long_text
 from .options import Kind, text
@@ -43,16 +45,12 @@ _CHOICES = {"type": ("info", "success", "warning", "failure"), "format": ("text"
 
 
 @dataclass(frozen=True, slots=True)
-class AppriseSettings:
+class AppriseSettings(KindSettings):
     """One service. `{to}` in the URL stands for the recipient."""
 
     secret_url: str = field(repr=False)  # called so that the configuration hides it
     long_text: LongText = LongText.REFUSE
-    deadline: timedelta = timedelta(seconds=30)
-    on_unknown: OnUnknown = OnUnknown.HOLD
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
+    deadline: timedelta = field(default=timedelta(seconds=30), kw_only=True)
 
 
 class AppriseChannel:
@@ -64,15 +62,11 @@ class AppriseChannel:
         self._settings = settings
         self._hide = hidden(settings.secret_url)
         plugin = _plugin(settings.secret_url.replace(TO, "default"))
-        self.traits = Traits(
-            on_unknown=settings.on_unknown,
-            why_on_unknown="Apprise says yes or no, and a no may be an answer that was lost"
-            if settings.on_unknown is OnUnknown.HOLD
-            else "chosen in the configuration",
-            deadline=settings.deadline,
-            policy=settings.policy,
-            per_second=settings.per_second or _pace(plugin),
-            per_recipient=settings.per_recipient,
+        self.traits = traits_of(
+            settings,
+            OnUnknown.HOLD,
+            "Apprise says yes or no, and a no may be an answer that was lost",
+            per_second=_pace(plugin),
             max_text=int(getattr(plugin, "body_maxlen", 0) or 32_768),
         )
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="apprise")
@@ -89,6 +83,10 @@ class AppriseChannel:
         if self._settings.long_text is LongText.REFUSE and len(said) > self.traits.max_text:
             remedy = f"Shorten it to {self.traits.max_text}, or set long_text = 'split' for the channel"
             raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
+
+    def markup(self, spot: Spot) -> Markup | None:
+        """The text, where the message says that it is HTML."""
+        return Markup.HTML if spot.place == "text" and spot.data.get("format") == "html" else None
 
     async def send(self, message: Message) -> Outcome:
         """Hand it to Apprise once."""
@@ -152,7 +150,7 @@ class AppriseChannel:
                 raise Invalid("This channel's URL names its recipient", remedy=remedy, field="to")
             return url
         filled = url.replace(TO, quote(recipient, safe=""))
-        if not recipient.strip() or _plugin(filled) is None:
+        if not recipient.strip() or climbs(filled) or _plugin(filled) is None:
             remedy = "Write it as this service writes its recipients"
             raise Invalid("Apprise does not understand this recipient", remedy=remedy, field="to")
         return filled

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from ...model.message import Message
 from ...model.outcome import Outcome, Skip
@@ -28,6 +28,43 @@ class Traits:
     max_text: int = 65_536
     reconnect_wait: timedelta = timedelta(minutes=5)  # how late it may go out after its session was down
     in_order: bool = False  # messages to one recipient go out one by one, in the order of their times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindSettings:
+    """The settings that every kind of channel has; None leaves the choice to the kind."""
+
+    deadline: timedelta = timedelta(seconds=15)
+    on_unknown: OnUnknown | None = None
+    policy: str = "companion"
+    per_second: float | None = None
+    per_recipient: timedelta | None = None
+
+
+def traits_of(
+    settings: KindSettings,
+    default: OnUnknown,
+    why: str,
+    *,
+    chosen: str = "chosen in the configuration",
+    per_second: float | None = None,
+    per_recipient: timedelta | None = None,
+    **more: Any,
+) -> Traits:
+    """The traits of a kind: its defaults, where the settings say nothing else.
+
+    `why` is the reason for `default`; `chosen` is shown when the settings differ from it.
+    """
+    on_unknown = settings.on_unknown or default
+    return Traits(
+        on_unknown=on_unknown,
+        why_on_unknown=why if on_unknown is default else chosen,
+        deadline=settings.deadline,
+        policy=settings.policy,
+        per_second=settings.per_second or per_second,
+        per_recipient=settings.per_recipient or per_recipient,
+        **more,
+    )
 
 
 class Channel(Protocol):

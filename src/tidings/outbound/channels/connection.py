@@ -1,4 +1,4 @@
-"""Sessions: whether a channel that holds one can send now, and what else such a channel can be asked (E7)."""
+"""Sessions: whether a channel that holds one can send now, and what else such a channel can be asked."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar
 
@@ -13,19 +13,15 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import iso
-from .base import Traits
+from .base import KindSettings, traits_of
 from .options import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class ConsoleSettings:
+class ConsoleSettings(KindSettings):
     """Nothing but what every channel has."""
 
-    deadline: timedelta = timedelta(seconds=5)
-    on_unknown: OnUnknown = OnUnknown.RESEND
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
+    deadline: timedelta = field(default=timedelta(seconds=5), kw_only=True)
 
 
 class ConsoleChannel:
@@ -35,16 +31,7 @@ class ConsoleChannel:
 
     def __init__(self, settings: ConsoleSettings | None = None, *, now: Callable[[], int]) -> None:
         settings = settings or ConsoleSettings()
-        self.traits = Traits(
-            on_unknown=settings.on_unknown,
-            why_on_unknown="twice on a screen harms nobody"
-            if settings.on_unknown is OnUnknown.RESEND
-            else "chosen in the configuration",
-            deadline=settings.deadline,
-            policy=settings.policy,
-            per_second=settings.per_second,
-            per_recipient=settings.per_recipient,
-        )
+        self.traits = traits_of(settings, OnUnknown.RESEND, "twice on a screen harms nobody")
         self._now = now
 
     def check(self, recipient: str, content: dict[str, object]) -> None:

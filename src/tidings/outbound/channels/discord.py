@@ -19,10 +19,12 @@ from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...reading.fields import Field
 from ...wire.retry_after import retry_after
+from ..markup import Markup, Spot
+from .base import KindSettings, traits_of
 from .extras import data_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import Kind
-from .provider import Api, Reply, base_url, by_status, traits_of
+from .provider import Api, Reply, base_url, by_status
 
 DEFAULT = "default"  # the recipient that stands for the webhook's own channel
 MAX_TEXT = 2000
@@ -52,18 +54,13 @@ _ACCOUNT = frozenset({40333})
 
 
 @dataclass(frozen=True, slots=True)
-class DiscordSettings:
+class DiscordSettings(KindSettings):
     """One webhook."""
 
     webhook_id: str
     webhook_token: str = field(repr=False)
     long_text: LongText = LongText.REFUSE
     base_url: str = "https://discord.com/api/v10"
-    deadline: timedelta = timedelta(seconds=15)
-    on_unknown: OnUnknown | None = None
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
 
 
 class Post(NamedTuple):
@@ -81,9 +78,8 @@ class DiscordChannel:
     def __init__(self, settings: DiscordSettings, *, now: Callable[[], int]) -> None:
         self.traits = traits_of(
             settings,
-            on_unknown=settings.on_unknown,
-            default=OnUnknown.HOLD,
-            why="a webhook of Discord's has no key against duplicates",
+            OnUnknown.HOLD,
+            "a webhook of Discord's has no key against duplicates",
             per_second=PER_SECOND,
             max_text=MAX_TEXT,
         )
@@ -96,6 +92,10 @@ class DiscordChannel:
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Refuse what Discord would refuse whoever gets it."""
         posts_of(recipient, content, self._settings)
+
+    def markup(self, spot: Spot) -> Markup | None:
+        """Every text, embeds included: a value calls nobody and hides no link."""
+        return Markup.DISCORD
 
     async def send(self, message: Message) -> Outcome:
         """One call, or one for each part of a long text."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum, auto
 from functools import partial
-from ipaddress import ip_address
 from typing import ClassVar, cast
 
 from ...model.errors import CallerError, Invalid, TooLarge
@@ -20,17 +19,19 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import moment
+from ...wire.hosts import is_loopback
 from ...wire.http import SHOWN, MaybeSent, NotSent
 from ...wire.mail import CANNOT_BE_WRITTEN, Letter, Mailbox, compose, mailboxes, read_letter
 from ...wire.smtp import Envelope, Refused, Reply, Security, Server, SmtpClient, Stage, Taken, Unfit
-from .base import Traits
+from ..markup import Markup, Spot
+from .base import KindSettings, traits_of
 from .options import Kind, number, size, text, yes_or_no
 
 PORTS = {Security.STARTTLS: 587, Security.TLS: 465, Security.NONE: 25}
 
 
 @dataclass(frozen=True, slots=True)
-class EmailSettings:
+class EmailSettings(KindSettings):
     """One mail server and one sender."""
 
     host: str
@@ -47,11 +48,7 @@ class EmailSettings:
     allow_from: bool = False
     partial: bool = False
     max_size: int = 10 << 20
-    deadline: timedelta = timedelta(seconds=60)
-    on_unknown: OnUnknown = OnUnknown.HOLD
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
+    deadline: timedelta = field(default=timedelta(seconds=60), kw_only=True)
 
     @property
     def server(self) -> Server:
@@ -76,15 +73,8 @@ class EmailChannel:
     kind: ClassVar[str] = "email"
 
     def __init__(self, settings: EmailSettings, *, now: Callable[[], int]) -> None:
-        self.traits = Traits(
-            on_unknown=settings.on_unknown,
-            why_on_unknown="few mail servers remove a duplicate by its Message-ID"
-            if settings.on_unknown is OnUnknown.HOLD
-            else "chosen in the configuration",
-            deadline=settings.deadline,
-            policy=settings.policy,
-            per_second=settings.per_second,
-            per_recipient=settings.per_recipient,
+        self.traits = traits_of(
+            settings, OnUnknown.HOLD, "few mail servers remove a duplicate by its Message-ID"
         )
         self._settings = settings
         self._sender = mailboxes(settings.sender, "sender")[0]
@@ -99,6 +89,10 @@ class EmailChannel:
         if weight > self._settings.max_size:
             remedy = "Send less, or a link; the channel's limit is max_size"
             raise TooLarge(f"The mail has over {self._settings.max_size} bytes", remedy=remedy, field="data")
+
+    def markup(self, spot: Spot) -> Markup | None:
+        """The HTML part is HTML, everything else is plain."""
+        return Markup.HTML if spot.place == "data.html" else None
 
     async def send(self, message: Message) -> Outcome:
         """Hand the mail to the server once."""
@@ -311,20 +305,13 @@ def _judge(settings: EmailSettings) -> None:
     if (settings.username is None) != (settings.password is None):
         missing = "password" if settings.password is None else "username"
         raise ValueError(missing, "user name and password go together", f"Add {missing}")
-    if settings.password and settings.security is Security.NONE and not _is_here(settings.host):
+    if settings.password and settings.security is Security.NONE and not is_loopback(settings.host):
         raise ValueError("security", "the password would travel in clear", "Use 'starttls' or 'tls'")
     if settings.ca_file is not None:
         try:
             ssl.create_default_context(cafile=settings.ca_file)
         except (OSError, ValueError) as error:
             raise ValueError("ca_file", "the file cannot be used", "Give certificates in PEM form") from error
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 KIND = Kind(

@@ -2,7 +2,7 @@
 
 The recipient of such a message is a subscription, by its id: address and secret are looked up when it is
 sent, so neither is ever part of a message, a log or a page, and a new secret counts at once. A URL of its own
-(a broadcast's webhook) is signed with the secrets of the configuration.
+(a broadcast's webhook) is signed with a secret that is derived for it from those of the configuration.
 
 One bad receiver must not hold up the others: this channel's breaker never opens; instead each receiver
 has one of its own, in this process, and waiting for it spends no try.
@@ -20,21 +20,22 @@ from typing import ClassVar, NamedTuple
 import orjson
 
 from ...kernel.breaker import BreakerRule
+from ...kernel.breakers import Breakers
 from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
-from ...model.time import SECOND, micros
-from ...wire.addresses import Forbidden, Guard, Resolve, Rules, Unresolved
+from ...model.time import SECOND
+from ...wire.addresses import Forbidden, Guard, Resolve, Rules, Unresolved, check_url
 from ...wire.http import Answer, HttpClient, MaybeSent, NotSent, resolve
 from ...wire.retry_after import retry_after
-from ...wire.signature import Key, headers, parse_secret
+from ...wire.signature import Key, headers
 from ..events.listeners import Listener, Listeners
 from .base import Traits
+from .signing import EndpointKeys, EndpointSigner
 
 POLICY = "events"
 _GONE = 410
-_MOST = 10_000  # receivers whose failures are remembered
 _MAX_ANSWER = 65_536
 _LONGEST_WAIT = timedelta(hours=1)  # between two probes of one receiver; each that fails doubles it
 
@@ -63,13 +64,6 @@ class _Receiver(NamedTuple):
     listener: Listener | None
 
 
-class _Doubt(NamedTuple):
-    """Failures in a row of one receiver, and until when it is left alone."""
-
-    failures: int
-    until: int
-
-
 class EventsChannel:
     """Sends events. `now` gives the wall clock as an instant."""
 
@@ -92,11 +86,10 @@ class EventsChannel:
         )
         self.rules = settings.rules
         self._settings = settings
-        self._keys = tuple(map(parse_secret, settings.secrets))
+        self._signer = EndpointSigner(settings.secrets)
         self._listeners = listeners
         self._now = now
-        self._breaker = breaker
-        self._doubts: dict[str, _Doubt] = {}
+        self._breakers: Breakers[str] = Breakers(breaker, now, longest=_LONGEST_WAIT)
         third = settings.deadline / 3
         self._guard = Guard(self.rules, look_up or partial(resolve, within=third))
         self._http = HttpClient(connect_within=third)
@@ -111,25 +104,32 @@ class EventsChannel:
 
     async def send(self, message: Message) -> Outcome:
         """Sign and POST once."""
-        receiver = await self._receiver(message.recipient)
+        receiver = await self._receiver(message)
         if receiver is None:
             return Skip("its subscription is switched off or removed")
-        doubt = self._doubts.get(receiver.name)
-        if doubt is not None and doubt.failures >= self._breaker.threshold:
-            if self._now() < doubt.until:
-                return Defer(
-                    doubt.until, "its receiver failed several times in a row and is left alone a while"
-                )
-            self._doubt(receiver.name, doubt.failures)  # this one is the probe; the others wait for it
+        if (waits := self._breakers.blocked(receiver.name)) is not None:
+            return Defer(waits.until, "its receiver failed several times in a row and is left alone a while")
         outcome = await self._attempt(receiver, message)
         await self._learn(receiver, outcome)
         return outcome
 
-    async def _receiver(self, recipient: str) -> _Receiver | None:
+    async def _receiver(self, message: Message) -> _Receiver | None:
+        recipient = message.recipient
         if "://" in recipient:
-            return _Receiver(recipient, recipient, self._keys, self._settings.secrets, None)
+            signing = self._signing(message.tenant, recipient)
+            return _Receiver(recipient, recipient, signing.keys, signing.secrets, None)
         found = await self._listeners.find(recipient)
         return None if found is None else _Receiver(found.id, found.url, found.keys, found.secrets, found)
+
+    def _signing(self, tenant: str, url: str) -> EndpointKeys:
+        try:
+            return self._signer.of(tenant, str(check_url(url, self.rules).url))
+        except Forbidden:
+            return EndpointKeys((), ())  # it is not called either
+
+    def endpoint_secrets(self, tenant: str, recipient: str) -> tuple[str, ...]:
+        """What the receiver of this URL verifies with, newest first; a subscription has its own secret."""
+        return self._signer.of(tenant, str(check_url(recipient, self.rules).url)).secrets
 
     async def _attempt(self, receiver: _Receiver, message: Message) -> Outcome:
         try:
@@ -162,23 +162,15 @@ class EventsChannel:
     async def _learn(self, receiver: _Receiver, outcome: Outcome) -> None:
         """What this attempt says about its receiver."""
         if isinstance(outcome, Done):
-            self._doubts.pop(receiver.name, None)
+            self._breakers.succeeded(receiver.name)
             if receiver.listener is not None:
                 await self._listeners.succeeded(receiver.listener)
             return
-        before = self._doubts.get(receiver.name)
-        self._doubt(receiver.name, (before.failures if before else 0) + 1)
+        said = outcome.evidence if isinstance(outcome, Unknown) else getattr(outcome, "reason", "")
+        self._breakers.failed(receiver.name, said)
         if receiver.listener is not None:
-            said = outcome.evidence if isinstance(outcome, Unknown) else getattr(outcome, "reason", "")
             gone = isinstance(outcome, Reject)  # it said so
             await self._listeners.failed(receiver.listener, said, now=self._now(), gone=gone)
-
-    def _doubt(self, name: str, failures: int) -> None:
-        if len(self._doubts) >= _MOST:
-            self._doubts.clear()
-        longer = 1 << min(max(0, failures - self._breaker.threshold), 10)
-        wait = min(self._breaker.cooldown * longer, _LONGEST_WAIT)
-        self._doubts[name] = _Doubt(failures, self._now() + micros(wait))
 
     async def lookup(self, message: Message) -> Outcome:
         """Nobody can be asked."""

@@ -18,10 +18,11 @@ from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import SECOND
 from ...reading.fields import Field
+from .base import KindSettings, traits_of
 from .extras import credential, data_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import Kind
-from .provider import Api, Reply, base_url, by_status, traits_of
+from .provider import Api, Reply, base_url, by_status
 
 BOT = "bot"  # the recipient that stands for the bot's own group
 GROUP = "group:"  # what precedes a group's id
@@ -39,18 +40,13 @@ _ID = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMeSettings:
+class GroupMeSettings(KindSettings):
     """A bot, an account, or both. Whoever has a bot's id can post as the bot, so it is a secret."""
 
     bot_id: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     long_text: LongText = LongText.REFUSE
     base_url: str = "https://api.groupme.com/v3"
-    deadline: timedelta = timedelta(seconds=15)
-    on_unknown: OnUnknown | None = None
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
 
 
 class Post(NamedTuple):
@@ -70,9 +66,8 @@ class GroupMeChannel:
         can_ask = settings.token is not None
         self.traits = traits_of(
             settings,
-            on_unknown=settings.on_unknown,
-            default=OnUnknown.ASK if can_ask else OnUnknown.HOLD,
-            why="GroupMe lists an account's messages with our id; a bot's post in doubt waits for a person"
+            OnUnknown.ASK if can_ask else OnUnknown.HOLD,
+            "GroupMe lists an account's messages with our id; a bot's post in doubt waits for a person"
             if can_ask
             else "a bot's post has no key against duplicates and cannot be looked up",
             max_text=MAX_TEXT,

@@ -24,12 +24,12 @@ from ...model.errors import Invalid, TooLarge
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...wire.addresses import Admitted, Forbidden, Guard, Resolve, Rules, Unresolved, check_url
+from ...wire.addresses import Admitted, Forbidden, Guard, Resolve, Rules, Unresolved, check_url, climbs
 from ...wire.http import SHOWN, Answer, HttpClient, MaybeSent, NotSent, resolve
 from ...wire.placeholders import DROPPED, Escape, as_text, fill, fill_text, look_up, names
 from ...wire.placeholders import Unresolved as Missing
 from ...wire.retry_after import retry_after
-from .base import Traits
+from .base import KindSettings, traits_of
 from .options import Kind, ports, size, text, yes_or_no
 from .provider import Reply, by_status
 
@@ -44,7 +44,7 @@ _SHORT = 6  # what is shorter is hidden by chance in every other text
 
 
 @dataclass(frozen=True, slots=True)
-class HttpSettings:
+class HttpSettings(KindSettings):
     """A request, and how its answer is read."""
 
     url: str = field(repr=False)
@@ -65,11 +65,7 @@ class HttpSettings:
     allow_http: bool = False
     ports: frozenset[int] | None = None
     max_answer: int = 65_536
-    deadline: timedelta = timedelta(seconds=10)
-    on_unknown: OnUnknown = OnUnknown.HOLD
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
+    deadline: timedelta = field(default=timedelta(seconds=10), kw_only=True)
 
     @property
     def rules(self) -> Rules:
@@ -101,15 +97,10 @@ class HttpChannel:
     def __init__(
         self, settings: HttpSettings, *, now: Callable[[], int], look_up: Resolve | None = None
     ) -> None:
-        self.traits = Traits(
-            on_unknown=settings.on_unknown,
-            why_on_unknown="nobody knows whether the other side removes duplicates"
-            if settings.on_unknown is OnUnknown.HOLD
-            else "chosen in the configuration",
-            deadline=settings.deadline,
-            policy=settings.policy,
-            per_second=settings.per_second,
-            per_recipient=settings.per_recipient,
+        self.traits = traits_of(
+            settings,
+            OnUnknown.HOLD,
+            "nobody knows whether the other side removes duplicates",
             max_text=MAX_TEXT,
         )
         self._settings = settings
@@ -186,8 +177,12 @@ def make_request(message: Message, settings: HttpSettings) -> Filled:
     """The request for one message; raises Invalid for a placeholder that stands for nothing."""
     values = _values(message, settings)
     try:
+        url = fill_text(settings.url, values, partial(quote, safe=""))
+        if climbs(url) and not climbs(settings.url):
+            remedy = "Give what the other side knows; . and .. would lead to another path"
+            raise Invalid("A value is a step of the URL's path", remedy=remedy, field="to")
         return Filled(
-            url=fill_text(settings.url, values, partial(quote, safe="")),
+            url=url,
             headers=_filled_headers(settings, values),
             body=_filled_body(settings, values),
         )

@@ -10,22 +10,17 @@ from typing import ClassVar
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Unknown
 from ...model.task import OnUnknown
-from .base import Traits
+from .base import KindSettings, traits_of
 from .options import Kind, length
 
 _DONE = Done()
 
 
 @dataclass(frozen=True, slots=True)
-class NoopSettings:
+class NoopSettings(KindSettings):
     """`delay` makes each send last that long, as a slow provider would."""
 
     delay: timedelta | None = None
-    deadline: timedelta = timedelta(seconds=15)
-    on_unknown: OnUnknown = OnUnknown.RESEND
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
 
 
 class NoopChannel:
@@ -35,16 +30,7 @@ class NoopChannel:
 
     def __init__(self, settings: NoopSettings | None = None) -> None:
         settings = settings or NoopSettings()
-        self.traits = Traits(
-            on_unknown=settings.on_unknown,
-            why_on_unknown="nothing is ever sent"
-            if settings.on_unknown is OnUnknown.RESEND
-            else "chosen in the configuration",
-            deadline=settings.deadline,
-            policy=settings.policy,
-            per_second=settings.per_second,
-            per_recipient=settings.per_recipient,
-        )
+        self.traits = traits_of(settings, OnUnknown.RESEND, "nothing is ever sent")
         self._delay = settings.delay.total_seconds() if settings.delay else None
 
     def check(self, recipient: str, content: dict[str, object]) -> None:

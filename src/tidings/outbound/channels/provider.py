@@ -10,18 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import orjson
 from pyreqwest.http import Url
 
 from ...model.outcome import Outcome, Reject, Retry, Unknown
-from ...model.task import Category, OnUnknown
+from ...model.task import Category
 from ...wire.addresses import Forbidden, Rules, Target, check_url
 from ...wire.http import SHOWN, Answer, HttpClient, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
-from .base import Traits
 from .options import text
 
 MAX_ANSWER = 262_144
@@ -29,7 +28,7 @@ MAX_ANSWER = 262_144
 _ANY_HOST = Rules(allow_private=True, allow_http=True)
 _JSON = {"content-type": "application/json"}
 _OUR_FAULT = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
-_ACCOUNT = frozenset({401, 402, 403, 407})
+_ACCOUNT_STATUSES = frozenset({401, 402, 403, 407})
 _THROTTLED = frozenset({420, 429})
 _NOT_BEGUN = frozenset({408, 425, 503})  # refused before the work: certainly not done
 
@@ -187,41 +186,30 @@ def by_status(reply: Reply, reason: str, *, certain: bool) -> Outcome:
         return Unknown(reason)
     if status < 400:
         return Reject(Category.PERMANENT, f"{reason} (a redirect is never followed)", whole_channel=True)
-    if status in _ACCOUNT:
+    if status in _ACCOUNT_STATUSES:
         return Reject(Category.PERMANENT, reason, whole_channel=True)
     return Reject(Category.VALIDATION if status in _OUR_FAULT else Category.PERMANENT, reason)
 
 
-class Common(Protocol):
-    """The options that every channel has."""
+class Fate(NamedTuple):
+    """What a provider's code means: its category, whether a retry helps and when, whose fault it is."""
 
-    @property
-    def deadline(self) -> timedelta: ...
-    @property
-    def policy(self) -> str: ...
-    @property
-    def per_second(self) -> float | None: ...
-    @property
-    def per_recipient(self) -> timedelta | None: ...
+    category: Category
+    retry: bool = False
+    account: bool = False
+    after: timedelta | None = None
+    hint: str = ""
+
+    def outcome(self, reason: str, *, after: timedelta | None = None) -> Retry | Reject:
+        """What becomes of the message; `after` is when to retry if the code does not say."""
+        reason = f"{reason} ({self.hint})" if self.hint else reason
+        if self.retry:
+            return Retry(self.category, reason, after=self.after or after, whole_channel=self.account)
+        return Reject(self.category, reason, whole_channel=self.account)
 
 
-def traits_of(
-    settings: Common,
-    *,
-    on_unknown: OnUnknown | None,
-    default: OnUnknown,
-    why: str,
-    per_second: float | None = None,
-    per_recipient: timedelta | None = None,
-    max_text: int = 65_536,
-) -> Traits:
-    """The traits of a kind: its defaults, where the settings say nothing else."""
-    return Traits(
-        on_unknown=on_unknown or default,
-        why_on_unknown=why if on_unknown in (None, default) else "chosen in the configuration",
-        deadline=settings.deadline,
-        policy=settings.policy,
-        per_second=settings.per_second or per_second,
-        per_recipient=settings.per_recipient or per_recipient,
-        max_text=max_text,
-    )
+WRONG = Fate(Category.VALIDATION)
+NEVER = Fate(Category.PERMANENT)
+ACCOUNT = Fate(Category.PERMANENT, account=True)
+LATER = Fate(Category.TEMPORARY, retry=True)
+TOO_FAST = Fate(Category.THROTTLING, retry=True, account=True)

@@ -7,7 +7,7 @@ operator's own and not a user's: it is called as it is, loopback included.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ from ...model.task import Category, OnUnknown
 from ...wire.addresses import Forbidden, Rules, check_url
 from ...wire.http import Answer, HttpClient, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
-from .base import Traits
+from .base import KindSettings, traits_of
 from .options import Kind, text
 
 PATH = "/sandbox/messages"
@@ -31,15 +31,11 @@ _MAX_ANSWER = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class SandboxSettings:
+class SandboxSettings(KindSettings):
     """Where the pretend phone listens."""
 
     url: str = "http://127.0.0.1:8025"
-    deadline: timedelta = timedelta(seconds=10)
-    on_unknown: OnUnknown = OnUnknown.RESEND
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
+    deadline: timedelta = field(default=timedelta(seconds=10), kw_only=True)
 
 
 class SandboxChannel:
@@ -48,16 +44,7 @@ class SandboxChannel:
     kind: ClassVar[str] = "sandbox"
 
     def __init__(self, settings: SandboxSettings, *, now: Callable[[], int]) -> None:
-        self.traits = Traits(
-            on_unknown=settings.on_unknown,
-            why_on_unknown="the sandbox shows a duplicate as one"
-            if settings.on_unknown is OnUnknown.RESEND
-            else "chosen in the configuration",
-            deadline=settings.deadline,
-            policy=settings.policy,
-            per_second=settings.per_second,
-            per_recipient=settings.per_recipient,
-        )
+        self.traits = traits_of(settings, OnUnknown.RESEND, "the sandbox shows a duplicate as one")
         self._address = settings.url.rstrip("/")
         self._url = check_url(self._address + PATH, ANY_HOST).url
         self._now = now

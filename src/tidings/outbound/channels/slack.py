@@ -17,10 +17,12 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
 from ...reading.fields import Field
+from ..markup import Markup, Spot
+from .base import KindSettings, traits_of
 from .extras import data_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import Kind
-from .provider import Api, Reply, base_url, by_status, traits_of
+from .provider import Api, Reply, base_url, by_status
 
 API = "https://slack.com/api"
 HOOKS = "https://hooks.slack.com/services"
@@ -66,18 +68,13 @@ _IN_DOUBT = frozenset({"internal_error", "fatal_error"})  # they may have partly
 
 
 @dataclass(frozen=True, slots=True)
-class SlackSettings:
+class SlackSettings(KindSettings):
     """One app by its token, or one incoming webhook."""
 
     token: str | None = field(default=None, repr=False)
     webhook_token: str | None = field(default=None, repr=False)
     long_text: LongText = LongText.REFUSE
     base_url: str | None = None
-    deadline: timedelta = timedelta(seconds=15)
-    on_unknown: OnUnknown | None = None
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
 
 
 class SlackChannel:
@@ -88,9 +85,8 @@ class SlackChannel:
     def __init__(self, settings: SlackSettings, *, now: Callable[[], int]) -> None:
         self.traits = traits_of(
             settings,
-            on_unknown=settings.on_unknown,
-            default=OnUnknown.HOLD,
-            why="Slack has no key against duplicates: every call that it takes is a new message",
+            OnUnknown.HOLD,
+            "Slack has no key against duplicates: every call that it takes is a new message",
             per_recipient=PER_CHANNEL,
             max_text=MAX_TEXT,
         )
@@ -105,6 +101,19 @@ class SlackChannel:
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Refuse what Slack would refuse whoever gets it."""
         bodies_of(recipient, content, self._settings)
+
+    def markup(self, spot: Spot) -> Markup | None:
+        """The text is mrkdwn, and so are texts of blocks that say so and those of old attachments."""
+        key = spot.place.rpartition(".")[2]
+        if spot.place.startswith("data.blocks"):
+            marked = key == "text" and spot.inside.get("type") not in ("plain_text", "text")
+        elif spot.place.startswith("data.attachments"):
+            marked = (
+                key in ("text", "pretext", "fallback", "title", "value") and ".actions[" not in spot.place
+            )
+        else:
+            marked = spot.place == "text"
+        return Markup.SLACK if marked else None
 
     async def send(self, message: Message) -> Outcome:
         """One call, or one for each part of a long text."""

@@ -19,7 +19,8 @@ from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...reading.fields import Field
 from ...wire.retry_after import retry_after
-from .base import Traits
+from ..markup import Markup, Spot
+from .base import KindSettings, traits_of
 from .extras import data_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import Kind
@@ -62,6 +63,11 @@ DATA: Mapping[str, Field] = {
     },
 }
 
+_MARKUP = {
+    "HTML": Markup.HTML,
+    "MarkdownV2": Markup.MARKDOWN_V2,
+    "Markdown": Markup.MARKDOWN,
+}
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,128}", re.ASCII)
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}", re.ASCII)
 _NUMBER = re.compile(r"-?[1-9][0-9]{0,15}", re.ASCII)
@@ -88,7 +94,7 @@ _UNREACHABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class TelegramSettings:
+class TelegramSettings(KindSettings):
     """One bot."""
 
     token: str = field(repr=False)
@@ -97,11 +103,6 @@ class TelegramSettings:
     long_text: LongText = LongText.REFUSE
     webhook_secret: str | None = field(default=None, repr=False)
     base_url: str = "https://api.telegram.org"
-    deadline: timedelta = timedelta(seconds=15)
-    on_unknown: OnUnknown = OnUnknown.HOLD
-    policy: str = "companion"
-    per_second: float | None = PER_SECOND
-    per_recipient: timedelta | None = PER_CHAT
 
 
 class Call(NamedTuple):
@@ -127,15 +128,13 @@ class TelegramChannel:
     kind: ClassVar[str] = "telegram"
 
     def __init__(self, settings: TelegramSettings, *, now: Callable[[], int]) -> None:
-        self.traits = Traits(
-            on_unknown=settings.on_unknown,
-            why_on_unknown="Telegram makes a new message of every call and cannot be asked which one arrived"
-            if settings.on_unknown is OnUnknown.HOLD
-            else "chosen in the configuration: twice is better than never",
-            deadline=settings.deadline,
-            policy=settings.policy,
-            per_second=settings.per_second,
-            per_recipient=settings.per_recipient,
+        self.traits = traits_of(
+            settings,
+            OnUnknown.HOLD,
+            "Telegram makes a new message of every call and cannot be asked which one arrived",
+            chosen="chosen in the configuration: twice is better than never",
+            per_second=PER_SECOND,
+            per_recipient=PER_CHAT,
             max_text=MAX_TEXT,
         )
         self._settings = settings
@@ -148,6 +147,11 @@ class TelegramChannel:
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Refuse what Telegram would refuse whoever gets it."""
         calls_of(recipient, content, self._settings)
+
+    def markup(self, spot: Spot) -> Markup | None:
+        """The text, by the message's parse_mode or the channel's."""
+        mode = spot.data.get("parse_mode", self._settings.parse_mode)
+        return _MARKUP.get(mode) if spot.place == "text" and isinstance(mode, str) else None
 
     async def send(self, message: Message) -> Outcome:
         """One call, or one for each part of a long text; all within one deadline."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 import orjson
@@ -23,11 +23,12 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...reading.fields import Field
+from .base import KindSettings, traits_of
 from .extras import credential, data_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import Kind, length, text
 from .phone_number import check_e164, is_e164
-from .provider import Api, Reply, base_url, by_status, traits_of
+from .provider import ACCOUNT, LATER, NEVER, TOO_FAST, WRONG, Api, Fate, Reply, base_url, by_status
 
 MAX_TEXT = 1600
 MAX_MEDIA = 10
@@ -45,45 +46,31 @@ _FORM = {"content-type": "application/x-www-form-urlencoded"}
 _FAILED = frozenset({"failed", "undelivered", "canceled"})
 
 
-class Fate(NamedTuple):
-    """What one of Twilio's codes means: its category, whether a retry helps, whether it is the account's."""
-
-    category: Category
-    retry: bool = False
-    account: bool = False
-
-
-_WRONG = Fate(Category.VALIDATION)
-_NEVER = Fate(Category.PERMANENT)
-_ACCOUNT = Fate(Category.PERMANENT, account=True)
-_TOO_FAST = Fate(Category.THROTTLING, retry=True, account=True)
-_LATER = Fate(Category.TEMPORARY, retry=True)
-
 CODES: Mapping[int, Fate] = {
-    20003: _ACCOUNT,  # authentication failed
-    20404: _WRONG,  # no such resource
-    20429: _TOO_FAST,  # too many at once; never processed
-    21211: _WRONG,  # invalid To
-    21408: _ACCOUNT,  # region not enabled
-    21604: _WRONG,  # To missing
-    21606: _ACCOUNT,  # From is not ours, or cannot send
-    21608: _ACCOUNT,  # trial account
-    21609: _WRONG,  # bad StatusCallback
-    21610: _NEVER,  # the recipient opted out
-    21611: _TOO_FAST,  # the sender's queue is full
-    21612: _NEVER,  # no route
-    21614: _NEVER,  # not a mobile number
-    21617: _WRONG,  # body too long
-    21635: _NEVER,  # a landline
-    30001: _TOO_FAST,  # queue overflow
-    30002: _ACCOUNT,  # account suspended
-    30003: _LATER,  # handset unreachable
-    30004: _NEVER,  # blocked
-    30005: _NEVER,  # unknown destination
-    30006: _NEVER,  # landline or unreachable carrier
-    30007: _NEVER,  # filtered
-    30008: _LATER,  # unknown to Twilio, too
-    30034: _ACCOUNT,  # unregistered number
+    20003: ACCOUNT,  # authentication failed
+    20404: WRONG,  # no such resource
+    20429: TOO_FAST,  # too many at once; never processed
+    21211: WRONG,  # invalid To
+    21408: ACCOUNT,  # region not enabled
+    21604: WRONG,  # To missing
+    21606: ACCOUNT,  # From is not ours, or cannot send
+    21608: ACCOUNT,  # trial account
+    21609: WRONG,  # bad StatusCallback
+    21610: NEVER,  # the recipient opted out
+    21611: TOO_FAST,  # the sender's queue is full
+    21612: NEVER,  # no route
+    21614: NEVER,  # not a mobile number
+    21617: WRONG,  # body too long
+    21635: NEVER,  # a landline
+    30001: TOO_FAST,  # queue overflow
+    30002: ACCOUNT,  # account suspended
+    30003: LATER,  # handset unreachable
+    30004: NEVER,  # blocked
+    30005: NEVER,  # unknown destination
+    30006: NEVER,  # landline or unreachable carrier
+    30007: NEVER,  # filtered
+    30008: LATER,  # unknown to Twilio, too
+    30034: ACCOUNT,  # unregistered number
 }
 """Codes of answers (2xxxx) and of call-backs (3xxxx)."""
 
@@ -96,7 +83,7 @@ class Via(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TwilioSettings:
+class TwilioSettings(KindSettings):
     """One account and one sender. With an API key the auth token is not needed to send."""
 
     account_sid: str
@@ -110,11 +97,6 @@ class TwilioSettings:
     validity: timedelta | None = None
     long_text: LongText = LongText.REFUSE
     base_url: str = "https://api.twilio.com"
-    deadline: timedelta = timedelta(seconds=15)
-    on_unknown: OnUnknown | None = None
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
 
 
 class TwilioChannel:
@@ -125,9 +107,8 @@ class TwilioChannel:
     def __init__(self, settings: TwilioSettings, *, now: Callable[[], int]) -> None:
         self.traits = traits_of(
             settings,
-            on_unknown=settings.on_unknown,
-            default=OnUnknown.HOLD,
-            why="Twilio has no key against duplicates, and a second text costs money",
+            OnUnknown.HOLD,
+            "Twilio has no key against duplicates, and a second text costs money",
             per_second=LONG_CODE_PER_SECOND if _is_long_code(settings) else None,
             max_text=MAX_TEXT,
         )
@@ -205,11 +186,7 @@ class TwilioChannel:
 def outcome_of(code: int, reason: str, *, after: timedelta | None = None) -> Retry | Reject | None:
     """What one of Twilio's codes means, in an answer or in a later call-back; None for one we do not know."""
     fate = CODES.get(code)
-    if fate is None:
-        return None
-    if fate.retry:
-        return Retry(fate.category, reason, after=after, whole_channel=fate.account)
-    return Reject(fate.category, reason, whole_channel=fate.account)
+    return None if fate is None else fate.outcome(reason, after=after)
 
 
 def forms_of(

@@ -1,17 +1,17 @@
 """Webhooks: a signed POST to the recipient's URL (Standard Webhooks 1.0.0).
 
 The id and the body are the same on every try, so a receiver removes duplicates by `webhook-id`; timestamp and
-signature are new each time (F24, S7). The URL comes from a user, so it passes the guard on every attempt and
-the connection goes to the address that was checked (S6).
+signature are new each time. The URL comes from a user, so it passes the guard on every attempt and
+the connection goes to the address that was checked.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import ClassVar
 
 import orjson
@@ -24,19 +24,21 @@ from ...model.time import SECOND, moment
 from ...wire.addresses import Forbidden, Guard, Resolve, Rules, Unresolved, check_url
 from ...wire.http import Answer, HttpClient, MaybeSent, NotSent, resolve
 from ...wire.retry_after import retry_after
-from ...wire.signature import headers, parse_secret
-from .base import Traits
+from ...wire.signature import headers
+from .base import KindSettings, traits_of
 from .options import Kind, ports, secrets, size, text, yes_or_no
+from .signing import EndpointKeys, EndpointSigner
 
 DEFAULT = "default"  # the recipient that stands for the configured URL
+OPERATOR = "default"  # the tenant that this URL belongs to, whoever sends there
 
 _AGAIN = frozenset({408, 425, 429})
 _OUR_FAULT = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
 
 
 @dataclass(frozen=True, slots=True)
-class WebhookSettings:
-    """One configured webhook. Several secrets are for the time of a rotation; none means unsigned."""
+class WebhookSettings(KindSettings):
+    """One configured webhook. Each receiver's secrets are derived from these; none means unsigned."""
 
     url: str | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -44,11 +46,6 @@ class WebhookSettings:
     allow_http: bool = False
     ports: frozenset[int] | None = None
     max_answer: int = 65_536
-    deadline: timedelta = timedelta(seconds=15)
-    on_unknown: OnUnknown = OnUnknown.RESEND
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
 
     @property
     def rules(self) -> Rules:
@@ -64,19 +61,11 @@ class WebhookChannel:
     def __init__(
         self, settings: WebhookSettings, *, now: Callable[[], int], look_up: Resolve | None = None
     ) -> None:
-        self.traits = Traits(
-            on_unknown=settings.on_unknown,
-            why_on_unknown="the receiver removes duplicates by webhook-id"
-            if settings.on_unknown is OnUnknown.RESEND
-            else "chosen in the configuration",
-            deadline=settings.deadline,
-            policy=settings.policy,
-            per_second=settings.per_second,
-            per_recipient=settings.per_recipient,
-        )
+        self.traits = traits_of(settings, OnUnknown.RESEND, "the receiver removes duplicates by webhook-id")
         self._settings = settings
         self._rules = settings.rules
-        self._keys = tuple(parse_secret(secret) for secret in settings.secrets)
+        self._signer = EndpointSigner(settings.secrets)
+        self._destination = lru_cache(10_000)(self._host)
         self._now = now
         # A third for the name, a third for the connection: what is left can only be the answer's time.
         third = settings.deadline / 3
@@ -95,7 +84,7 @@ class WebhookChannel:
         """Sign and POST once."""
         try:
             body = body_of(message)
-            answer = await self._post(message, body)
+            answer, signing = await self._post(message, body)
         except Forbidden as error:
             return Reject(Category.VALIDATION, f"not called: {error}")
         except TypeError as error:  # orjson's, for what JSON cannot hold
@@ -104,7 +93,7 @@ class WebhookChannel:
             return Retry(Category.TEMPORARY, f"not sent: {error}")
         except MaybeSent as error:
             return Unknown(f"no answer after the request left: {error}")
-        return outcome_of(answer, now=self._now(), hide=self._settings.secrets)
+        return outcome_of(answer, now=self._now(), hide=(*self._settings.secrets, *signing.secrets))
 
     async def lookup(self, message: Message) -> Outcome:
         """Nobody can be asked."""
@@ -114,26 +103,43 @@ class WebhookChannel:
         """Let go of connections."""
         await self._http.close()
 
-    async def _post(self, message: Message, body: bytes) -> Answer:
+    async def _post(self, message: Message, body: bytes) -> tuple[Answer, EndpointKeys]:
         url, deadline = self._url(message.recipient), self._settings.deadline
         admitted = self._guard.known(url)
         if admitted is None:
             began = time.monotonic()
             admitted = await self._guard.admit(url)
             deadline -= timedelta(seconds=time.monotonic() - began)
-        return await self._http.post(
+        tenant = OPERATOR if message.recipient == DEFAULT else message.tenant
+        signing = self._signer.of(tenant, str(admitted.target.url))
+        named = headers(signing.keys, message.id, self._now() // SECOND, body)
+        answer = await self._http.post(
             admitted.target.url,
-            headers=self._headers(message.id, body),
+            headers={**named, "content-type": "application/json"},
             body=body,
             deadline=deadline,
             pinned=admitted.pin(message.attempt),
             max_answer=self._settings.max_answer,
         )
+        return answer, signing
 
-    def _headers(self, id_: str, body: bytes) -> Mapping[str, str]:
-        named = headers(self._keys, id_, self._now() // SECOND, body)
-        named["content-type"] = "application/json"
-        return named
+    def destination(self, recipient: str) -> str | None:
+        """The host and port of a URL: receivers there share a breaker."""
+        return self._destination(recipient)
+
+    def _host(self, recipient: str) -> str | None:
+        try:
+            target = check_url(self._url(recipient), self._rules)
+        except Forbidden:
+            return None
+        return f"{target.host}:{target.port}"
+
+    def endpoint_secrets(self, tenant: str, recipient: str) -> tuple[str, ...]:
+        """What the receiver of this URL verifies with, newest first."""
+        url = check_url(self._url(recipient), self._rules).url
+        if recipient == DEFAULT and tenant != OPERATOR:
+            raise Forbidden("the channel's own URL belongs to the operator")
+        return self._signer.of(tenant, str(url)).secrets
 
     def _url(self, recipient: str) -> str:
         if recipient != DEFAULT:

@@ -11,19 +11,19 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...reading.fields import Field
-from .base import Traits
+from .base import KindSettings, traits_of
 from .extras import credential, data_of
 from .long_text import LongText, long_text, parts_of, send_parts
 from .options import Kind, yes_or_no
 from .phone_number import check_e164
-from .provider import Api, Reply, base_url, by_status
+from .provider import ACCOUNT, LATER, NEVER, TOO_FAST, WRONG, Api, Fate, Reply, base_url, by_status
 
 MAX_TEXT = 4096
 MAX_CAPTION = 1024
@@ -67,85 +67,70 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Fate(NamedTuple):
-    """What one of Meta's codes means: its category, whether a retry helps and when, whose fault it is."""
-
-    category: Category
-    retry: bool = False
-    account: bool = False
-    after: timedelta | None = None
-    hint: str = ""
-
-
-_WRONG = Fate(Category.VALIDATION)
-_NEVER = Fate(Category.PERMANENT)
-_ACCOUNT = Fate(Category.PERMANENT, account=True)
-_LATER = Fate(Category.TEMPORARY, retry=True)
-_TOO_FAST = Fate(Category.THROTTLING, retry=True, account=True)
 _ONE_TOO_FAST = Fate(Category.THROTTLING, retry=True)
 
 CODES: Mapping[int, Fate] = {
-    0: _ACCOUNT,  # not authenticated
-    1: _LATER,  # unknown to Meta; only once, see outcome_of
-    2: _LATER,  # down or overloaded
-    3: _ACCOUNT,  # capability or permission
-    4: _TOO_FAST._replace(after=timedelta(minutes=1)),  # the app's calls
-    10: _ACCOUNT,  # permission denied
-    33: _ACCOUNT._replace(hint="is phone_number_id right?"),
-    100: _WRONG,  # invalid parameter
-    190: _ACCOUNT._replace(hint="the access token has expired or is wrong"),
-    368: _ACCOUNT,  # blocked for policy violations
-    506: _WRONG,  # duplicate post
-    80007: _TOO_FAST._replace(after=timedelta(minutes=10)),  # the business account's quota of an hour
-    80008: _TOO_FAST._replace(after=timedelta(minutes=10)),
-    130429: _TOO_FAST._replace(after=timedelta(seconds=5)),  # throughput of the number
-    130472: _NEVER,  # the user is in an experiment
-    130497: _NEVER,  # this country is not allowed
-    131000: _LATER,  # something went wrong
-    131005: _ACCOUNT,  # access denied
-    131008: _WRONG,  # parameter missing
-    131009: _WRONG,  # parameter value
-    131016: _LATER,  # service unavailable
-    131021: _WRONG,  # to oneself
-    131026: _NEVER,  # undeliverable: not on WhatsApp, or will not have it
-    131030: _NEVER._replace(hint="add the number to the allowed list of the test number"),
-    131031: _ACCOUNT,  # account locked
-    131037: _ACCOUNT,  # display name not approved
-    131042: _ACCOUNT,  # payment
-    131045: _ACCOUNT,  # registration of the number
-    131047: _NEVER._replace(hint="the recipient last wrote over 24 h ago, so only a template can be sent"),
-    131048: _TOO_FAST._replace(after=timedelta(hours=1)),  # spam limit
+    0: ACCOUNT,  # not authenticated
+    1: LATER,  # unknown to Meta; only once, see outcome_of
+    2: LATER,  # down or overloaded
+    3: ACCOUNT,  # capability or permission
+    4: TOO_FAST._replace(after=timedelta(minutes=1)),  # the app's calls
+    10: ACCOUNT,  # permission denied
+    33: ACCOUNT._replace(hint="is phone_number_id right?"),
+    100: WRONG,  # invalid parameter
+    190: ACCOUNT._replace(hint="the access token has expired or is wrong"),
+    368: ACCOUNT,  # blocked for policy violations
+    506: WRONG,  # duplicate post
+    80007: TOO_FAST._replace(after=timedelta(minutes=10)),  # the business account's quota of an hour
+    80008: TOO_FAST._replace(after=timedelta(minutes=10)),
+    130429: TOO_FAST._replace(after=timedelta(seconds=5)),  # throughput of the number
+    130472: NEVER,  # the user is in an experiment
+    130497: NEVER,  # this country is not allowed
+    131000: LATER,  # something went wrong
+    131005: ACCOUNT,  # access denied
+    131008: WRONG,  # parameter missing
+    131009: WRONG,  # parameter value
+    131016: LATER,  # service unavailable
+    131021: WRONG,  # to oneself
+    131026: NEVER,  # undeliverable: not on WhatsApp, or will not have it
+    131030: NEVER._replace(hint="add the number to the allowed list of the test number"),
+    131031: ACCOUNT,  # account locked
+    131037: ACCOUNT,  # display name not approved
+    131042: ACCOUNT,  # payment
+    131045: ACCOUNT,  # registration of the number
+    131047: NEVER._replace(hint="the recipient last wrote over 24 h ago, so only a template can be sent"),
+    131048: TOO_FAST._replace(after=timedelta(hours=1)),  # spam limit
     131049: _ONE_TOO_FAST._replace(after=timedelta(hours=24)),  # this person got enough marketing today
-    131050: _NEVER,  # the user wants no marketing
-    131051: _WRONG,  # unsupported type
-    131052: _LATER,  # media download
-    131053: _WRONG,  # media upload
+    131050: NEVER,  # the user wants no marketing
+    131051: WRONG,  # unsupported type
+    131052: LATER,  # media download
+    131053: WRONG,  # media upload
     131056: _ONE_TOO_FAST,  # this pair of numbers; no time is told, so the policy's own grows
-    131057: _LATER._replace(account=True, after=timedelta(minutes=1)),  # being moved to more throughput
-    131062: _WRONG,  # business-scoped ids
-    131063: _ACCOUNT,  # marketing templates are off
-    131064: _TOO_FAST._replace(after=timedelta(hours=1)),  # limited after a wrong category
-    132000: _WRONG,  # number of parameters
-    132001: _WRONG._replace(hint="no such template in that language, or not approved"),
-    132005: _WRONG,  # too long when filled in
-    132007: _WRONG,  # against the policy of characters
-    132008: _WRONG,  # parameter value
-    132012: _WRONG,  # parameter format
+    131057: LATER._replace(account=True, after=timedelta(minutes=1)),  # being moved to more throughput
+    131062: WRONG,  # business-scoped ids
+    131063: ACCOUNT,  # marketing templates are off
+    131064: TOO_FAST._replace(after=timedelta(hours=1)),  # limited after a wrong category
+    132000: WRONG,  # number of parameters
+    132001: WRONG._replace(hint="no such template in that language, or not approved"),
+    132005: WRONG,  # too long when filled in
+    132007: WRONG,  # against the policy of characters
+    132008: WRONG,  # parameter value
+    132012: WRONG,  # parameter format
     132015: _ONE_TOO_FAST._replace(after=timedelta(hours=3), hint="the template is paused for its quality"),
-    132016: _NEVER._replace(hint="the template is disabled for good"),
-    132068: _WRONG,  # flow blocked
+    132016: NEVER._replace(hint="the template is disabled for good"),
+    132068: WRONG,  # flow blocked
     132069: _ONE_TOO_FAST._replace(after=timedelta(minutes=6)),  # flow throttled, ten an hour
-    133000: _ACCOUNT,  # incomplete deregistration
-    133004: _LATER,  # server unavailable
-    133005: _ACCOUNT,  # PIN
-    133006: _ACCOUNT,  # number to be verified again
-    133008: _TOO_FAST._replace(after=timedelta(hours=1)),  # too many PIN guesses
-    133009: _TOO_FAST._replace(after=timedelta(minutes=10)),  # too fast PIN guesses
-    133010: _ACCOUNT,  # number not registered
-    133015: _LATER._replace(account=True, after=timedelta(minutes=5)),  # number recently deleted
-    133016: _TOO_FAST._replace(after=timedelta(hours=1)),  # registrations
-    135000: _WRONG,  # generic
-    137000: _NEVER,  # the recipient's key has changed
+    133000: ACCOUNT,  # incomplete deregistration
+    133004: LATER,  # server unavailable
+    133005: ACCOUNT,  # PIN
+    133006: ACCOUNT,  # number to be verified again
+    133008: TOO_FAST._replace(after=timedelta(hours=1)),  # too many PIN guesses
+    133009: TOO_FAST._replace(after=timedelta(minutes=10)),  # too fast PIN guesses
+    133010: ACCOUNT,  # number not registered
+    133015: LATER._replace(account=True, after=timedelta(minutes=5)),  # number recently deleted
+    133016: TOO_FAST._replace(after=timedelta(hours=1)),  # registrations
+    135000: WRONG,  # generic
+    137000: NEVER,  # the recipient's key has changed
 }
 """Codes of answers and of webhooks. 200 to 299 are permissions, too."""
 
@@ -154,7 +139,7 @@ _VERSION = re.compile(r"v[1-9][0-9]{0,2}\.[0-9]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class WhatsAppCloudSettings:
+class WhatsAppCloudSettings(KindSettings):
     """One business number."""
 
     phone_number_id: str
@@ -165,11 +150,7 @@ class WhatsAppCloudSettings:
     preview_url: bool = False
     long_text: LongText = LongText.REFUSE
     base_url: str = "https://graph.facebook.com"
-    deadline: timedelta = timedelta(seconds=20)
-    on_unknown: OnUnknown = OnUnknown.HOLD
-    policy: str = "companion"
-    per_second: float | None = PER_SECOND
-    per_recipient: timedelta | None = PER_PAIR
+    deadline: timedelta = field(default=timedelta(seconds=20), kw_only=True)
 
 
 class WhatsAppCloudChannel:
@@ -178,15 +159,13 @@ class WhatsAppCloudChannel:
     kind: ClassVar[str] = "whatsapp_cloud"
 
     def __init__(self, settings: WhatsAppCloudSettings, *, now: Callable[[], int]) -> None:
-        self.traits = Traits(
-            on_unknown=settings.on_unknown,
-            why_on_unknown="WhatsApp removes no duplicates and cannot be asked; a late status may still tell"
-            if settings.on_unknown is OnUnknown.HOLD
-            else "chosen in the configuration: twice is better than never",
-            deadline=settings.deadline,
-            policy=settings.policy,
-            per_second=settings.per_second,
-            per_recipient=settings.per_recipient,
+        self.traits = traits_of(
+            settings,
+            OnUnknown.HOLD,
+            "WhatsApp removes no duplicates and cannot be asked; a late status may still tell",
+            chosen="chosen in the configuration: twice is better than never",
+            per_second=PER_SECOND,
+            per_recipient=PER_PAIR,
             max_text=MAX_TEXT,
         )
         self._settings = settings
@@ -277,16 +256,10 @@ class WhatsAppCloudChannel:
 
 def outcome_of(code: int, reason: str, *, attempt: int) -> Retry | Reject | None:
     """What one of Meta's codes means, in an answer or in a later webhook; None for one we do not know."""
-    fate = _ACCOUNT if 200 <= code <= 299 else CODES.get(code)
-    if fate is None:
-        return None
+    fate = ACCOUNT if 200 <= code <= 299 else CODES.get(code)
     if code == 1 and attempt > 1:  # perhaps their fault once; twice it is the request's
-        fate = _WRONG
-    if fate.hint:
-        reason = f"{reason} ({fate.hint})"
-    if fate.retry:
-        return Retry(fate.category, reason, after=fate.after, whole_channel=fate.account)
-    return Reject(fate.category, reason, whole_channel=fate.account)
+        fate = WRONG
+    return None if fate is None else fate.outcome(reason)
 
 
 def bodies_of(

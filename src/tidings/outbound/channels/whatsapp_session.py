@@ -21,7 +21,7 @@ from ...model.message import Message
 from ...model.outcome import Done, Offline, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...reading.fields import Field
-from .base import Traits
+from .base import KindSettings, traits_of
 from .connection import Connection, Link
 from .extras import credential, data_of
 from .options import Kind, length, text, yes_or_no
@@ -72,7 +72,7 @@ class Flavour(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class WhatsappSessionSettings:
+class WhatsappSessionSettings(KindSettings):
     """One session on one server."""
 
     server: Flavour = Flavour.WAHA
@@ -84,11 +84,7 @@ class WhatsappSessionSettings:
     status_within: timedelta = timedelta(seconds=2)
     reconnect_wait: timedelta = timedelta(minutes=5)
     in_order: bool = True
-    deadline: timedelta = timedelta(seconds=30)
-    on_unknown: OnUnknown = OnUnknown.HOLD
-    policy: str = "companion"
-    per_second: float | None = None
-    per_recipient: timedelta | None = None
+    deadline: timedelta = field(default=timedelta(seconds=30), kw_only=True)
 
 
 class WhatsappSessionChannel:
@@ -97,15 +93,10 @@ class WhatsappSessionChannel:
     kind: ClassVar[str] = "whatsapp_session"
 
     def __init__(self, settings: WhatsappSessionSettings, *, now: Callable[[], int]) -> None:
-        self.traits = Traits(
-            on_unknown=settings.on_unknown,
-            why_on_unknown="nothing over there promises to drop a second message of the same id"
-            if settings.on_unknown is OnUnknown.HOLD
-            else "chosen in the configuration",
-            deadline=settings.deadline,
-            policy=settings.policy,
-            per_second=settings.per_second,
-            per_recipient=settings.per_recipient,
+        self.traits = traits_of(
+            settings,
+            OnUnknown.HOLD,
+            "nothing over there promises to drop a second message of the same id",
             max_text=MAX_TEXT,
             reconnect_wait=settings.reconnect_wait,
             in_order=settings.in_order,

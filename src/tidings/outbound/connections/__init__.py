@@ -1,1 +1,1 @@
-"""Connections: the sessions that channels hold, looked at and kept (E7)."""
+"""Connections: the sessions that channels hold, looked at and kept."""

@@ -1,4 +1,4 @@
-"""Codes: what a person scans to link a phone to a session, as text, for a terminal and as a picture (E7).
+"""Codes: what a person scans to link a phone to a session, as text, for a terminal and as a picture.
 
 A code is asked for when somebody looks and never kept: whoever scans it is linked.
 """

@@ -1,4 +1,4 @@
-"""The course of a session: what a look at it means for its row. Pure; the clock is an argument (E7).
+"""The course of a session: what a look at it means for its row. Pure; the clock is an argument.
 
     connected ──lost──▶ reconnecting ──back──▶ connected
         │                    │

@@ -1,4 +1,4 @@
-"""The keeper: looks at the sessions of channels, and keeps their state on the channels' rows (E7).
+"""The keeper: looks at the sessions of channels, and keeps their state on the channels' rows.
 
 One node at a time looks at one session: whoever moves its `look_at` does, and a look that was overtaken (by
 another node, or by a send that met the loss) writes nothing. Whoever dies while looking is replaced when its

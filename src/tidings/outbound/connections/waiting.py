@@ -1,4 +1,4 @@
-"""Waiting: what has waited too long for a session to come back expires before the others go out (E7, B8).
+"""Waiting: what has waited too long for a session to come back expires before the others go out.
 
 Counted from the latest of: due, accepted, the loss of the session. A message with an expiry of its own keeps
 that; those of a broadcast wait as long as their broadcast does.

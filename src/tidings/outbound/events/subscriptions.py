@@ -58,7 +58,7 @@ class Subscriptions:
         self._secret = secret
 
     async def add(self, body: object, *, key: str | None = None, tenant: str = "default") -> Created:
-        """A new subscription with its secret. The same `key` with the same body gives the same one (B4)."""
+        """A new subscription with its secret. The same `key` with the same body gives the same one."""
         id_ = self._clock.new_id()
         once = None
         if key is not None:

@@ -14,7 +14,7 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.errors import Invalid, NotFound, Refused
 from ...model.time import iso, micros
-from ...reading.cursor import page_size
+from ...reading.cursor import misplaced, page_size
 from ...reading.fields import Field, check
 from ...store.port import Outrun, Row, Step, Store
 from .. import repeats
@@ -81,7 +81,7 @@ class Audience:
     # -- lists
 
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> Created:
-        """A new list, or a saved filter. The same key gives the first answer again (B4)."""
+        """A new list, or a saved filter. The same key gives the first answer again."""
         now = self._clock.now()
         named = partial(repeats.once, "lists", key or "", body, tenant=tenant, until=now + _KEEP_KEYS)
         if key is not None and (found := await repeats.find(self._store, named(None))) is not None:
@@ -143,11 +143,7 @@ class Audience:
         """Lists, by name."""
         page_size(limit)
         if after is not None and (len(after) > LONGEST_NAME or not after.isprintable()):
-            raise Invalid(
-                f"{after[:40]!r} is not a place in a list",
-                field="after",
-                remedy="use the `next` of the page before",
-            )
+            raise misplaced(after)
         rows = await self._store.read("list_page", tenant=tenant, after=after or "", limit=limit)
         items = [self._shown(row, await self._count(row)) for row in rows]
         return Page(items, rows[-1]["name"] if len(rows) == limit else None)

@@ -15,7 +15,7 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.errors import Invalid, NotFound, Refused, StoreUnavailable, TidingsError
 from ...model.time import iso, micros
-from ...reading.cursor import page_size
+from ...reading.cursor import misplaced, page_size
 from ...store.port import Outrun, Row, Step, Store
 from .. import repeats
 from ..judging import Rules
@@ -73,7 +73,7 @@ class Contacts:
     # -- writing
 
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> Created:
-        """A new contact; an address that somebody has is refused. The same key: the first answer (B4)."""
+        """A new contact; an address that somebody has is refused. The same key: the first answer."""
         now = self._clock.now()
         named = partial(repeats.once, "contacts", key or "", body, tenant=tenant, until=now + _KEEP_KEYS)
         if key is not None and (found := await repeats.find(self._store, named(None))) is not None:
@@ -337,11 +337,7 @@ def shown(known: Known) -> Row:
 def id_place(after: str | None) -> str:
     """The id that the `next` of the page before stands for; empty without one."""
     if after is not None and not (0 < len(after) <= 64 and after.isascii() and after.isprintable()):
-        raise Invalid(
-            f"{after[:40]!r} is not a place in a list",
-            field="after",
-            remedy="use the `next` of the page before",
-        )
+        raise misplaced(after)
     return after or ""
 
 

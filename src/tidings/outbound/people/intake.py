@@ -12,16 +12,7 @@ from typing import Any, NamedTuple
 
 from ...model.errors import Invalid, TidingsError
 from ...reading.fields import hint
-from .cards import (
-    Change,
-    read_address,
-    read_attribute,
-    read_language,
-    read_name,
-    read_place,
-    read_tags,
-    which,
-)
+from . import cards
 from .contacts import Contacts, Kept
 from .suppressions import OptOut, Suppressions, read_opt_out
 from .uploads import ADDRESS, Numbered, name_of
@@ -60,7 +51,7 @@ class Columns:
         self._channels = {name.lower(): name for name in channels}
         self._usual = None if channel is None else self._channel(channel, "channel")
         self._targets = {name_of(column): self._target(said) for said, column in (names or {}).items()}
-        self._tags = read_tags(tags)
+        self._tags = cards.read_tags(tags)
         self.is_table = is_table  # every row has the same columns
         self.attributes: set[str] = set()  # the columns that were taken for attributes
 
@@ -80,7 +71,7 @@ class Columns:
         if not channels:
             raise _no_address()
 
-    def change(self, row: Mapping[str, Any]) -> Change:
+    def change(self, row: Mapping[str, Any]) -> cards.Change:
         """A row as a change of whom it names; an empty cell changes nothing."""
         fields: dict[str, Any] = {}
         addresses: dict[str, str] = {}
@@ -104,14 +95,14 @@ class Columns:
         if len(self.attributes) < _MOST_TOLD:
             self.attributes.update(attributes)
         tags = fields.get("tags", ()) + self._tags
-        return Change(
+        return cards.Change(
             fields.get("name"),
             addresses,
             fields.get("zone"),
             fields.get("language"),
             tags or None,
             {
-                name: read_attribute(name, value.strip() if isinstance(value, str) else value)
+                name: cards.read_attribute(name, value.strip() if isinstance(value, str) else value)
                 for name, value in attributes.items()
             },
             keeps_tags=True,
@@ -145,10 +136,12 @@ class Columns:
     def _field(self, target: str, column: str, value: object) -> Any:
         if target == "tags":
             parts = value if isinstance(value, list) else str(value).replace("|", ";").split(";")
-            return read_tags(part for part in parts if not isinstance(part, str) or part.strip())
+            return cards.read_tags(part for part in parts if not isinstance(part, str) or part.strip())
         if not isinstance(value, str):
             raise Invalid(f"{column[:60]} is not a text", field=column[:60], remedy="write it in quotes")
-        return {"name": read_name, "zone": read_place, "language": read_language}[target](value)
+        return {"name": cards.read_name, "zone": cards.read_place, "language": cards.read_language}[target](
+            value
+        )
 
     def _addresses(self, said: object) -> dict[str, str]:
         found = {}
@@ -157,14 +150,14 @@ class Columns:
             text = (
                 str(address) if isinstance(address, int) else address
             )  # a number in JSON may be a telephone's
-            found[channel] = read_address(channel, text, self._channels.values())
+            found[channel] = cards.read_address(channel, text, self._channels.values())
         return found
 
     def _channel(self, name: str, field: str) -> str:
         """A channel by its name in any capitals, because headings are read in small letters."""
         known = self._channels.get(name.strip().lower())
         if known is None:
-            remedy = which(name, dict.fromkeys(self._channels.values()))
+            remedy = cards.which(name, dict.fromkeys(self._channels.values()))
             raise Invalid(f"there is no channel {name[:60]!r}", field=field, remedy=remedy)
         return known
 
@@ -204,7 +197,7 @@ async def take_contacts(
 ) -> AsyncIterator[Progress]:
     """Create or change the contacts of an upload; `list_` is the id of a list they are put on."""
 
-    async def keep(changes: Sequence[Change], is_rehearsal: bool) -> Sequence[Kept]:
+    async def keep(changes: Sequence[cards.Change], is_rehearsal: bool) -> Sequence[Kept]:
         return await contacts.keep(changes, list_=list_, tenant=tenant, is_rehearsal=is_rehearsal)
 
     if all_or_nothing and not dry_run:
@@ -222,7 +215,7 @@ async def take_contacts(
 async def _taken(
     rows: AsyncIterator[Numbered],
     columns: Columns,
-    keep: Callable[[Sequence[Change], bool], Any],
+    keep: Callable[[Sequence[cards.Change], bool], Any],
     *,
     is_rehearsal: bool,
 ) -> AsyncIterator[Progress]:
@@ -232,7 +225,7 @@ async def _taken(
         if columns.is_table and is_first and first is not None:
             columns.check(first)
             is_first = False
-        numbers, changes = list[int](), list[Change]()
+        numbers, changes = list[int](), list[cards.Change]()
         bad: list[tuple[int, TidingsError]] = []
         for number, row in chunk:
             try:

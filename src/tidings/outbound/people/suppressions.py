@@ -6,7 +6,6 @@ same person in capitals and in small letters.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.errors import Invalid, NotFound, TidingsError
 from ...model.time import iso, micros
-from ...reading.cursor import page_size
+from ...reading.cursor import decoded, encoded, page_size
 from ...reading.fields import Field, check
 from ...store.port import Row, Step, Store
 from .. import repeats
@@ -106,11 +105,11 @@ class Suppressions:
         if address is not None:
             rows = await self._store.read("suppression_find", address=written(address), tenant=tenant)
             return Page([shown(row) for row in rows], None)
-        last, channel = _place(after)
+        last, channel = decoded(after, 2)
         rows = await self._store.read(
             "suppression_page", address=last, channel=channel, tenant=tenant, limit=limit
         )
-        more = _cursor(rows[-1]) if len(rows) == limit else None
+        more = encoded(rows[-1]["address"], rows[-1]["channel"]) if len(rows) == limit else None
         return Page([shown(row) for row in rows], more)
 
     async def _find(self, out: OptOut, tenant: str) -> Row | None:
@@ -150,23 +149,3 @@ def shown(row: Mapping[str, Any]) -> Row:
 def _step(outs: Sequence[OptOut], tenant: str) -> Step:
     rows = orjson.dumps([out._asdict() for out in outs]).decode()
     return Step("suppression_add", {"rows": rows, "tenant": tenant})
-
-
-def _cursor(row: Row) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps([row["address"], row["channel"]])).decode().rstrip("=")
-
-
-def _place(after: str | None) -> tuple[str, str]:
-    if after is None:
-        return "", ""
-    try:
-        address, channel = orjson.loads(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)))
-        if not (isinstance(address, str) and isinstance(channel, str) and (address + channel).isprintable()):
-            raise ValueError
-    except (ValueError, TypeError):
-        raise Invalid(
-            f"{after[:40]!r} is not a place in a list",
-            field="after",
-            remedy="use the `next` of the page before",
-        ) from None
-    return address, channel

@@ -83,7 +83,7 @@ async def _doubtful(store: Store, rows: Sequence[Row]) -> list[Row]:
 
 
 def is_doubtful(row: Row) -> bool:
-    """Whether a receipt settles it: it waits for another try, or nobody knew whether it was sent (A6)."""
+    """Whether a receipt settles it: it waits for another try, or nobody knew whether it was sent."""
     return bool(row["state"] == "pending" or (row["state"] == "failed" and row["unknown"]))
 
 

@@ -56,7 +56,7 @@ class MessageMaker:
         self._messages = messages
 
     async def prepare(self, body: Mapping[str, Any], occasion: Occasion) -> Making:
-        """The message of one occurrence. Its own expiry wins over the schedule's grace (B8)."""
+        """The message of one occurrence. Its own expiry wins over the schedule's grace."""
         for name in body:
             if name in _OF_ITS_TIME:
                 raise Invalid(
@@ -72,7 +72,8 @@ class MessageMaker:
         if not own_expiry:
             draft = draft._replace(expires_at=occasion.expires_at)
         task, row = await self._messages.prepare(draft, occasion.now)
-        return Making(row[2], [task], [(*row[:-1], own_expiry)])
+        quota = await self._messages.check_quota(occasion.tenant, occasion.now)
+        return Making(row[2], [task], [(*row[:-1], own_expiry)], quota)
 
 
 _UTC = ZoneInfo("UTC")

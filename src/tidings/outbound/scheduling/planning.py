@@ -65,7 +65,7 @@ def plan(standing: Standing, now: int) -> Plan:
 
 
 def expiry(standing: Standing, at: int, now: int) -> int | None:
-    """Until when the message of a late occurrence may go out (E6); None for one on time."""
+    """Until when the message of a late occurrence may go out; None for one on time."""
     return at + standing.grace if now - at > ON_TIME else None
 
 

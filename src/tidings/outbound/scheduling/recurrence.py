@@ -1,4 +1,4 @@
-"""Recurrence: from a rule to its instants. Pure: values in, values out, the time among them (A8).
+"""Recurrence: from a rule to its instants. Pure: values in, values out, the time among them.
 
 Two kinds of rule. **Wall-clock rules** (daily, weekly, monthly, yearly, RRULE, cron with hours) name times on
 a wall; each is settled in the schedule's zone, once: in a gap the first valid time, of a time that comes

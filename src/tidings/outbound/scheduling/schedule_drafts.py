@@ -22,7 +22,7 @@ from .rule_words import in_words
 from .rules import read_rule, shown_rule
 from .standing import series_of
 
-GRACE = timedelta(hours=1)  # E6
+GRACE = timedelta(hours=1)  # a missed occurrence older than this is not made up for
 LONGEST_GRACE = timedelta(days=31)
 MOST_COUNT = 1_000_000
 MOST_SHOWN = 366  # firings of one preview

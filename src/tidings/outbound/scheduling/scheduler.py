@@ -1,9 +1,9 @@
 """The scheduler: makes what schedules are due for, by one indexed query a tick, however many there are.
 
 What an occurrence makes, its line in the log, and the schedule's last and next run are written in one
-transaction (E5), under the condition that the schedule is still as it was read; the row of an occurrence is
-unique, so it runs once (E4), whatever the clocks, restarts and other schedulers do. Catch-up after a time in
-which nothing ran is simply the first tick (B8, E1).
+transaction, under the condition that the schedule is still as it was read; the row of an occurrence is
+unique, so it runs once, whatever the clocks, restarts and other schedulers do. Catch-up after a time in
+which nothing ran is simply the first tick.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Schedules: rules that make messages or broadcasts at instants, and what a person may do to them (A8).
+"""Schedules: rules that make messages or broadcasts at instants, and what a person may do to them.
 
 Each is one row; nothing else waits for its time but the scheduler's one query. A change takes effect at once:
 it names the version it was made from, and so does the tick.
@@ -18,7 +18,7 @@ from ...kernel.clock import Clock
 from ...model import durations
 from ...model.errors import CallerError, Invalid, NotFound, Refused
 from ...model.time import SECOND, iso, micros, moment
-from ...reading.cursor import page_size, place
+from ...reading.cursor import misplaced, page_size, place
 from ...reading.fields import check
 from ...reading.when import echo
 from ...reading.zones import zone_or_utc
@@ -26,23 +26,11 @@ from ...store.port import Once, Outrun, Row, Rows, Step, Store
 from ..judging import COLUMNS, Rules
 from ..messages import Page
 from ..repeats import Created, create, find, once, same
+from . import schedule_drafts as drafts
 from .making import Maker, Making, Occasion, within
 from .recurrence import Series
 from .rule_words import in_words
 from .rules import shown_rule
-from .schedule_drafts import (
-    CHANGES,
-    FIELDS,
-    MOST_SHOWN,
-    PREVIEW,
-    Wanted,
-    as_given,
-    first_instant,
-    never,
-    read_timing,
-    read_wanted,
-    timing_of,
-)
 from .standing import series_of
 
 STATES = ("active", "paused", "ended")
@@ -68,12 +56,12 @@ class Schedules:
         self, body: object, *, zone: ZoneInfo, key: str | None = None, tenant: str = "default"
     ) -> Created:
         """A new schedule. `zone` is for a body that names none."""
-        given, now, id_ = check(body, FIELDS), self._clock.now(), self._clock.new_id()
+        given, now, id_ = check(body, drafts.FIELDS), self._clock.now(), self._clock.new_id()
         earlier = await find(self._store, self._once("schedules", key, given, None, now, tenant))
         if earlier is not None:
             return earlier
-        wanted = read_wanted(given, zone, now)
-        first = first_instant(wanted, now)
+        wanted = drafts.read_wanted(given, zone, now)
+        first = drafts.first_instant(wanted, now)
         await self._judge(wanted, Occasion(id_, now, now, tenant))
         row = {**wanted._asdict(), "id": id_, "tenant": tenant, "next_at": first, "at": now}
         blank = {"state": "active", "fired": 0, "last_at": None, "last_made": None, "problem": None}
@@ -85,18 +73,20 @@ class Schedules:
 
     async def edit(self, id_: str, body: object, *, tenant: str = "default") -> Row:
         """Change some fields; null takes a field back to what it is when left out. Takes effect at once."""
-        changes = check(body, CHANGES)
+        changes = check(body, drafts.CHANGES)
         for _ in range(_TRIES):
             row, now = await self._find(id_, tenant), self._clock.now()
-            given = {**as_given(row), **changes}
+            given = {**drafts.as_given(row), **changes}
             if changes.get("message") is not None or changes.get("broadcast") is not None:
                 given |= {name: changes.get(name) for name in ("message", "broadcast")}
-            wanted = read_wanted(given, zone_or_utc(row["zone"]), now, before=row)
+            wanted = drafts.read_wanted(given, zone_or_utc(row["zone"]), now, before=row)
             next_at = row["next_at"]
-            if timing_of(wanted._asdict()) != timing_of(row) and row["state"] == "active":
-                next_at = first_instant(wanted, max(now, row["last_at"] or 0))
+            if drafts.timing_of(wanted._asdict()) != drafts.timing_of(row) and row["state"] == "active":
+                next_at = drafts.first_instant(wanted, max(now, row["last_at"] or 0))
             if wanted.most is not None and wanted.most <= row["fired"] and row["state"] == "active":
-                raise never(f"it has made {row['fired']} already", "count", "give a higher count, or end it")
+                raise drafts.never(
+                    f"it has made {row['fired']} already", "count", "give a higher count, or end it"
+                )
             await self._judge(wanted, Occasion(id_, now, now, tenant))
             step = {"id": id_, "tenant": tenant, "version": row["version"], "next_at": next_at, "at": now}
             if (await self._store.write([Step("schedule_edit", {**wanted._asdict(), **step})]))[0]:
@@ -205,10 +195,10 @@ class Schedules:
 
     def foresee(self, body: object, *, zone: ZoneInfo) -> dict[str, Any]:
         """The next firings of a rule that is not saved."""
-        given, now = check(body, PREVIEW), self._clock.now()
+        given, now = check(body, drafts.PREVIEW), self._clock.now()
         count = given.get("n")
         timing = {name: value for name, value in given.items() if name != "n"}
-        rule, chosen, start, end, most = read_timing(timing, zone, now)
+        rule, chosen, start, end, most = drafts.read_timing(timing, zone, now)
         row = {"rule": rule, "zone": chosen.key, "start_at": start, "end_at": end}
         items = _firings(series_of(row), now, _shown(10 if count is None else count, most))
         return {"rule_in_words": in_words(rule), "zone": chosen.key, "items": items}
@@ -235,7 +225,7 @@ class Schedules:
                 return await self.show(id_, tenant=tenant)
         raise _overtaken()
 
-    async def _judge(self, wanted: Wanted, occasion: Occasion) -> None:
+    async def _judge(self, wanted: drafts.Wanted, occasion: Occasion) -> None:
         """What it makes must be makeable today."""
         try:
             await self._maker(wanted.makes).prepare(orjson.loads(wanted.body), occasion)
@@ -315,8 +305,8 @@ def _firings(series: Series, after: int, n: int) -> list[Row]:
 
 
 def _shown(n: int, left: int | None) -> int:
-    if not 1 <= n <= MOST_SHOWN:
-        raise Invalid(f"n is {n}", field="n", remedy=f"use 1 to {MOST_SHOWN}")
+    if not 1 <= n <= drafts.MOST_SHOWN:
+        raise Invalid(f"n is {n}", field="n", remedy=f"use 1 to {drafts.MOST_SHOWN}")
     return n if left is None else min(n, left)
 
 
@@ -337,11 +327,7 @@ def _before(after: str | None) -> str:
     if after is None:
         return _NEWEST
     if not after.isprintable() or not after.isascii() or len(after) > 64:
-        raise Invalid(
-            f"{after[:40]!r} is not a place in a list",
-            field="after",
-            remedy="use the `next` of the page before",
-        )
+        raise misplaced(after)
     return after
 
 

@@ -30,12 +30,13 @@ class Exhausted(Exception):
 class Run:
     """One rendering: its budget, and the language and zone to write in."""
 
-    __slots__ = ("language", "left", "zone")
+    __slots__ = ("escape", "language", "left", "zone")
 
     def __init__(self, language: str | None, zone: tzinfo) -> None:
         self.left = MOST_WORK
         self.language = language
         self.zone = zone
+        self.escape: Callable[[str], str] | None = None  # of the part that is being written
 
     def spend(self, steps: int) -> None:
         """Ask before so many steps are taken."""
@@ -48,6 +49,12 @@ class Run:
         if size > LARGEST_TEXT:
             raise Exhausted
         self.spend(1 + size // 64)
+
+
+class Safe(str):
+    """A text that its author vouches for: it goes in as it is."""
+
+    __slots__ = ()
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -110,7 +117,7 @@ def _refuse(value: Any, wanted: str) -> NoReturn:
 
 def _printed(value: Any) -> str:
     """What is put into the text; a list or an object is nothing that could be read."""
-    if type(value) is str:
+    if isinstance(value, str):
         return value
     if value is None:
         return ""
@@ -119,6 +126,20 @@ def _printed(value: Any) -> str:
     if isinstance(value, Undefined | int | float):
         return str(value)
     _refuse(value, "a text or a number")
+
+
+@pass_context
+def _put(context: Context, value: Any) -> str:
+    """A value as it goes into the text: escaped for the part's markup, unless it is marked safe."""
+    text, run = _printed(value), _run_of(context)
+    if run.escape is None or isinstance(text, Safe):
+        return text
+    run.spend_text(len(text))
+    return run.escape(text)
+
+
+def _safe(_context: Context, value: Any) -> Safe:
+    return Safe(_a_text(value))
 
 
 def _each(context: Context, value: Any, cost: int) -> list[Any] | tuple[Any, ...]:
@@ -210,13 +231,14 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "date": _dated,
     "time": _timed,
     "number": _counted,
+    "safe": _safe,
 }
 
 
 def _environment(filters: Mapping[str, Callable[..., Any]]) -> _Environment:
     made = _Environment(
         undefined=StrictUndefined,
-        finalize=_printed,
+        finalize=_put,
         autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -34,7 +34,10 @@ _INSTEAD: Mapping[type[nodes.Node], tuple[str, str]] = {
     nodes.Pow: ("there is a power (**)", "multiply instead"),
     nodes.Assign: ("{% set %} is used", "declare a variable with a default"),
     nodes.AssignBlock: ("{% set %} is used", "declare a variable with a default"),
-    nodes.Scope: ("{% autoescape %} is used", "leave it out: nothing is escaped here, channels do that"),
+    nodes.Scope: (
+        "{% autoescape %} is used",
+        "leave it out: values are escaped for the channel, unless you write | safe",
+    ),
     nodes.Include: ("{% include %} is used", "write the text itself"),
     nodes.Slice: ("a slice is used", "use the filter truncate, first or last"),
     nodes.Keyword: ("a filter has a named argument", "write the value alone"),

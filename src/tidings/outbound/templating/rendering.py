@@ -16,12 +16,14 @@ import orjson
 from jinja2 import Template, TemplateSyntaxError, UndefinedError
 
 from ...model.errors import Invalid, TooLarge
+from ..markup import MarksUp, Spot
 from .confines import ENVIRONMENT, FILTERS, RUN, Exhausted, Run
 from .grammar import Grammar
 from .variables import LARGEST_TEXT, Declared
 
 LARGEST_SOURCE = 64 * 1024
 PARTS = ("text", "subject", "data")
+CHOICES = ("parse_mode", "format")  # options that say how the text is read
 
 
 class Compiled:
@@ -45,9 +47,11 @@ class Compiled:
         zone: tzinfo = UTC,
         largest: int = LARGEST_TEXT,
         strict: bool = True,
+        channel: object = None,
     ) -> dict[str, Any]:
         """The content for one recipient; `zone` is used when the contact has none of its own.
 
+        Values are escaped where the channel reads markup.
         `strict` refuses variables that are not declared; rows of a file may have columns of their own.
         """
         values = self.declared.bind(variables, strict=strict)
@@ -55,24 +59,38 @@ class Compiled:
         values["contact"] = {} if contact is None else contact
         values["recipient"] = recipient
         values[RUN] = run
-        writer = _Writer(values, largest)
+        writer = _Writer(values, largest, run, channel if isinstance(channel, MarksUp) else None)
+        writer.choose(self._parts.get("data"))
         return {name: writer.write(part, name) for name, part in self._parts.items()}
 
 
 class _Writer:
     """Writes the parts of one content, as long as there is room."""
 
-    def __init__(self, values: dict[str, Any], room: int) -> None:
+    def __init__(self, values: dict[str, Any], room: int, run: Run, marks_up: MarksUp | None) -> None:
         self._values = values
         self._largest = self._room = room
+        self._run, self._marks_up = run, marks_up
+        self._data: Mapping[str, object] = {}
 
-    def write(self, part: Any, place: str) -> Any:
+    def choose(self, data: Any) -> None:
+        """What the channel is told of `data` when it is asked for the markup of a part."""
+        if self._marks_up is not None and isinstance(data, dict):
+            self._data = {name: self._chosen(value, name) for name, value in data.items()}
+
+    def _chosen(self, value: Any, name: str) -> object:
+        """Options such as parse_mode decide over the others, so they are rendered first."""
+        return self._fill(value, f"data.{name}") if isinstance(value, Template) and name in CHOICES else value
+
+    def write(self, part: Any, place: str, inside: Mapping[str, object] | None = None) -> Any:
         if isinstance(part, Template):
+            markup = self._marks_up and self._marks_up.markup(Spot(place, inside or {}, self._data))
+            self._run.escape = markup.escape if markup else None
             return self._fill(part, place)
         if isinstance(part, dict):
-            return {name: self.write(value, f"{place}.{name}") for name, value in part.items()}
+            return {name: self.write(value, f"{place}.{name}", part) for name, value in part.items()}
         if isinstance(part, list):
-            return [self.write(value, f"{place}[{place_}]") for place_, value in enumerate(part)]
+            return [self.write(value, f"{place}[{place_}]", inside) for place_, value in enumerate(part)]
         return part
 
     def _fill(self, template: Template, place: str) -> str:

@@ -43,7 +43,9 @@ FIELDS: Mapping[str, Field] = {
 SAMPLE_FIELDS: Mapping[str, Field] = {
     "variables": Field("object", "values for the gaps; examples stand in for the others"),
     "contact": Field("object", "who it is written to: name, zone, language, tags, attributes"),
-    "channel": Field("string", "with `to`: take the contact that has this address"),
+    "channel": Field(
+        "string", "values are escaped for it; with `to`: take the contact that has this address"
+    ),
     "to": Field("string", "the recipient's address", "ada"),
 }
 PREVIEW: Mapping[str, Field] = {
@@ -87,10 +89,12 @@ class Templates:
         zone: tzinfo = UTC,
         max_body: int = LARGEST_TEXT,
         keep_keys: timedelta = timedelta(hours=24),
+        channels: Mapping[str, object] | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._zone = zone
+        self.channels = channels or {}  # values are escaped for them
         self._largest = min(max_body, LARGEST_TEXT)
         self._keep_keys = micros(keep_keys)
         self._compiled: OrderedDict[tuple[str, int], Compiled] = OrderedDict()
@@ -98,7 +102,7 @@ class Templates:
     # -- saving
 
     async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> Created:
-        """A new template; its first version is 1. The same `key` and body give the first answer (B4)."""
+        """A new template; its first version is 1. The same `key` and body give the first answer."""
         id_, at = self._clock.new_id(), self._clock.now()
         repeat = self._once("templates", key, body, id_, tenant, at)
         done = await find(self._store, repeat)
@@ -256,8 +260,9 @@ class Templates:
     async def _tried(self, compiled: Compiled, given: Mapping[str, Any], tenant: str) -> Row:
         contact, to = await sample(self._store, given, tenant), given.get("to") or ""
         values, examples = compiled.declared.sampled(given.get("variables") or {})
+        channel = self.channels.get(given.get("channel") or "")
         content = compiled.render(
-            values, contact=contact, recipient=to, zone=self._zone, largest=self._largest
+            values, contact=contact, recipient=to, zone=self._zone, largest=self._largest, channel=channel
         )
         filled = {name: content.get(name) for name in ("text", "subject", "data")}
         return {**filled, "contact": dict(contact) if compiled.uses_contact else None, "examples": examples}
@@ -281,15 +286,15 @@ class Filling:
         if frozen is None:
             frozen = await self._templates.frozen(draft.template, draft.template_version, tenant=draft.tenant)
             self._frozen[place] = frozen
-        contact = None
-        if frozen.compiled.uses_contact:
-            contact = await contact_of(self._store, draft.tenant, draft.channel, draft.to)
+        who = draft.tenant, draft.channel, draft.to
+        contact = await contact_of(self._store, *who) if frozen.compiled.uses_contact else None
         content = frozen.compiled.render(
             draft.variables or {},
             contact=contact,
             recipient=draft.to,
             zone=self._zone,
             largest=self._largest,
+            channel=self._templates.channels.get(draft.channel),
         )
         return draft._replace(
             text=content.get("text", ""),

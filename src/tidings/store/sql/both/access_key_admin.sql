@@ -1,2 +1,2 @@
--- Whether there is a key that runs the engine; an expired one counts, so that no door opens by itself.
+-- Whether there is a key that runs the engine.
 select id from api_keys where role = 'admin' and tenant = 'default' and revoked_at is null limit 1

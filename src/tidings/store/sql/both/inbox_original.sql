@@ -1,2 +1,2 @@
 -- The message that an edit or a delete is about.
-select id, sender, speaks_for from inbox where source = :source and platform_id = :original
+select id, sender, chat from inbox where source = :source and platform_id = :original

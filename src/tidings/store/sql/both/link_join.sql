@@ -1,4 +1,4 @@
--- Make a session known. One that nobody has looked at for a while is not trusted until somebody has (E7).
+-- Make a session known. One that nobody has looked at for a while is not trusted until somebody has.
 update queues set link = 'reconnecting', link_why = 'nobody has looked yet', look_at = 0, look_no = look_no + 1,
   link_since = coalesce(cast(:now as bigint), tidings_now()), lost_at = coalesce(cast(:now as bigint), tidings_now()),
   retry_at = coalesce(cast(:now as bigint), tidings_now())

@@ -1,5 +1,14 @@
--- Lines of the audit trail. Own file: a list goes in as JSON, which each database reads in its own way.
-insert into audit (at, tenant, who, key, what, target, origin, status, request, detail)
-select :now, r.value ->> 'tenant', r.value ->> 'who', r.value ->> 'key', r.value ->> 'what', r.value ->> 'target',
-  r.value ->> 'origin', r.value ->> 'status', r.value ->> 'request', r.value ->> 'detail'
-from json_each(:rows) r
+-- Lines of the audit trail, chained by their hashes. Own file: each database computes them in its own way; here a trigger
+-- keeps the end of the chain. (Materialized: the list would be read from its start for each of its lines.)
+with recursive lines(i, line) as materialized (select key, value from json_each(:rows)),
+chain(i, n, hash) as (
+  select -1, coalesce((select n from audit_chain), (select max(n) from audit), 0), coalesce((select hash from audit_chain), '')
+  union all
+  select l.i, n + 1, tidings_sha256(hash || '|' || (n + 1) || '|' || :now || '|' || (l.line ->> 'digest'))
+  from chain join lines l on l.i = chain.i + 1
+)
+insert into audit (n, at, tenant, who, key, what, target, origin, status, request, detail, hash)
+select n, :now, l.line ->> 'tenant', l.line ->> 'who', l.line ->> 'key', l.line ->> 'what', l.line ->> 'target',
+  l.line ->> 'origin', l.line ->> 'status', l.line ->> 'request', l.line ->> 'detail', hash
+from chain join lines l on l.i = chain.i
+order by n

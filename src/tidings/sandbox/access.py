@@ -1,0 +1,109 @@
+"""Who may use the sandbox: its Host and Origin checks, its key, and the hosts that it may call.
+
+No other site may send anything. On loopback the sandbox's own routes serve local names only and need no key;
+elsewhere those that look in or control need the key of the sandbox. The routes of the simulated providers
+take the credentials that those providers take.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hmac
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from tidings.model.errors import Invalid, Misconfigured, Refused
+from tidings.wire.addresses import Forbidden, Rules, check_url
+from tidings.wire.hosts import host_name, is_cross_site, is_loopback
+
+from .wire import error_answer
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+SHORTEST = 16
+TAKES_MESSAGES = "/sandbox/messages"  # the one route below /sandbox that is a provider's
+
+_ANY = Rules(allow_private=True, allow_http=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The rules of one sandbox. `callback_hosts` are called back besides loopback."""
+
+    is_local: bool = True
+    key: str | None = field(default=None, repr=False)
+    callback_hosts: frozenset[str] = frozenset()
+
+    def refusal(self, scope: Scope) -> Response | None:
+        """The answer to a request that may not pass; None lets it pass."""
+        headers: Mapping[bytes, bytes] = dict(scope["headers"])
+        name = host_name(headers.get(b"host", b"").decode("latin-1"))
+        is_own = scope["path"] == "/" or scope["path"].startswith("/sandbox")
+        if self.is_local and is_own and not is_loopback(name):  # a provider's client may keep its own name
+            problem = f"The sandbox does not serve the host {name[:100]!r}"
+            return error_answer(Refused(problem, remedy="Use http://localhost"), 403)
+        if scope["method"] not in SAFE and is_cross_site(headers):
+            return error_answer(Refused("Another site made this request", remedy="Use this page itself"), 403)
+        needs_key = is_own and self.key is not None and scope["path"] != TAKES_MESSAGES
+        if needs_key and not self._opens(headers):
+            answer = error_answer(Refused("The key of the sandbox is needed"), 401)
+            answer.headers["www-authenticate"] = 'Basic realm="sandbox", charset="UTF-8"'
+            return answer
+        return None
+
+    def check_callback(self, url: str) -> None:
+        """Refuse an address that the sandbox must not call; raises Invalid."""
+        try:
+            target = check_url(url, _ANY)
+        except Forbidden as error:
+            raise Invalid(f"url cannot be called: {error}", field="url") from None
+        name = (target.address or target.host).lower()
+        if not is_loopback(name) and name not in self.callback_hosts:
+            remedy = "Use an address of this machine, or start the sandbox with --callback-host"
+            raise Invalid(f"The sandbox does not call {name[:100]!r}", remedy=remedy, field="url")
+
+    def _opens(self, headers: Mapping[bytes, bytes]) -> bool:
+        """By X-API-Key or a Bearer token; browsers ask for it as the password of anybody."""
+        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        shown = headers.get(b"x-api-key", given)
+        if scheme.lower() == b"basic" and b"x-api-key" not in headers:
+            try:
+                shown = b64decode(given, validate=True).partition(b":")[2]
+            except binascii.Error:
+                return False
+        return hmac.compare_digest(shown, (self.key or "").encode())
+
+
+LOCAL = Access()
+
+
+def read_access(host: str, key_file: Path | None, callback_hosts: tuple[str, ...] = ()) -> Access:
+    """The rules for an address to listen on; raises Misconfigured if others could reach it without a key."""
+    key = None if key_file is None else _read_key(key_file)
+    if key is None and not is_loopback(host):
+        raise Misconfigured(
+            f"host is {host!r}, which others can reach, but the sandbox has no key",
+            remedy="Give --key-file FILE, or listen on 127.0.0.1",
+            field="host",
+        )
+    return Access(is_loopback(host), key, frozenset(name.lower() for name in callback_hosts))
+
+
+def _read_key(path: Path) -> str:
+    try:
+        key = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not a text"
+        problem = f"--key-file names {str(path)!r}, which cannot be read ({why})"
+        raise Misconfigured(problem, remedy="Check the path and its permissions", field="key_file") from None
+    if len(key) < SHORTEST:
+        raise Misconfigured(
+            f"the key in {str(path)!r} has under {SHORTEST} characters",
+            remedy="Make one with: openssl rand -hex 32",
+            field="key_file",
+        )
+    return key

@@ -1,0 +1,2 @@
+-- A destination works again.
+delete from destinations where queue = :queue and tenant = :tenant and host = :host

@@ -1,0 +1,2 @@
+-- A secret of the engine itself.
+select value from secrets where name = :key

@@ -1,0 +1,112 @@
+"""A watchdog: ends a server and removes its folders when the process that started it is gone.
+
+It is a process in a session of its own and reads a pipe whose other end its owner holds. The pipe closes with
+the owner, even on SIGKILL; then the watchdog cleans up what the last line says. The file is run by its path
+and needs the standard library only, so that the process starts quickly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+_ENOUGH = 15.0  # seconds: PostgreSQL kills children that ignore an immediate shutdown after five
+
+
+class Watchdog:
+    """Cleans up after this process. `watch` may be called again and replaces what was said before."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def watch(
+        self,
+        *,
+        folders: Iterable[Path] = (),
+        group: int | None = None,
+        by: signal.Signals = signal.SIGKILL,
+        port: int | None = None,
+    ) -> None:
+        """Should this process die: signal the process group, end who listens on `port`, remove `folders`."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-IS", __file__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,  # what ends our group must not end it, too
+            )
+        left = {"folders": [*map(str, folders)], "group": group, "by": int(by), "port": port}
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # somebody has killed the watchdog
+            self._process.stdin.write(json.dumps(left).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def release(self) -> None:
+        """Everything is cleaned up already: end the watchdog."""
+        if self._process is not None:
+            self.watch()
+            self._process.communicate()
+            self._process = None
+
+
+def listening(port: int) -> list[int]:
+    """The processes that listen on a TCP port, from /proc."""
+    inodes = set()
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        with contextlib.suppress(OSError):
+            for line in table.read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == "0A" and int(words[1].rpartition(":")[2], 16) == port:
+                    inodes.add(words[9])
+    found = []
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        with contextlib.suppress(OSError):
+            for link in folder.iterdir():
+                held = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(link))
+                if held and held[1] in inodes:
+                    found.append(int(folder.parent.name))
+    return found
+
+
+def _clean(folders: list[str], group: int | None, by: int, port: int | None) -> None:
+    if group is not None:
+        _end(group, by)
+    for pid in listening(port) if port is not None else ():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    give_up = time.monotonic() + _ENOUGH
+    while any(map(os.path.exists, folders)) and time.monotonic() < give_up:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.05)  # somebody may still be writing there
+
+
+def _end(group: int, by: int) -> None:
+    """Signal the group, wake it in case it was stopped, and kill it if it does not end."""
+    give_up = time.monotonic() + _ENOUGH
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, by)
+        os.killpg(group, signal.SIGCONT)
+        while time.monotonic() < give_up:
+            os.killpg(group, 0)
+            time.sleep(0.02)
+        os.killpg(group, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    last = {}
+    for said in sys.stdin:
+        last = json.loads(said)
+    if last:
+        _clean(**last)
