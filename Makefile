@@ -1,13 +1,16 @@
-# Needs python3 (3.11 or newer) and make; everything else is fetched into .tools/ and .venv/.
+# Needs python3 (3.11 or newer) with venv or pip, and make; everything else is installed into .tools/ and .venv/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run sync test postgres rabbitmq promtool faketime strace xfs ip chromium screenshots lint format types bench crash soak fuzz clean
+.PHONY: help run sync quick quick-tests test coverage contract wheel-check audit dist postgres pgbouncer rabbitmq promtool faketime strace xfs ip chromium screenshots docs lint format types bench crash soak fuzz clean
 
 PYTHON ?= python3
-WORKERS ?= 3
+WORKERS ?= 4
 ARGS ?=
 SEEDS ?= 5000
 MINUTES ?= 60
+
+# Tests that need no server, no root and no real process.
+QUICK := not (postgres or rabbitmq or crash or process or slow)
 
 UV := $(or $(shell command -v uv 2>/dev/null),.tools/bin/uv)
 BIN := .venv/bin
@@ -20,7 +23,7 @@ unexport VIRTUAL_ENV
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 	@$(UV) sync --frozen --no-default-groups --inexact --quiet
@@ -28,10 +31,37 @@ run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 	@exec $(BIN)/tidings serve $(ARGS)
 
 sync: $(UV)
-	@$(UV) sync --frozen --all-extras --group fuzz --inexact --quiet
+	@$(UV) sync --frozen --all-extras --group docs --group fuzz --inexact --quiet
 
-test: lint types postgres rabbitmq faketime strace xfs ip chromium promtool ## check and test everything (ARGS="-k retry")
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
+quick: lint ## unit tests, contract tests on SQLite, lint, types: no servers, no root, about a minute
+	@$(MAKE) --no-print-directory -j 2 -O types quick-tests
+
+quick-tests: sync
+	$(BIN)/pytest -q -n 3 -m "$(QUICK)" tests/unit tests/contract tests/layers $(ARGS)
+
+test: lint types postgres pgbouncer rabbitmq faketime strace xfs ip chromium promtool ## check and test everything (ARGS="-k retry", COVERAGE=1)
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(if $(COVERAGE),--cov --cov-report=) $(ARGS)
+	$(if $(COVERAGE),@$(MAKE) --no-print-directory coverage)
+
+coverage: ## what the last `make test COVERAGE=1` did not reach, least covered modules first
+	$(BIN)/coverage report --sort=cover --skip-covered | sed -n 1,40p
+	$(BIN)/coverage report --format=total
+
+contract: sync ## the contract tests alone (TIDINGS_TEST_POSTGRES names a running server)
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup tests/contract $(ARGS)
+
+wheel-check: sync ## build the wheel, install it alone, send a first message with it
+	$(BIN)/python -m tests.packaging.wheel
+
+audit: $(UV) ## look up known vulnerabilities of the locked dependencies
+	$(UV) audit --frozen --no-default-groups --preview-features audit-command
+
+# What a release publishes: the sdist, the wheel, and a software bill of materials.
+dist: $(UV) ## build the distribution and its SBOM into dist/
+	rm -rf dist
+	$(UV) build --quiet
+	$(UV) export --quiet --frozen --no-default-groups --all-extras --format cyclonedx1.5 --preview-features sbom-export \
+	  --output-file dist/tidings-sbom.cdx.json >/dev/null
 
 lint: sync ## ruff: rules and format
 	$(BIN)/ruff check
@@ -89,6 +119,11 @@ faketime:
 strace:
 	@$(call NEED,strace,strace)
 
+# For tests of a pooler in front of PostgreSQL; its service is kept from starting.
+pgbouncer:
+	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || { $(call INSTALL_STILL,pgbouncer); } \
+	|| echo "pgbouncer is not here and could not be installed: its tests will be skipped."
+
 # For tests of power cuts: its file system copies a disk in a moment.
 xfs:
 	@$(call NEED,mkfs.xfs,xfsprogs)
@@ -106,6 +141,9 @@ chromium:
 screenshots: sync chromium ## pictures of the pages, into docs/screenshots
 	$(BIN)/python -m tests.browser.screenshots
 
+docs: sync ## serve the documentation on 127.0.0.1:8000, rebuilt on every change
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --livereload $(ARGS)
+
 bench: $(UV) ## measure against peers and the raw limits
 	$(UV) run --frozen --all-extras --group bench python -m bench $(ARGS)
 
@@ -119,29 +157,26 @@ soak: sync postgres rabbitmq faketime strace xfs ip ## a fleet under fire, simul
 	TIDINGS_MACHINE_EXAMPLES=$${TIDINGS_MACHINE_EXAMPLES:-300} $(BIN)/pytest tests/simulation/test_store_machine.py -q --timeout 7200
 	TIDINGS_CRASH_SCALE=$${TIDINGS_CRASH_SCALE:-50} $(BIN)/pytest tests/crash -m crash --timeout 43200 $(ARGS)
 
-fuzz: $(UV) postgres ## made-up calls of every route of the API (ARGS="--cases 100 --seed 7")
+fuzz: $(UV) postgres ## made-up calls of every route, and ten minutes without a key (ARGS="--cases 100 --seconds 60 --seed 7")
 	$(UV) run --frozen --all-extras --group fuzz python -m tests.fuzz $(ARGS)
 
 clean: ## remove what was built; ./data stays
-	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Debian's python3 comes without ensurepip: then pip itself is fetched, checked, and run from its wheel.
+# The machine's own clients install uv, from the index they are configured for: pip in a virtual environment, else
+# the pip of $(PYTHON) (Debian's python3 has no ensurepip), else, for root, pip after installing python3-venv.
+UV_VERSION := 0.13.8
+UV_IN_VENV = { rm -rf .tools; $(PYTHON) -m venv .tools >/dev/null 2>&1; } \
+  && .tools/bin/python -m pip install --quiet uv==$(UV_VERSION)
+UV_BY_PIP = { rm -rf .tools; $(PYTHON) -m pip --version >/dev/null 2>&1; } \
+  && $(PYTHON) -m pip install --quiet --target .tools uv==$(UV_VERSION)
+
 .tools/bin/uv:
 	@$(PYTHON) -c 'import sys; sys.exit("Tidings needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	@echo "Fetching uv into .tools ..."
-	@$(PYTHON) -m venv --clear .tools >/dev/null 2>&1 && .tools/bin/python -m pip install --quiet uv \
-	|| { $(PYTHON) -m venv --clear --without-pip .tools && .tools/bin/python -c "$$FETCH_PIP" \
-	     && .tools/bin/python .tools/pip.whl/pip install --quiet uv; }
-
-define FETCH_PIP
-import hashlib, json
-from urllib.parse import urljoin
-from urllib.request import urlopen
-index = "https://pypi.org/pypi/pip/json"
-wheel = next(file for file in json.load(urlopen(index))["urls"] if file["packagetype"] == "bdist_wheel")
-content = urlopen(urljoin(index, wheel["url"])).read()
-assert hashlib.sha256(content).hexdigest() == wheel["digests"]["sha256"], "pip arrived damaged"
-open(".tools/pip.whl", "wb").write(content)
-endef
-export FETCH_PIP
+	@echo "Installing uv $(UV_VERSION) into .tools ..."
+	@{ $(UV_IN_VENV); } || { $(UV_BY_PIP); } || { $(call INSTALL,python3-venv) && $(UV_IN_VENV); } || { rm -rf .tools; \
+	  echo "Could not install uv with $(PYTHON). Install one of these, then run make again:" >&2; \
+	  echo "  uv itself, on the PATH;" >&2; \
+	  echo "  pip and venv for $(PYTHON) (Debian, Ubuntu: apt-get install python3-venv)." >&2; \
+	  echo "If pip reported an error above, check its index and network settings: pip config list" >&2; exit 1; }

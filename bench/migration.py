@@ -137,7 +137,7 @@ async def follow(database: str, definition: Mapping[str, Any], records: int, pid
     app = build(settings_of(database, {}))
     await app.open()
     try:
-        view = await app.migrations.create(read_job(definition), by="bench")
+        view = await app.migrations.create(read_job(definition, is_local=True), by="bench")
         began = time.monotonic()
         await app.migrations.run(view.id, by="bench")
         for pause in cycle((0.2, 0.3, 0.5)):

@@ -13,8 +13,10 @@ import asyncio
 import random
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+import apsw
 import orjson
 
 from tidings.model.message import Message
@@ -239,8 +241,12 @@ async def _stand_in_the_way(ours: Engine, future: int, keyed: int, paused: int, 
                 f"with recursive s(n) as (select {first} union all select n + 1 from s where n < {first + count - 1}) "  # noqa: E501
                 f"insert into tasks ({columns}) select {values} from s"
             )
-            await ours.store._run(lambda connection, sql=sql: connection.execute(sql).fetchall())
+            await ours.store._run(partial(_execute, sql))
         first += count
+
+
+def _execute(sql: str, connection: apsw.Connection) -> None:
+    connection.execute(sql).fetchall()
 
 
 async def memory(url: str, n: int = 1_000_000) -> dict[str, float]:

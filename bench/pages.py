@@ -109,7 +109,7 @@ async def _move(app: App, connection: asyncpg.Connection, count: int) -> None:
         "target": {"kind": "http", "url": "http://127.0.0.1:1/", "key_header": "idempotency-key"},
         "types": {name: {"fields": {"name": "name"}} for name in ("people", "notes")},
     }
-    await app.migrations.create(read_job(job), by="bench")
+    await app.migrations.create(read_job(job, is_local=True), by="bench")
     first: int = await connection.fetchval("select max(n) from jobs")
     given = {"first": first, "records": max(100, count // 1000), "now": app.desk.clock.now()}
     for statement in _JOBS:

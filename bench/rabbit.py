@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from tidings import app as wiring
@@ -101,9 +102,9 @@ _LOG = log_sink(form="json", level="warning")
 
 def _settings(broker: str, started_marks: bool, dsn: str | None, slots: int = SLOTS) -> Settings:
     channel = {"on_unknown": "hold" if started_marks else "resend"}
-    database = {} if dsn is None else {"database": dsn}
     channels = {CHANNEL: ChannelSettings("noop", channel)}
-    return Settings(channels=channels, sandbox=False, broker=broker, slots=slots, **database)
+    settings = Settings(channels=channels, sandbox=False, broker=broker, slots=slots)
+    return settings if dsn is None else replace(settings, database=dsn)
 
 
 async def _fill(app: App, n: int) -> None:

@@ -162,7 +162,8 @@ async def _due(store: PostgresStore, scheduler: Scheduler, n: int) -> float:
             )
         if made - before >= n:
             assert made - before == n, f"{made - before} were made of {n}"
-            return round((now - at) / SECOND, 3)
+            late: float = (now - at) / SECOND
+            return round(late, 3)
         await asyncio.sleep(pause)
 
 

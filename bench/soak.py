@@ -99,8 +99,19 @@ def rows_of(found: Report, looks: Looks, foreign: float) -> list[Row]:
     within = sum(seconds <= 1 for seconds in late) / len(late)
     twice = len({*found.witnessed, *found.silent}) / found.accepted
 
-    def row(key: str, what: str, measured: float, unit: str = "", **bar: float) -> Row:
-        return Row(key=key, what=what, measured=measured, unit=unit, foreign_cpu=foreign, **bar)  # type: ignore[arg-type]
+    def row(
+        key: str,
+        what: str,
+        measured: float,
+        unit: str = "",
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+    ) -> Row:
+        return Row(
+            key=key, what=what, unit=unit, measured=measured, at_least=at_least, at_most=at_most,
+            foreign_cpu=foreign,
+        )  # fmt: skip
 
     return [
         row("lost", "lost", len(found.lost) + len(found.stuck), at_most=0),

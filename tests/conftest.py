@@ -11,9 +11,8 @@ import itertools
 import os
 import shutil
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,9 @@ from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 from tidings.testing import Cluster, Rabbit
 
+from .groups import keep_groups
+from .patience import pytest_timeout_set_timer  # noqa: F401 (a hook)
+
 _MEMORY_DISK = Path("/dev/shm")
 _ROOM_NEEDED = 2 << 30
 _numbers = itertools.count(1)
@@ -39,6 +41,27 @@ def pytest_configure() -> None:
     folder = _roomy_folder()
     if folder is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, object, object]:
+    """Mark each test with the servers that it needs, before marks select tests; keep groups afterwards."""
+    for item in items:
+        needs = {*getattr(item, "fixturenames", ()), *_params(item)}
+        if needs & {"postgres", "databases", "cluster"}:
+            item.add_marker("postgres")
+        if needs & {"rabbit", "rabbit_url"}:
+            item.add_marker("rabbitmq")
+    result = yield
+    keep_groups(config, items)
+    return result
+
+
+def _params(item: pytest.Item) -> Iterator[str]:
+    spec = getattr(item, "callspec", None)
+    return (value for value in spec.params.values() if isinstance(value, str)) if spec else iter(())
 
 
 class Databases:
@@ -80,11 +103,8 @@ def postgres() -> Iterator[Cluster]:
     """A PostgreSQL server of this worker's own; most tests want `postgres_url`."""
     if Cluster.find() is None:
         pytest.skip("no PostgreSQL 14 or newer: install postgresql, or set TIDINGS_TEST_POSTGRES to a server")
-    with tempfile.TemporaryDirectory(prefix="tidings-pg-", dir=_roomy_folder()) as folder:
-        # Root's server runs as nobody, who must be able to pass through.
-        Path(folder).chmod(0o755)
-        with Cluster(Path(folder) / "data", settings={"max_wal_size": "128MB"}) as cluster:
-            yield cluster
+    with Cluster(parent=_roomy_folder(), settings={"max_wal_size": "128MB"}) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
@@ -92,10 +112,7 @@ def rabbit() -> Iterator[Rabbit]:
     """A RabbitMQ of this run's own; those who use it are in the group `rabbitmq`, so that one is started."""
     if Rabbit.find() is None:
         pytest.skip("no RabbitMQ: install rabbitmq-server")
-    with (
-        tempfile.TemporaryDirectory(prefix="tidings-mq-", dir=_roomy_folder()) as folder,
-        Rabbit(Path(folder) / "data") as broker,
-    ):
+    with Rabbit(parent=_roomy_folder()) as broker:
         yield broker
 
 
@@ -177,7 +194,7 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
     def make(size: str) -> Path:
         place.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place]
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
         if subprocess.run(command, capture_output=True, check=False).returncode:
             pytest.skip("only root can make a small disk")
         return place

@@ -28,7 +28,7 @@ if BROKER in os.environ:
     dramatiq.set_broker(RabbitmqBroker(url=os.environ[BROKER]))
 
 
-@dramatiq.actor(queue_name="bench_dramatiq")
+@dramatiq.actor(queue_name="bench_dramatiq")  # type: ignore[untyped-decorator]
 def work(message: dict[str, str]) -> None:
     """Count it."""
     counter(os.environ[COUNTER]).add()

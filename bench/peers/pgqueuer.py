@@ -106,7 +106,7 @@ async def work(dsn: str, batch: int = 100, pool: int = 0) -> float:
     )
     worker = PgQueuer(AsyncpgPoolDriver(source) if pool else AsyncpgDriver(source))
 
-    @worker.entrypoint("noop")
+    @worker.entrypoint("noop")  # type: ignore[untyped-decorator]
     async def noop(job: Job) -> None:
         pass
 
@@ -135,7 +135,7 @@ async def _work(driver: AsyncpgDriver | AsyncpgPoolDriver, tally: Tally, n: int,
     worker = PgQueuer(driver)
     started = asyncio.Event()
 
-    @worker.entrypoint("noop")
+    @worker.entrypoint("noop")  # type: ignore[untyped-decorator]
     async def noop(job: Job) -> None:
         if not tally.started:
             tally.first = time.time()

@@ -31,7 +31,7 @@ async def drain(dsn: str, n: int, concurrency: int = 50) -> dict[str, Any]:
     app = App(connector=PsycopgConnector(conninfo=dsn, min_size=4, max_size=concurrency + 4))
     starts: list[float] = []
 
-    @app.task(queue="bench")
+    @app.task(queue="bench")  # type: ignore[untyped-decorator]
     async def noop(body: dict[str, str]) -> None:
         starts.append(time.time())
 

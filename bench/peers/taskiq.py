@@ -26,7 +26,7 @@ PROCESSES, AT_ONCE = 2, 100
 broker = AioPikaBroker(os.environ.get(BROKER, "amqp://127.0.0.1"), qos=AT_ONCE)
 
 
-@broker.task(task_name="work")
+@broker.task(task_name="work")  # type: ignore[untyped-decorator]
 async def work(message: dict[str, str]) -> None:
     """Count it."""
     counter(os.environ[COUNTER]).add()

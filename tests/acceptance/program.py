@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
 import json
 import os
 import re
@@ -11,31 +9,21 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any, TypeVar
 from urllib.request import Request, urlopen
 
-from ..launcher import launcher
+from ..launcher import Forked, fork_server
+from ..patience import Limit
 
 T = TypeVar("T")
 
 COMMAND = (sys.executable, "-m", "tidings.cli")
 PATIENCE = 90.0  # seconds; reached only when something is broken
-
-
-@functools.cache
-def quick_command() -> str:
-    """`tidings`, loaded once for all the commands of this process."""
-    ended = ExitStack()
-    folder = ended.enter_context(tempfile.TemporaryDirectory())
-    atexit.register(ended.close)
-    return str(ended.enter_context(launcher(Path(folder) / "bin")) / "tidings")
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -49,16 +37,16 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """One command to its end, with pipes where a terminal would be."""
     return subprocess.run(
-        [quick_command(), *words], cwd=folder, env=environment(env), input=stdin, capture_output=True,
-        text=True, timeout=PATIENCE, check=False,
+        [fork_server().folder / "tidings", *words], cwd=folder, env=environment(env), input=stdin,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
 
 def until(look: Callable[[], T | None], what: str) -> T:
     """The first true answer; fails when it does not come in time."""
-    give_up, pause = time.monotonic() + PATIENCE, threading.Event()
+    limit, pause = Limit(PATIENCE), threading.Event()
     while not (answer := look()):
-        assert time.monotonic() < give_up, f"waited in vain: {what}"
+        assert not limit.is_over(), f"waited in vain: {what}"
         pause.wait(0.05)
     return answer
 
@@ -86,7 +74,7 @@ def post(url: str, body: object) -> Any:
 class Serving:
     """A running `tidings serve`, from the moment it says that it is ready."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: Forked) -> None:
         self.process = process
         self.told: list[str] = []  # what it said on standard output
         self.logged: list[str] = []
@@ -95,16 +83,17 @@ class Serving:
             threading.Thread(target=self._listen, args=(stream, kept), daemon=True).start()
 
     def _listen(self, stream: Any, kept: list[str]) -> None:
-        for line in stream:
+        for raw in stream:
+            line = raw.decode(errors="replace")
             kept.append(line.rstrip("\n"))
             self._news.put(line)
         self._news.put("")
 
     def hears(self, words: str) -> None:
         """Wait until it says or logs this."""
-        give_up = time.monotonic() + PATIENCE
+        limit = Limit(PATIENCE)
         while not any(words in line for line in [*self.told, *self.logged]):
-            assert time.monotonic() < give_up, f"never said {words!r}: {self.told} {self.logged}"
+            assert not limit.is_over(), f"never said {words!r}: {self.told} {self.logged}"
             try:
                 ended = not self._news.get(timeout=1) and self.process.poll() is not None
             except Empty:
@@ -130,13 +119,17 @@ class Serving:
 
 
 @contextmanager
-def serving(folder: Path, *words: str, env: Mapping[str, str] | None = None) -> Iterator[Serving]:
-    """`tidings serve` on free ports; ended with the block, however that ends."""
-    process = subprocess.Popen(
-        [*COMMAND, "serve", "--port", "0", *words], cwd=folder, text=True, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+def serving(
+    folder: Path, *words: str, env: Mapping[str, str] | None = None, files: int | None = None
+) -> Iterator[Serving]:
+    """`tidings serve` on free ports, with at most `files` open; ended with the block, however that ends."""
+    process = fork_server().start(
+        "tidings.cli",
+        *("serve", "--port", "0", *words),
+        cwd=folder,
+        files=files,
         env=environment({"TIDINGS_SANDBOX_PORT": "0", **(env or {})}),
-    )  # fmt: skip
+    )
     served = Serving(process)
     try:
         served.hears("Ctrl-C stops in order")

@@ -9,8 +9,7 @@ from pathlib import Path
 import httpx
 import orjson
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from tidings.api import create_api
 from tidings.cli.program import whole
@@ -104,7 +103,7 @@ async def test_a_channel_for_alerts_that_is_not_there_stops_the_start(sqlite_url
         {"alert_channel": "x", "alert_to": ("o",)},
     ):
         with pytest.raises(Misconfigured, match="alert_channel"):
-            Settings(database=sqlite_url, channels=CHANNELS, **given).check()  # type: ignore[arg-type]
+            Settings(database=sqlite_url, channels=CHANNELS, **given).check()
 
 
 def test_every_rule_has_its_runbook() -> None:

@@ -67,7 +67,7 @@ def failing(*to: str) -> Any:
 
 @both
 async def test_a_broadcast_from_the_call_to_the_export(home: House) -> None:
-    """B1, B7: made, sent, counted; recipients with raw answers; CSV safe and exact."""
+    """B1: made, sent, counted; recipients with raw answers; CSV safe and exact."""
     home.script("out", failing("bob"))
     made = await make(home, xref="project-7", name="Flood")
     assert (made["state"], made["total"], made["trigger"]) == ("pending", 3, "IMMEDIATE")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import uvicorn
 
 from tidings.cli.failures import guarded
 from tidings.cli.program import program
 from tidings.config import ChannelSettings
 from tidings.sandbox import create_sandbox
 
+from .. import servers
 from .house import house
 
 CANARY = "AAcanary-canary_canary0123456789abcde"
@@ -131,15 +129,9 @@ def test_an_unknown_name_is_one_clear_sentence(try_: Try) -> None:
 async def serving() -> AsyncIterator[tuple[Any, str]]:
     """The sandbox's world, and where it is served from this process."""
     app = create_sandbox(None)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, lifespan="off"))
-        running = asyncio.create_task(server.serve(sockets=[taken]))
-        yield app.state.world, f"http://127.0.0.1:{taken.getsockname()[1]}"
+    async with servers.serving(app) as url:
+        yield app.state.world, url
         app.state.world.close()
-        server.should_exit = True
-        await running
 
 
 async def test_a_bad_token_pauses_the_bot_and_its_message_waits(tmp_path: Path) -> None:
@@ -174,7 +166,7 @@ async def test_a_bad_token_pauses_the_bot_and_its_message_waits(tmp_path: Path) 
 
 
 async def test_a_flood_parks_the_bot_for_as_long_as_telegram_says(tmp_path: Path) -> None:
-    """A5: nothing starts on the channel before that; no try is spent."""
+    """A4: nothing starts on the channel before that; no try is spent."""
     async with serving() as (world, url):
         channels = {"bot": ChannelSettings("telegram", {"token": f"1:{CANARY}", "base_url": url})}
         async with house(f"sqlite:///{tmp_path}/t.db", channels=channels) as home:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from .program import serving
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> object:
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An engine on its own ports."""
     with serving(tmp_path_factory.mktemp("client"), env={"TIDINGS_SANDBOX_PORT": "0"}) as engine:
         yield engine.address("page")
@@ -27,6 +27,7 @@ class Cut:
     def __init__(self, target: str, losses: int) -> None:
         self._host, _, port = target.removeprefix("http://").partition(":")
         self._port, self.losses, self.calls = int(port), losses, 0
+        self.url = ""
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, one call."""
@@ -59,14 +60,14 @@ async def cut(address: str) -> AsyncIterator[Cut]:
     """That proxy."""
     made = Cut(address, losses=2)
     server = await asyncio.start_server(made.handle, "127.0.0.1", 0)
-    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"  # type: ignore[attr-defined]
+    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     yield made
     server.close()
 
 
 async def test_a_call_whose_answer_was_lost_is_repeated_and_done_once(cut: Cut, address: str) -> None:
     """Retries with idempotency keys: two answers lost, three calls, one message."""
-    async with Client(cut.url, first_wait=0.0) as tidings:  # type: ignore[attr-defined]
+    async with Client(cut.url, first_wait=0.0) as tidings:
         made = await tidings.send("phone", "cut", "hello", in_="2h")
     assert cut.calls == 3
     async with Client(address) as tidings:

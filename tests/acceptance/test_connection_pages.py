@@ -133,7 +133,7 @@ async def test_the_pretend_sessions_survive_a_restart(tmp_path: Path) -> None:
 
     def open_() -> httpx.AsyncClient:
         transport = httpx.ASGITransport(create_sandbox(ledger, senses=senses))
-        return httpx.AsyncClient(transport=transport, base_url="http://sandbox", headers={"x-api-key": KEY})
+        return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers={"x-api-key": KEY})
 
     async def state(client: httpx.AsyncClient) -> tuple[str, str]:
         waha = (await client.get("/waha/api/sessions/default")).json()["status"]

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tidings.api import create_api
-from tidings.model.outcome import Done, Reject, Retry
+from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
 from tidings.observability.metrics import Metrics
 
@@ -38,8 +38,12 @@ async def test_metrics_have_the_promised_names_and_count_what_happened(home: Hou
     metrics = Metrics()
     runner = home.app.worker.runner
     runner._settler._emit = metrics.take
-    answers = iter([Done("r"), Reject(Category.PERMANENT, "no"), Retry(Category.TEMPORARY, "later")])
-    home.script("out", lambda _message: next(answers))
+    answers: list[Outcome] = [
+        Done("r"),
+        Reject(Category.PERMANENT, "no"),
+        Retry(Category.TEMPORARY, "later"),
+    ]
+    home.script("out", lambda _message: answers.pop(0))
     for to in ("ada", "bob", "cyd"):
         await home.http.post("/v1/messages", json={"channel": "out", "to": to, "text": "hello"})
     before = await scraped(home, metrics)

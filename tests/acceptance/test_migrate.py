@@ -25,8 +25,9 @@ BAD = {"3": "nope", "7": "<b>x</b>"}
 
 def definition(folder: Path, **more: Any) -> dict[str, Any]:
     """People from one folder to another; two of twenty have no usable address."""
+    folder /= "default"  # what the tenant of that name is confined to
     for name in ("there", "here"):
-        (folder / name).mkdir(exist_ok=True)
+        (folder / name).mkdir(parents=True, exist_ok=True)
     people = [
         {"id": str(n), "name": f"P {n}", "mail": BAD.get(str(n), f"p{n}@example.org")} for n in range(20)
     ]
@@ -47,7 +48,7 @@ def definition(folder: Path, **more: Any) -> dict[str, Any]:
 
 def written(folder: Path) -> dict[str, str]:
     """What the target has: addresses by key."""
-    lines = (folder / "here" / "people.ndjson").read_text().splitlines()
+    lines = (folder / "default" / "here" / "people.ndjson").read_text().splitlines()
     found = [json.loads(line) for line in lines if line.strip()]
     assert len({one["id"] for one in found}) == len(found), "nobody twice"
     return {one["id"]: one["mail"] for one in found}
@@ -57,9 +58,9 @@ GOOD = {str(n): f"p{n}@example.org" for n in range(20) if str(n) not in BAD}
 
 
 @pytest.fixture
-async def house(sqlite_url: str) -> AsyncIterator[House]:
-    """An engine that does nothing by itself."""
-    async with housed(sqlite_url) as made:
+async def house(sqlite_url: str, tmp_path: Path) -> AsyncIterator[House]:
+    """An engine that does nothing by itself, and takes files through the API."""
+    async with housed(sqlite_url, migration_folder=tmp_path, migration_api_files=True) as made:
         yield made
 
 
@@ -162,11 +163,11 @@ async def test_a_second_run_writes_nothing_and_a_repaired_map_moves_only_the_res
     one = f"/v1/migrations/{id_}"
     await house.http.post(f"{one}/run")
     await over(house, id_)
-    before = (tmp_path / "here" / "people.ndjson").stat().st_mtime_ns
+    before = (tmp_path / "default" / "here" / "people.ndjson").stat().st_mtime_ns
     await house.http.post(f"{one}/run")
 
     assert (await over(house, id_))["counts"] == {"rejected": 2, "unchanged": 18}
-    assert (tmp_path / "here" / "people.ndjson").stat().st_mtime_ns == before
+    assert (tmp_path / "default" / "here" / "people.ndjson").stat().st_mtime_ns == before
     mail = {"path": "mail", "type": "email", "on_error": "leave"}
     types = {"people": {"from": "persons", "fields": {"name": "name", "mail": mail}}}
     changed = await house.http.put(f"{one}/job", json=definition(tmp_path, types=types))
@@ -196,7 +197,7 @@ async def test_a_bad_request_says_what_is_wrong_and_changes_nothing(house: House
 
 async def test_another_tenants_job_is_one_that_is_not_there(house: House, tmp_path: Path) -> None:
     """Tenants: neither its status nor its records are shown, nor can it be moved."""
-    job = read_job(definition(tmp_path, tenant="acme"))
+    job = read_job(definition(tmp_path, tenant="acme"), is_local=True)
     theirs = await house.app.migrations.create(job, by="somebody")
     for path in ("", "/dead", "/records", "/dead/export"):
         assert (await house.http.get(f"/v1/migrations/{theirs.id}{path}")).status_code == 404
@@ -251,7 +252,7 @@ async def planned(house: House, folder: Path) -> str:
 
 
 async def test_what_was_created_is_taken_out_again_through_the_api(house: House, tmp_path: Path) -> None:
-    """C8, C9: a dry run says it and does nothing; a second undoing finds nothing; the trail says who."""
+    """C9: a dry run says it and does nothing; a second undoing finds nothing; the trail says who."""
     id_, http = await planned(house, tmp_path), house.http
     undo = f"/v1/migrations/{id_}/undo"
 
@@ -282,7 +283,7 @@ async def test_what_was_created_is_taken_out_again_through_the_api(house: House,
 async def test_the_page_shows_what_would_be_taken_out_before_it_is(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C8: the button that deletes comes with the preview, asks again, and says what it did."""
+    """The button that deletes comes with the preview, asks again, and says what it did."""
     id_, http = await planned(house, tmp_path), house.http
     page = f"/migrations/{id_}"
     before = (await http.get(page)).text
@@ -300,7 +301,7 @@ async def test_the_page_shows_what_would_be_taken_out_before_it_is(
 
 
 async def test_what_the_map_calls_secret_is_in_the_export_alone(house: House, tmp_path: Path) -> None:
-    """C9: neither the log of a record nor its page shows it."""
+    """S9: neither the log of a record nor its page shows it."""
     mail = {"path": "mail", "type": "email", "secret": True}
     types = {"people": {"from": "persons", "fields": {"name": "name", "mail": mail}}}
     id_ = await made(house, tmp_path, types=types)
@@ -315,7 +316,8 @@ async def test_what_the_map_calls_secret_is_in_the_export_alone(house: House, tm
 
 async def test_whoever_may_only_look_is_shown_no_buttons(sqlite_url: str, tmp_path: Path) -> None:
     """Roles: the page of a viewer has progress and causes, nothing to press, and no way to export."""
-    async with housed(sqlite_url, api_keys=(KEY,)) as house:
+    opened = {"migration_folder": tmp_path, "migration_api_files": True}
+    async with housed(sqlite_url, api_keys=(KEY,), **opened) as house:
         house.http.headers["x-api-key"] = KEY
         id_ = await made(house, tmp_path)
         await house.http.post(f"/v1/migrations/{id_}/run")
@@ -335,7 +337,7 @@ async def test_whoever_may_only_look_is_shown_no_buttons(sqlite_url: str, tmp_pa
 
 
 async def test_a_live_job_can_be_paused_resumed_and_cancelled(house: House, tmp_path: Path) -> None:
-    """C8: durable flags; what a person asks is in the audit trail with its reason and whoever asked."""
+    """C9: durable flags; what a person asks is in the audit trail with its reason and whoever asked."""
     one = f"/v1/migrations/{await made(house, tmp_path)}"
     await house.http.post(f"{one}/run")
     paused = await house.http.post(f"{one}/pause", json={"reason": "lunch"})

@@ -92,7 +92,7 @@ async def test_the_navigation_leads_to_every_page_and_says_where_one_is(home: Ho
 
 
 async def test_a_contact_is_written_down_found_changed_and_forgotten(home: House) -> None:
-    """B5: the card of a person, by forms alone."""
+    """The card of a person, by forms alone."""
     shown = await press(
         home,
         "/contacts",
@@ -133,7 +133,7 @@ async def test_a_mistake_on_a_card_is_told_beside_its_field(home: House) -> None
 
 
 async def test_whoever_opts_out_is_seen_so_on_both_pages(home: House) -> None:
-    """E10: an opt-out and the way back, from the contact's page and from the list of opt-outs."""
+    """An opt-out and the way back, from the contact's page and from the list of opt-outs."""
     id_ = await contact(home, "Ada")
 
     assert "opted out" in await press(home, f"/contacts/{id_}/opt-out", address="ada", channel="out")
@@ -147,7 +147,7 @@ async def test_whoever_opts_out_is_seen_so_on_both_pages(home: House) -> None:
 
 
 async def test_a_list_has_members_and_a_filter_finds_its_own(home: House) -> None:
-    """B5: made, filled, emptied, renamed and forgotten by forms."""
+    """Made, filled, emptied, renamed and forgotten by forms."""
     await contact(home, "Ada", tags=["driver"])
     shown = await press(home, "/lists", name="crew")
     assert "Nobody is on it yet" in shown
@@ -169,7 +169,7 @@ async def test_a_list_has_members_and_a_filter_finds_its_own(home: House) -> Non
 
 
 async def test_a_template_is_previewed_saved_revised_and_put_out_of_use(home: House) -> None:
-    """E7: what it says to somebody is seen before anything is sent."""
+    """What it says to somebody is seen before anything is sent."""
     await contact(home, "Ada")
     form = {"text": "Hello {{ contact.name }} in {{ town }}", "variables": "town = Bonn"}
     tried = (await home.http.post("/templates/preview", data=form)).json()["preview"]
@@ -452,7 +452,7 @@ async def test_chosen_dead_letters_are_retried_or_discarded(home: House) -> None
 
 @both
 async def test_the_first_page_draws_the_last_quarter_of_an_hour(home: House) -> None:
-    """A9: due, lag, rate and success, drawn from what was counted."""
+    """Due, lag, rate and success, drawn from what was counted."""
     home.script(
         "out", lambda message: Reject(Category.PERMANENT, "no") if message.recipient == "bad" else Done()
     )

@@ -497,7 +497,7 @@ async def test_what_the_pages_read_is_found_by_an_index(home: House) -> None:
     ],
 )
 def test_every_state_has_a_word_and_a_colour(state: str, tries: int, unknown: bool, word: str) -> None:
-    """A6: the domain's words, as the pages say them."""
+    """The domain's words, as the pages say them."""
     message: dict[str, Any] = {"state": state, "tries": tries, "unknown": unknown}
 
     assert words.state_word(message) == word

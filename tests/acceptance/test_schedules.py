@@ -204,8 +204,8 @@ async def test_what_is_not_there_is_a_404(home: House) -> None:
         ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/resume"), ("POST", "/end"),
         ("POST", "/run"), ("GET", "/preview"), ("GET", "/occurrences"),
     ):  # fmt: skip
-        body = {"json": {}} if method == "PATCH" else {}
-        answer = await home.http.request(method, f"/v1/schedules/nope{path}", **body)
+        body: object = {} if method == "PATCH" else None
+        answer = await home.http.request(method, f"/v1/schedules/nope{path}", json=body)
         assert answer.status_code == 404, (method, path)
 
 

@@ -197,7 +197,7 @@ def test_a_taken_port_is_one_sentence_and_changes_nothing(tmp_path: Path) -> Non
 
 
 def test_where_others_reach_it_a_key_is_needed_and_one_in_the_database_will_do(tmp_path: Path) -> None:
-    """A11, S1: refused before anything is made; with an admin's key in the database it starts behind it."""
+    """S1, S20: refused before anything is made; with an admin's key in the database it starts behind it."""
     refused = run("serve", "--host", "0.0.0.0", "--port", "0", folder=tmp_path)
     assert (refused.returncode, list(tmp_path.iterdir())) == (78, [])
     assert "there is no key of an admin. Run: tidings keys create NAME --role admin" in refused.stderr

@@ -51,8 +51,8 @@ async def test_a_subscription_lives_through_the_api(home: House) -> None:
     assert rotated["secret"].startswith("whsec_") and rotated["secret"] != one["secret"]
     assert (await home.http.delete(f"/v1/subscriptions/{one['id']}")).json()["removed"] is True
     for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/rotate"), ("POST", "/test")):
-        body = {"json": {"active": True}} if method == "PATCH" else {}
-        gone = await home.http.request(method, f"/v1/subscriptions/{one['id']}{path}", **body)
+        body = {"active": True} if method == "PATCH" else None
+        gone = await home.http.request(method, f"/v1/subscriptions/{one['id']}{path}", json=body)
         assert (gone.status_code, gone.json()["error"]["code"]) == (404, "not_found"), path
 
 

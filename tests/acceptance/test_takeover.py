@@ -425,8 +425,8 @@ def test_the_command_takes_lists_and_undoes(tmp_path: Path) -> None:
             )
         )
     connection.close()
-    words = ("import", "--from", "sqlite:///old.db", "--table", "queue", "--map", "to=who,text=say,at=due")
-    words = (*words, "--channel", "console")
+    words = ["import", "--from", "sqlite:///old.db", "--table", "queue", "--map", "to=who,text=say,at=due"]
+    words += ["--channel", "console"]
 
     dry = run(*words, "--dry-run", folder=tmp_path)
     assert (dry.returncode, "would_take\t3" in dry.stdout) == (0, True), dry.stderr

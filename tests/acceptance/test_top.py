@@ -25,6 +25,7 @@ from tidings.model.outcome import Done, Reject
 from tidings.model.task import Category
 from tidings.outbound.glance import glance
 
+from ..patience import within
 from .house import House, house
 from .program import COMMAND
 
@@ -55,9 +56,9 @@ def seen(text: str) -> bool:
 async def test_one_look_has_everything(home: House) -> None:
     """Due, rate, lag, success, processes, channels, newest failures; for people and for programs."""
     look = await glance(home.app.desk)
-    paper = Console(file=io.StringIO(), width=140, color_system=None)
-    paper.print(drawn(look))
-    assert seen(paper.file.getvalue()), paper.file.getvalue()  # type: ignore[attr-defined]
+    paper = io.StringIO()
+    Console(file=paper, width=140, color_system=None).print(drawn(look))
+    assert seen(paper.getvalue()), paper.getvalue()
     plain = orjson.loads(orjson.dumps(look.plainly()))
     assert (plain["counts"]["due"], plain["success"], plain["lag_s"]) == (1, 0.5, 20.0)
     assert [row["to"] for row in plain["failures"]] == ["bob"]
@@ -78,7 +79,7 @@ async def test_it_is_live_and_q_ends_it(home: House) -> None:
         console = Console(file=screen, force_terminal=True, width=140, height=50, color_system=None)
         watching = asyncio.create_task(watch(home.app.desk, console, every=0.2, keys=theirs))
         try:
-            async with asyncio.timeout(10):
+            async with within(10):
                 while not seen(shown.decode(errors="replace")):
                     news.clear()
                     await news.wait()
@@ -111,7 +112,7 @@ async def test_it_is_live_where_no_key_can_be_pressed(home: House) -> None:
     nobody = os.open(os.devnull, os.O_RDONLY)
     watching = asyncio.create_task(watch(home.app.desk, console, every=0.2, keys=nobody))
     try:
-        async with asyncio.timeout(30):
+        async with within(30):
             while not seen(paper.getvalue()):
                 paper.news.clear()
                 await paper.news.wait()

@@ -10,7 +10,7 @@ import tempfile
 from contextlib import chdir
 from pathlib import Path
 
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, ViewportSize
 
 from tidings.app import App
 from tidings.model.time import MINUTE, SECOND
@@ -20,7 +20,7 @@ from tidings.store.port import Step
 from .stage import Sample, browser, chromium, fill, first_of, serving, settled, watch
 
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
-WIDE, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+WIDE, PHONE = ViewportSize(width=1280, height=860), ViewportSize(width=390, height=844)
 
 
 def pictures(sample: Sample) -> dict[str, str]:

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from time import monotonic
 from typing import Any, NamedTuple, cast
 
 from playwright.async_api import Browser, Page, async_playwright
@@ -32,6 +31,7 @@ from tidings.wire.signature import headers, parse_secret
 
 from ..acceptance.house import Scripted
 from ..contract.channels.conftest import serving as pretending
+from ..patience import Limit
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -92,7 +92,7 @@ async def _serving(database: str, phone: str) -> AsyncIterator[Stage]:
     app = build(settings)
     for name, on_unknown in (("phone", "resend"), ("mail", "hold")):
         channel = Scripted(NoopSettings(on_unknown=cast(Any, on_unknown)))
-        channel.script = answer  # type: ignore[method-assign]
+        channel.script = answer
         cast(Any, app.channels)[name] = channel
     await app.open()
     api = create_api(app)
@@ -209,7 +209,8 @@ async def _move(app: App) -> str:
             "source": {"kind": "ndjson", "path": str(folder / "old")},
             "target": {"kind": "ndjson", "path": str(folder / "new")},
             "types": {"people": {"from": "persons", "fields": fields}},
-        }
+        },
+        is_local=True,
     )
     return (await app.migrations.create(job, by="ada")).id
 
@@ -242,13 +243,13 @@ async def settled(page: Page, url: str) -> None:
 
 async def first_of(page: Page, url: str) -> str:
     """The first row's own page, once the list has one: what comes in is worked on beside us."""
-    give_up = monotonic() + 60
+    limit = Limit(60)
     while True:
         await page.goto(url)
         rows = page.locator(".rows a.row")
         if await rows.count():
             return str(await rows.first.get_attribute("href"))
-        assert monotonic() < give_up, f"{url} stays empty"
+        assert not limit.is_over(), f"{url} stays empty"
 
 
 def places(sample: Sample) -> list[str]:

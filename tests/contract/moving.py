@@ -22,6 +22,7 @@ from tidings.migration.extract import Extractor
 from tidings.migration.foreman import Foreman
 from tidings.migration.jobfile import Job, read_job
 from tidings.migration.jobs import WORKING, JobView
+from tidings.migration.reach import Allowed
 from tidings.migration.words import Attribute, Fields, Limits, Strategy, Trouble, Written
 from tidings.observability.events import silence
 from tidings.store.port import Step, Store, Wish
@@ -146,7 +147,9 @@ class Moving:
 
     def start(self) -> None:
         """A new process, as after a crash: nothing of the old one but the database."""
-        self.connections = Connections(self.store, self.clock, environ={}, folder=self.folder)
+        self.connections = Connections(
+            self.store, self.clock, environ={}, folder=self.folder, allowed=Allowed()
+        )
         self.migrations = Migrations(self.store, self.clock, self.connections)
         self.extractor = Extractor(self.store, self.clock, self.connections, sleep=self._sleep)
         self.foreman = Foreman(self.store, self.clock)
@@ -177,7 +180,7 @@ class Moving:
             "source": {"kind": "ndjson", "path": str(self.folder)},
             "target": {"kind": "ndjson", "path": str(self.folder.parent / "target")},
         }
-        return read_job({"name": "move", "types": types, **{**sides, **more}}, allow_hooks=True)
+        return read_job({"name": "move", "types": types, **{**sides, **more}}, is_local=True)
 
     async def create(self, types: Mapping[str, Any], **more: Any) -> str:
         """A new job's id."""

@@ -101,7 +101,7 @@ class PlainMind:
         """What the open requests and this text come to."""
         own = [_asked(part) for part in scene.text.split(" and ")]
         asked = [one for one in own if one.action] or [
-            Request(*(new if new is not None else old for old, new in zip(open_, own[0], strict=True)))
+            open_._replace(**{name: new for name, new in own[0]._asdict().items() if new is not None})
             for open_ in scene.open_requests
         ]
         if scene.text == "what?":
@@ -126,7 +126,8 @@ def _asked(text: str) -> Request:
 class ChatVoice:
     """Replies through our own engine."""
 
-    table, columns = "messages", COLUMNS
+    table = "messages"
+    columns: tuple[str, ...] = COLUMNS
 
     def __init__(self, messages: Messages) -> None:
         self._messages = messages

@@ -10,7 +10,7 @@ import pytest
 
 from tidings.inbound.words import Said
 from tidings.inbound.workflow.building import tell
-from tidings.inbound.workflow.replay import Works, changed, replay
+from tidings.inbound.workflow.replay import MemoryBook, ReadDay, Then, Works, changed, replay
 from tidings.kernel.clock import ManualClock
 from tidings.store.port import Step, Store
 from tidings.store.sqlite import SqliteStore
@@ -60,7 +60,7 @@ async def deletes(squad: Squad, original: str) -> list[str]:
 async def test_what_was_booked_before_an_edit_or_a_delete_stays_and_is_told(
     store: Store, clock: ManualClock
 ) -> None:
-    """The group and an admin hear what was done; nothing is undone or booked by itself (D1, D11, D12)."""
+    """The group and an admin hear what was done; nothing is undone or booked by itself (D11, D12)."""
     squad = await Squad(store, clock).open()
     await said(squad, ("ann", f"add {SAT} 1800-0600"))
 
@@ -86,7 +86,7 @@ async def test_an_edit_that_asks_for_the_same_says_nothing(quick: Store, clock: 
 
 
 async def test_an_edit_of_a_question_s_request_stands_in_its_place(store: Store, clock: ManualClock) -> None:
-    """Nothing was done yet: what is written now counts, and the old day is asked for no more (D6)."""
+    """Nothing was done yet: what is written now counts, and the old day is asked for no more."""
     squad = await Squad(store, clock).open()
     await said(squad, ("ann", f"add {SAT}"))
 
@@ -101,7 +101,7 @@ async def test_an_edit_of_a_question_s_request_stands_in_its_place(store: Store,
 async def test_an_open_request_that_is_edited_away_or_deleted_is_dropped(
     quick: Store, clock: ManualClock
 ) -> None:
-    """Nobody else had a word in it (D6)."""
+    """Nobody else had a word in it."""
     squad = await Squad(quick, clock).open()
     await said(squad, ("ann", f"add {SAT}"))
     assert await deletes(squad, "m1") == ["All right, I have dropped it."]
@@ -214,16 +214,16 @@ async def test_a_replay_of_edits_comes_to_the_same(quick: Store, clock: ManualCl
     await deletes(squad, "m4")
     await said(squad, ("bea", "1800-0600"))
 
-    def make(book: object, then: object, read_day: object) -> Works:
+    def make(book: MemoryBook, then: Then, read_day: ReadDay) -> Works:
         from tidings.inbound.pipeline import Pipeline
         from tidings.inbound.workflow.langgraph import runner
 
-        run = runner("plain", squad.mind, read_day)  # type: ignore[arg-type]
+        run = runner("plain", squad.mind, read_day)
         return Pipeline(
             book, then, squad.settings, run, rules=squad.rules, mind=squad.mind, read_day=read_day,
         )  # fmt: skip
 
-    compared = await replay(quick, "crew/g1", make, squad.settings)  # type: ignore[arg-type]
+    compared = await replay(quick, "crew/g1", make, squad.settings)
     assert len(compared) == 4 and changed(compared) == []
 
 

@@ -52,7 +52,7 @@ def texts(house: House) -> dict[str, str]:
 
 
 async def test_rows_of_an_upload_get_the_contact_who_has_their_address(house: House) -> None:
-    """B1, contacts: the template sees the contact and its language; what the row says wins, unless empty."""
+    """The template sees the contact and its language; what the row says wins, unless empty."""
     id_ = await uploading(house)
     rows = [
         {"address": " ada", "city": ""},
@@ -74,7 +74,7 @@ async def test_rows_of_an_upload_get_the_contact_who_has_their_address(house: Ho
 
 
 async def test_a_variable_that_neither_row_nor_contact_has_refuses_all(house: House) -> None:
-    """B1: told with its row before anything is sent; once it is there, the same rows are taken."""
+    """Told with its row before anything is sent; once it is there, the same rows are taken."""
     id_, rows = await uploading(house), ["ada", "eve"]
     with pytest.raises(Invalid, match=r"row 2: the variable 'city' is missing"):
         await house.freezer.upload(id_, stream(*rows))
@@ -107,7 +107,7 @@ async def test_a_contact_of_another_channel_or_tenant_is_not_taken(house: House)
 
 
 async def test_contacts_bring_their_time_zone_unless_the_row_has_one(house: House) -> None:
-    """B13: a row is sent by its contact's clock, as a member of a list is."""
+    """A row is sent by its contact's clock, as a member of a list is."""
     await known(house, "york", zone="America/New_York")
     rows = ["ada", {"address": "york", "zone": "Europe/Berlin"}, "eve"]
     id_ = await house.cast(*rows, at="2027-01-15T18:00:00Z", own_zone=True, zone="UTC")

@@ -89,7 +89,7 @@ def test_every_half_hour_has_its_place() -> None:
         ({"start": "1800", "end": "1800"}, "not after the start"),
     ],
 )
-def test_what_cannot_be_asked_of_a_calendar_is_said(change: dict[str, str], said: str) -> None:
+def test_what_cannot_be_asked_of_a_calendar_is_said(change: dict[str, Any], said: str) -> None:
     """Each with its own reason; what is on the grid passes (D10)."""
     problem = objection(NIGHT._replace(**change), grid=30)
     assert problem is not None and said in problem

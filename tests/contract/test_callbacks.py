@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -13,7 +12,6 @@ from urllib.parse import parse_qs
 import httpx
 import orjson
 import pytest
-import uvicorn
 from fastapi import FastAPI
 
 from tidings.api import create_api, errors
@@ -30,6 +28,7 @@ from tidings.outbound.receipts.receipt import News, Receipt, What
 from tidings.store.port import Row
 from tidings.store.sqlite import SqliteStore
 
+from .. import servers
 from .channels.conftest import Sandbox, serving
 
 ACCOUNT = "AC" + "0123456789abcdef" * 2
@@ -121,7 +120,7 @@ def small_api(app: App) -> FastAPI:
     errors.install(api)
     api.add_middleware(
         Gate, access=app.access, host="127.0.0.1", new_id=app.clock.new_id,
-        largest=10_000, unlimited=frozenset({callbacks.PATH}),
+        largest=10_000, unlimited=frozenset({callbacks.PATH}), body_seconds=10,
     )  # fmt: skip
     return api
 
@@ -146,15 +145,9 @@ async def street(tmp_path: Path, *, whole: bool = False) -> AsyncIterator[Street
             await app.open()
             await app.worker.node.join()
             api = create_api(app) if whole else small_api(app)
-            config = uvicorn.Config(api, log_level="error", access_log=False, lifespan="off")
-            server = uvicorn.Server(config)
-            running = asyncio.create_task(server.serve(sockets=[taken]))
-            try:
+            async with servers.serving(api, taken=taken):
                 yield Street(app, url, sandbox, http)
-            finally:
-                server.should_exit = True
-                await running
-                await app.close()
+            await app.close()
 
 
 @pytest.mark.parametrize("channel", ["texts", "wa", "home"])
@@ -299,12 +292,12 @@ async def test_the_phone_page_can_tell_what_became_of_a_message(tmp_path: Path) 
             ({"n": 1, "what": "read", "when": "now"}, 422),
         ):
             assert (await here.control("receipts", **body)).status_code == status, body
-        for body in (
+        for wrong in (
             {"auto": ["eaten"]},
             {"channel": "slack", "url": "http://x"},
             {"channel": "waha", "url": "x"},
         ):
-            assert (await here.control("callbacks", **body)).status_code == 422, body
+            assert (await here.control("callbacks", **wrong)).status_code == 422, wrong
         shown = (await here.http.get(f"{here.sandbox.url}/sandbox/callbacks")).json()
         assert [made["answer"] for made in shown["made"]] == [200, 200]
         assert TOKEN not in str(shown)

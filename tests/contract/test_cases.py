@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidings.inbound.pipeline import Pipeline
+from tidings.inbound.words import Extraction, Scene
 from tidings.inbound.workflow.langgraph import runner
 from tidings.inbound.workflow.replay import MemoryBook, ReadDay, Then, changed, replay
 from tidings.kernel.clock import ManualClock
@@ -137,7 +138,7 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
     hearings = await squad.hearings()
 
     class Other(PlainMind):
-        async def extract(self, scene):  # type: ignore[no-untyped-def]
+        async def extract(self, scene: Scene) -> Extraction:
             found = await super().extract(scene)
             return found._replace(
                 requests=[r._replace(end="2200" if r.end else None) for r in found.requests]

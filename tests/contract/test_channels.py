@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from pyreqwest.http import Url
+from standardwebhooks import Webhook, WebhookVerificationError
 
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.message import Message
@@ -23,6 +24,7 @@ from tidings.outbound.channels.console import line
 from tidings.outbound.channels.options import COMMON
 from tidings.outbound.channels.registry import KINDS, build
 from tidings.outbound.channels.webhook import WebhookChannel, WebhookSettings
+from tidings.wire.addresses import Forbidden
 from tidings.wire.http import SHOWN, HttpClient, MaybeSent
 from tidings.wire.signature import parse_secret, verify
 
@@ -46,6 +48,8 @@ from .receiver import (
     refusing,
     silent,
 )
+
+pytestmark = pytest.mark.slow
 
 SECRET = "whsec_" + b64encode(b"canary: a secret of the tests").decode()
 ACCEPTED = 1_790_000_000_123_456
@@ -250,6 +254,36 @@ async def test_an_answer_is_read_raw_and_up_to_a_cap(receiver: Receiver) -> None
     await client.close()
 
 
+async def test_a_captured_webhook_verifies_at_its_own_endpoint_only(receiver: Receiver) -> None:
+    """S7: each tenant and URL has secrets of its own; a rotation signs with both. As a receiver checks it."""
+    old, new = SECRET, "whsec_" + b64encode(b"another secret of the tests").decode()
+    now = time.time_ns() // 1000
+    channel = webhook(secrets=(new, old), now=lambda: now, url=f"{receiver.url}/own")
+    here, there = f"{receiver.url}/a", f"{receiver.url}/b"
+    await channel.send(message(here))
+    await channel.send(message("default")._replace(tenant="bakery"))
+    await channel.close()
+    captured, own = receiver.requests
+
+    def holds(request: Any, secret: str) -> bool:
+        try:
+            Webhook(secret).verify(request.body, dict(request.headers))
+        except WebhookVerificationError:
+            return False
+        return True
+
+    secrets = channel.endpoint_secrets("default", here)
+    assert len(set(secrets)) == 2 and all(holds(captured, secret) for secret in secrets)
+    assert webhook(secrets=(old,)).endpoint_secrets("default", here) == secrets[1:]
+    others = [
+        *channel.endpoint_secrets("default", there), *channel.endpoint_secrets("bakery", here), old, new,
+    ]  # fmt: skip
+    assert not any(holds(captured, secret) for secret in others)
+    assert holds(own, channel.endpoint_secrets("default", "default")[0])
+    with pytest.raises(Forbidden, match="belongs to the operator"):
+        channel.endpoint_secrets("bakery", "default")
+
+
 async def test_a_webhook_has_the_same_id_and_body_on_each_try_and_a_new_signature(receiver: Receiver) -> None:
     """F24, S7: what a receiver needs to remove duplicates, and to believe us."""
     clock = [NOW]
@@ -266,7 +300,8 @@ async def test_a_webhook_has_the_same_id_and_body_on_each_try_and_a_new_signatur
     assert first.headers["webhook-id"] == second.headers["webhook-id"] == "0190-a1"
     for request, at in ((first, NOW), (second, NOW + 60_000_000)):
         assert request.headers["webhook-timestamp"] == str(at // 1_000_000)
-        assert verify([parse_secret(SECRET)], request.headers, request.body, now=at // 1_000_000) == "0190-a1"
+        [secret] = channel.endpoint_secrets("default", f"{receiver.url}/hook?a=1")
+        assert verify([parse_secret(secret)], request.headers, request.body, now=at // 1_000_000) == "0190-a1"
     assert first.headers["content-type"] == "application/json"
     assert first.json == {
         "type": "message",

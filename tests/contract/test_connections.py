@@ -22,6 +22,7 @@ from tidings.outbound.channels.base import Traits
 from tidings.outbound.channels.connection import Connection, Link
 from tidings.outbound.connections.keeper import LEASE, Keeper
 from tidings.outbound.events.listeners import Listeners
+from tidings.outbound.messages import Messages
 from tidings.store.port import Row, Step, Store
 
 from .world import Scripted, World
@@ -64,7 +65,7 @@ class Line(World):
         self.session = Session(**traits)
         self.channels = {"main": self.session}
         self.channel = self.session
-        self.messages._channels = self.channels
+        self.messages = Messages(store, clock, self.channels)
         self.listeners = Listeners(store)
         self.worker = self.node(50)
         self.keeper = self.another_keeper()

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from tidings.migration.connectors import attio as attio_connector
 from tidings.migration.connectors import ndjson, options, registry
 from tidings.migration.connectors.files import FileSource
+from tidings.migration.connectors.folder import place
 from tidings.migration.words import (
     Budgeted,
     Erasing,
@@ -37,6 +38,8 @@ from tidings.model.errors import Misconfigured
 
 from .channels.conftest import Sandbox, serving
 from .receiver import answer, hang_up_in_body, receiving
+
+pytestmark = pytest.mark.slow
 
 KEY = "key-of-the-test"
 
@@ -218,7 +221,7 @@ async def test_a_link_leads_to_a_record_of_its_object_and_is_read_back_as_an_id(
 
 
 async def test_a_note_in_doubt_is_found_by_its_content_and_not_written_again(sandbox: Sandbox) -> None:
-    """C13, F62: the answer is lost after the note was made; a look at its parent finds it."""
+    """C13, F61: the answer is lost after the note was made; a look at its parent finds it."""
     target = attio(sandbox)
     parent = await target.write("companies", "acme.example", {"name": "Acme"}, None)
     note = {
@@ -414,7 +417,7 @@ async def test_a_head_that_cannot_be_used_is_named(head: bytes, field: str | Non
 
 
 async def test_while_a_page_of_a_file_is_understood_others_have_their_turn(tmp_path: Path) -> None:
-    """C13: calls under way do not wait for a thousand lines; a thread that parsed them made all wait."""
+    """Calls under way do not wait for a thousand lines; a thread that parsed them made all wait."""
     file = tmp_path / "people.ndjson"
     file.write_text("".join(f'{{"id": "{n}"}}\n' for n in range(1000)))
     turns, seen = 0, set[int]()
@@ -431,7 +434,8 @@ async def test_while_a_page_of_a_file_is_understood_others_have_their_turn(tmp_p
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(others())
-    page = await FileSource("ndjson", file, Watched(ndjson.Settings(str(file)))).page("people", None)
+    settings = ndjson.Settings(str(file))
+    page = await FileSource("ndjson", place(settings), Watched(settings)).page("people", None)
     beside.cancel()
 
     assert len(page.records) == 1000
@@ -474,9 +478,8 @@ async def test_a_row_is_there_once_and_a_bad_one_leaves_the_others(database: str
         )
         connection.execute(sa.text("create table pairs (a integer, b integer)"))
         connection.execute(sa.text("insert into pairs values (1, 1), (1, 2)"))
-    target, source = (
-        make("sql", {"url": database, "keys": {"pairs": "a"}}) for make in (registry.target, registry.source)
-    )
+    options = {"url": database, "keys": {"pairs": "a"}}
+    target, source = registry.target("sql", options), registry.source("sql", options)
 
     await target.write("people", "1", {"name": "Ada", "at": "2021-02-03"}, None)
     results = await target.write_many(
@@ -684,7 +687,7 @@ async def test_a_refused_value_names_its_field(fields: Fields, field: str, sandb
 
 @pytest.mark.parametrize("version", ["1", "2"])
 async def test_affinitys_month_is_not_a_short_wait(version: str, sandbox: Sandbox) -> None:
-    """C3, C6: both quotas answer 429; only the headers tell a minute from a month."""
+    """C3: both quotas answer 429; only the headers tell a minute from a month."""
     await told(sandbox, "affinity", persons=3, per_minute=1)
     source = affinity(sandbox, version)
     await source.page("persons", None)
@@ -705,7 +708,7 @@ async def test_affinitys_month_is_not_a_short_wait(version: str, sandbox: Sandbo
 
 @pytest.mark.parametrize("version", ["1", "2"])
 async def test_wrong_credentials_are_said_at_once_and_never_shown(version: str, sandbox: Sandbox) -> None:
-    """C9, C3: no retry, and no key in what is said; a fault of theirs is told as such."""
+    """C3, S9: no retry, and no key in what is said; a fault of theirs is told as such."""
     wrong = affinity(sandbox, version, key="a-wrong-secret")
     source = affinity(sandbox, version)
     sandbox.break_("error", code="403", channel="affinity", times=1)
@@ -736,7 +739,7 @@ async def test_nobody_there_is_certainly_not_sent() -> None:
 
 
 async def test_a_next_page_elsewhere_does_not_get_the_key(sandbox: Sandbox) -> None:
-    """C9: an answer cannot send the credentials to another address."""
+    """An answer cannot send the credentials to another address."""
     await told(sandbox, "affinity", persons=30)
     by_name = sandbox.url.replace("127.0.0.1", "localhost")
     source = registry.source(
@@ -753,7 +756,7 @@ async def test_a_next_page_elsewhere_does_not_get_the_key(sandbox: Sandbox) -> N
 
 
 async def test_what_is_over_the_limit_is_refused_with_a_date_and_was_not_done(sandbox: Sandbox) -> None:
-    """C7: the connector states the limit that the system holds; a 429 was not processed."""
+    """C3: the connector states the limit that the system holds; a 429 was not processed."""
     target = attio(sandbox)
     assert (target.limits.reads_per_second, target.limits.writes_per_second) == (100, 25)
     assert attio(sandbox, writes_per_second=5).limits.writes_per_second == 5
@@ -852,7 +855,7 @@ class _Entry:
 
 
 def test_another_package_can_bring_a_connector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """C13: one entry point, judged like our own."""
+    """One entry point, judged like our own."""
     brought = registry.CONNECTORS["ndjson"]
     monkeypatch.setattr(registry, "entry_points", lambda **_: [_Entry(brought)])
     assert registry.source("ours", {"path": str(tmp_path)}).kind == "ndjson"
@@ -863,7 +866,7 @@ def test_another_package_can_bring_a_connector(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_every_connector_says_which_options_are_secret() -> None:
-    """C9: whoever reads a job insists on references for these."""
+    """S9: whoever reads a job insists on references for these."""
     assert all(isinstance(one, options.Connector) for one in registry.CONNECTORS.values())
     assert {name for name, one in registry.CONNECTORS.items() if "key" in one.secrets} == {
         "affinity",

@@ -195,7 +195,7 @@ async def test_the_same_key_gives_the_first_answer_again(contacts: Contacts, aud
 
 
 async def test_fifty_at_once_make_one_contact(contacts: Contacts) -> None:
-    """B4, B5: the unique address decides; the others are told who has it, or find the contact made."""
+    """B4: the unique address decides; the others are told who has it, or find the contact made."""
     told = await asyncio.gather(*(contacts.create(ADA) for _ in range(50)), return_exceptions=True)
     assert [type(one) for one in told if isinstance(one, BaseException)] == [Refused] * 49
 
@@ -501,7 +501,7 @@ async def test_columns_that_cannot_be_understood_stop_the_upload(
 
 
 async def test_two_uploads_of_one_file_at_the_same_time_make_each_contact_once(contacts: Contacts) -> None:
-    """B5: whoever comes second finds them made, and decides anew."""
+    """Whoever comes second finds them made, and decides anew."""
     text = "address.main,n\n" + "".join(f"+{n},{n}\n" for n in range(1200))
 
     told = await asyncio.gather(*(taken(text, contacts) for _ in range(4)))

@@ -121,7 +121,7 @@ async def _is_waiting(store: PostgresStore) -> bool:
 
 
 async def test_one_message_is_one_trip_to_the_server(postgres_url: str, clock: ManualClock) -> None:
-    """A11: whoever accepts messages one by one pays for one statement each."""
+    """Whoever accepts messages one by one pays for one statement each."""
     store = PostgresStore(postgres_url, now=clock.now, connections=1)
     await store.open()
     await store.write(Lane("q").join())

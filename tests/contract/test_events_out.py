@@ -97,7 +97,8 @@ async def town(
 ) -> AsyncIterator[Town]:  # fmt: skip
     """One node and one receiver."""
     kinds = {"main": ChannelSettings("noop", {"on_unknown": on_unknown.value})}
-    app = build(Settings(**{"channels": kinds, "events_private": True} | settings), clock=clock, store=store)
+    given: dict[str, Any] = {"channels": kinds, "events_private": True} | settings
+    app = build(Settings(**given), clock=clock, store=store)
     cast(Any, app.channels)["main"] = scripted(script, on_unknown)
     assert store.may_work()
     for lane in app.lanes.values():
@@ -388,7 +389,7 @@ async def test_a_messenger_that_dies_leaves_the_event_to_be_told(store: Store, c
 
 
 async def test_an_event_may_name_a_url_of_its_own(store: Store, clock: ManualClock) -> None:
-    """A broadcast's webhook: told there and to whoever subscribed, signed with the configured secret."""
+    """A broadcast's webhook: told there and to whoever subscribed, signed with a secret of its own."""
     secret = "whsec_" + "A" * 40
     async with town(store, clock, events_secrets=(secret,)) as here:
         await here.subscribe("broadcast.*", url=f"{here.receiver.url}/subscribed")
@@ -397,9 +398,10 @@ async def test_an_event_may_name_a_url_of_its_own(store: Store, clock: ManualClo
 
         by_path = {got.path: got for got in here.receiver.requests}
         assert set(by_path) == {"/own", "/subscribed"}
-        verify(
-            [parse_secret(secret)], by_path["/own"].headers, by_path["/own"].body, now=clock.now() // SECOND
-        )
+        found = await here.app.desk.channels.endpoint_secrets("events", f"{here.receiver.url}/own")
+        [own] = found["secrets"]
+        assert own != secret
+        verify([parse_secret(own)], by_path["/own"].headers, by_path["/own"].body, now=clock.now() // SECOND)
 
 
 async def test_a_private_address_is_not_called_unless_it_is_allowed(store: Store, clock: ManualClock) -> None:

@@ -25,6 +25,8 @@ from tidings.wire.http import SHOWN
 
 from .channels.conftest import Sandbox, serving
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_790_000_060_000_000
 ACCOUNT = "AC" + "0123456789abcdef" * 2
 T, P, TH = Category.TEMPORARY, Category.PERMANENT, Category.THROTTLING
@@ -82,7 +84,7 @@ async def send(case: str, sandbox: Sandbox, **options: Any) -> Outcome:
 
 
 async def test_429_is_a_wait_for_the_whole_channel(case: str, sandbox: Sandbox) -> None:
-    """A5: the account is too fast, not the message; and it was not delivered."""
+    """A4: the account is too fast, not the message; and it was not delivered."""
     sandbox.break_("429", seconds=7)
     outcome = await send(case, sandbox)
     assert isinstance(outcome, Retry)
@@ -118,7 +120,7 @@ async def test_an_answer_that_drips_ends_with_the_deadline(case: str, sandbox: S
 async def test_a_ban_or_a_lost_login_stops_the_channel_for_a_person(
     case: str, sandbox: Sandbox, fault: str
 ) -> None:
-    """In the provider's own words; no message pays for it (E7)."""
+    """In the provider's own words; no message pays for it (A4)."""
     sandbox.break_(fault)
     outcome = await send(case, sandbox)
     if case in SESSIONS:
@@ -151,7 +153,7 @@ async def test_a_fault_by_recipient_leaves_the_others_alone(sandbox: Sandbox) ->
 
 def test_a_limit_hits_only_what_is_above_it() -> None:
     """By rate: a second's worth may come at once, then one in each interval, whatever was refused."""
-    rules = (Rule(1, Kind.THROTTLED, 1.0, per_second=30),)
+    rules: tuple[Rule, ...] = (Rule(1, Kind.THROTTLED, 1.0, per_second=30),)
     taken = 0
     for tick in range(4000):  # a request in each millisecond, for four seconds
         now = tick / 1000
@@ -184,7 +186,7 @@ FAULTS = [kind for kind in ON_COMMAND if kind not in (Kind.REFUSED, Kind.GONE)]
 async def test_nothing_is_lost_whatever_the_provider_does(
     store: Store, clock: ManualClock, sandbox: Sandbox
 ) -> None:
-    """One message per fault, each met once: in the end all are delivered, each doubt flagged (A4)."""
+    """One message per fault, each met once: in the end all are delivered, each doubt flagged (A12)."""
     app = telegram(store, clock, sandbox)
     await app.open()
     await app.worker.node.join()

@@ -32,7 +32,9 @@ CHANNELS = {"phone": ChannelSettings("noop", {}), "mail": ChannelSettings("noop"
 
 
 def built(tmp_path: Path, share: Share, **more: Any) -> engine.App:
-    settings = Settings(database=f"sqlite:///{tmp_path}/tidings.db", channels=CHANNELS, sandbox=False, **more)
+    settings = Settings(
+        **{"database": f"sqlite:///{tmp_path}/tidings.db", "channels": CHANNELS, "sandbox": False, **more}
+    )
     return engine.build(settings, share=share)
 
 
@@ -45,13 +47,15 @@ def acts(app: engine.App) -> set[str]:
 
 
 def test_a_process_takes_the_channels_and_duties_of_its_roles(tmp_path: Path) -> None:
-    """Workers claim, schedulers act, and one without either role claims nothing (B5)."""
+    """Workers claim, schedulers act, and one without either role claims nothing."""
     everything = built(tmp_path, Share())
     worker = built(tmp_path, Share(frozenset({Role.WORKER}), frozenset({"phone"})))
     scheduler = built(tmp_path, Share(frozenset({Role.SCHEDULER})))
 
     assert runs(everything) >= {"phone", "mail", "events"} and "scheduler" in acts(everything)
     assert runs(worker) == {"phone"} and not acts(worker)
+    hooks = built(tmp_path, Share(frozenset({Role.WORKER})), channels={"hooks": ChannelSettings("webhook")})
+    assert acts(hooks) == {"destinations"}, "whoever sends webhooks learns which receivers are left alone"
     assert not runs(scheduler) and "scheduler" in acts(scheduler)
 
 
@@ -181,7 +185,9 @@ async def test_while_the_standby_is_away_the_primary_answers(store: Store) -> No
     events: list[Event] = []
     both = WithReplica(store, _Away(), emit=events.append)  # type: ignore[arg-type]
 
-    assert [await both.read("counts", most=10) for _ in range(3)]
+    await store.enqueue([NewTask("phone", "message", 0)])
+
+    assert [(await both.read("counts", most=10))[0]["heads"] for _ in range(3)] == [1, 1, 1]
     assert [type(event) for event in events] == [StoreTrouble]
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.migration.connectors.sql import Settings, SqlTarget
+from tidings.migration.connectors.sql import SqlTarget
+from tidings.migration.connectors.sql_database import Settings
 from tidings.migration.jobs import JobState
 from tidings.migration.words import Fields, Standing, Trouble, Written
 from tidings.store.port import Store

@@ -14,7 +14,7 @@ from tests.contract.world import World
 from tidings.kernel.clock import ManualClock
 from tidings.model.outcome import Done, Outcome
 from tidings.model.task import NodeId, TaskId
-from tidings.observability.events import BatchSettled, StoreTrouble
+from tidings.observability.events import BatchSettled, Event, StoreTrouble
 from tidings.store.port import Claimed, Wish
 from tidings.store.sqlite import SqliteStore
 
@@ -35,7 +35,8 @@ async def test_a_claim_that_cannot_be_written_sends_nothing_and_is_made_again(wo
     sent_while_unwritten: list[bool] = []
     refused: list[bool] = []
     settled = asyncio.Event()
-    connection: Any = world.store._connection  # type: ignore[attr-defined]
+    assert isinstance(world.store, SqliteStore)
+    connection: Any = world.store._connection
 
     touched: set[str] = set()
 
@@ -49,8 +50,8 @@ async def test_a_claim_that_cannot_be_written_sends_nothing_and_is_made_again(wo
             return True
         return False
 
-    def told(event: object) -> None:
-        world.events.append(event)  # type: ignore[arg-type]
+    def told(event: Event) -> None:
+        world.events.append(event)
         if isinstance(event, BatchSettled):
             settled.set()
 
@@ -136,7 +137,8 @@ async def test_the_runner_loads_again_what_was_accepted_in_the_transaction_of_it
             loaded.wait(10)
         return False
 
-    connection: Any = world.store._connection  # type: ignore[attr-defined]
+    assert isinstance(world.store, SqliteStore)
+    connection: Any = world.store._connection
     connection.set_commit_hook(commit)
     monkeypatch.setattr(world.store, "claim", claim_and_accept)
     monkeypatch.setattr(world.store, "load", load_first)

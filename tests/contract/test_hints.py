@@ -1,4 +1,4 @@
-"""What a node does with a hint when others are there, too (B12)."""
+"""What a node does with a hint when others are there, too."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Calls:
 async def test_a_node_that_came_for_nothing_looks_before_it_claims(
     postgres_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B12: a hint that others follow more quickly costs one cheap question; what is there is claimed."""
+    """A hint that others follow more quickly costs one cheap question; what is there is claimed."""
     sent = asyncio.Event()
 
     def send(_message: Message) -> Outcome:

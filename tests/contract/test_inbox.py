@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from tidings.inbound.filing import Known, file, spoken_for
-from tidings.inbound.hearing import MARKED, NO_WORKFLOW, Heard, NoWorkflow, ended
+from tidings.inbound.hearing import (
+    FOREIGN,
+    MARKED,
+    NO_WORKFLOW,
+    Afterthought,
+    Heard,
+    NoWorkflow,
+    ended,
+    may_change,
+)
 from tidings.inbound.inbox import STATES
 from tidings.inbound.intake import NotTaken
 from tidings.inbound.sources.settings import SourceSettings
@@ -23,6 +32,8 @@ from tidings.store.port import Outrun, Store
 
 from .conversing import ADA, BEN, CREW, Conversing, said
 from .test_sources import refuse_poison
+
+OTHER_GROUP = "it is of another group than this source's"
 
 
 @pytest.fixture
@@ -202,6 +213,75 @@ async def test_edits_and_deletes_mark_the_original(world: Conversing) -> None:
         "skipped", "its sender deleted it before it was handled",
     )  # fmt: skip
     assert {(rows[n]["state"], rows[n]["reason"]) for n in ("11", "12", "13")} == {("done", MARKED)}
+
+
+@pytest.mark.parametrize(
+    "stranger", [{"sender": "77"}, {"conversation": "10"}, {"sender": ""}], ids=["author", "chat", "nobody"]
+)
+async def test_an_edit_of_somebody_elses_message_is_recorded_and_ignored(
+    world: Conversing, stranger: dict[str, Any]
+) -> None:
+    """An edit counts for its author's own message in its own conversation, before and after it is handled."""
+    await world.take(said(1, world.second()))
+    for number in (11, 12):
+        await world.take(
+            said(number, world.second(number), "forged", kind=Said.EDIT, original="1")._replace(**stranger)
+        )
+        await world.drain()
+
+    rows = {row["platform_id"]: row for row in await world.all()}
+    assert [item.text for item in world.hears.items] == ["message 1"]
+    reason = OTHER_GROUP if "conversation" in stranger else FOREIGN
+    assert {(rows[n]["state"], rows[n]["reason"]) for n in ("11", "12")} == {("skipped", reason)}
+    assert await changes(world) == []
+
+
+@pytest.mark.parametrize("stranger", [{"sender": "77"}, {"conversation": "10"}], ids=["author", "chat"])
+async def test_a_deletion_of_somebody_elses_message_is_recorded_and_ignored(
+    world: Conversing, stranger: dict[str, Any]
+) -> None:
+    """The message is handled, and nobody is told that it was deleted."""
+    await world.take(said(1, world.second()))
+    for number in (11, 12):
+        forged = said(number, world.second(number), "", kind=Said.DELETE, original="1")
+        await world.take(forged._replace(**stranger))
+        await world.drain()
+
+    rows = {row["platform_id"]: row for row in await world.all()}
+    assert [item.text for item in world.hears.items] == ["message 1"]
+    reason = OTHER_GROUP if "conversation" in stranger else FOREIGN
+    assert {(rows[n]["state"], rows[n]["reason"]) for n in ("11", "12")} == {("skipped", reason)}
+    assert await changes(world) == []
+
+
+@pytest.mark.parametrize(
+    ("sender", "chat", "text", "may"),
+    [
+        ("ada", "9", "new", True),
+        ("ada", "9", None, True),
+        ("", "9", None, True),
+        ("", "9", "new", False),
+        ("bob", "9", None, False),
+        ("ada", "10", "new", False),
+        ("", "10", None, False),
+    ],
+)
+def test_authors_change_their_own_messages_where_they_said_them(
+    sender: str, chat: str, text: str | None, may: bool
+) -> None:
+    """Also on a source that reads several groups."""
+    change = Afterthought(2, "id", "default", "crew", f"crew/{chat}", chat, "1", text, 0, sender=sender)
+
+    assert may_change(change, {"sender": "ada", "chat": "9"}) is may
+
+
+async def test_a_deletion_whose_author_the_platform_does_not_name_counts(world: Conversing) -> None:
+    """In the message's own conversation."""
+    await world.take(said(1, world.second()))
+    await world.take(said(11, world.second(1), "", kind=Said.DELETE, original="1", sender=""))
+    await world.drain()
+
+    assert world.hears.items == []
 
 
 async def test_a_change_of_what_was_handled_is_told_once(world: Conversing) -> None:

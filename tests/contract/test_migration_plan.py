@@ -1,4 +1,4 @@
-"""Plans, waves and links: what a run would do is said before, and then done exactly (C1, C7)."""
+"""Plans, waves and links: what a run would do is said before, and then done exactly (C1)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_a_plan_says_how_long_it_takes_and_what_does_not_fit(moving: Movin
 
 
 async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(moving: Moving) -> None:
-    """Waves by links; links within one type by passes; a circle by a second write (C7)."""
+    """Waves by links; links within one type by passes; a circle by a second write."""
     moving.give(
         "companies", [{"id": str(n), "name": f"C{n}", "boss": n + 1 if n < 4 else None} for n in range(5)]
     )

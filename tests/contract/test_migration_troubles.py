@@ -208,7 +208,7 @@ async def test_pause_resume_and_cancel_are_seen_between_two_chunks(moving: Movin
 async def test_a_slow_database_does_not_keep_a_paced_target_waiting_for_ever(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C8: each commit takes longer than an instant may be late; the next instants lie further ahead."""
+    """Each commit takes longer than an instant may be late; the next instants lie further ahead."""
     moving.books.default = Strategy.RECONCILE
     moving.books.limits = Limits(writes_per_second=50.0, concurrency=4)
     moving.give("people", people(60))
@@ -300,7 +300,7 @@ async def test_a_call_that_never_ends_is_cut_off_and_found_by_reading(moving: Mo
 
 
 async def test_a_credential_that_is_not_set_is_named_and_nothing_is_called(moving: Moving) -> None:
-    """The job waits for a person; the variable is said, its value never is (C9)."""
+    """The job waits for a person; the variable is said, its value never is (C3)."""
     moving.give("people", people(3))
     target = {"kind": "http", "url": "https://example.org/x", "token": "env:NO_SUCH_TOKEN"}
     id_ = await moving.run(PEOPLE, target=target)

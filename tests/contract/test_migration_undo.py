@@ -1,4 +1,4 @@
-"""The way back: what a job created is taken out again; what others changed, or may own, stays (C8, C9)."""
+"""The way back: what a job created is taken out again; what others changed, or may own, stays (C9)."""
 
 from __future__ import annotations
 

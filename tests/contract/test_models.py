@@ -61,7 +61,7 @@ from .channels.conftest import Sandbox, serving
 SQUADS = ("34", "35", "42", "43", "54")
 ADA = Speaker("7", "Ada", "42", "officer")
 YES = {"is_request": True, "days": ["20270115"], "confidence": 90, "reason": "They have no crew."}
-WANTED = {
+WANTED: dict[str, Any] = {
     "requests": [
         {"action": "no_crew", "squad": "42", "date": "20270115", "start": "1800", "end": "0600"},
     ],
@@ -248,7 +248,7 @@ async def test_what_people_write_stays_out_of_the_instructions(model: Model) -> 
 
 async def test_an_answer_that_leaves_the_closed_list_is_never_taken(model: Model) -> None:
     """However the model was talked into it: unknown squads and actions are corrected once, then dropped."""
-    talked = {**WANTED["requests"][0], "squad": "99"}  # type: ignore[index]
+    talked = {**WANTED["requests"][0], "squad": "99"}
     await model.say(
         {"answer": {**WANTED, "requests": [talked]}},
         {"answer": {**WANTED, "requests": [{**talked, "squad": "42", "action": "delete_everything"}]}},
@@ -729,7 +729,8 @@ async def test_the_well_known_client_is_served_unchanged(sandbox: Sandbox) -> No
         assert "".join(pieces) == "a long answer in pieces"
         assert chunks[-1].usage is not None
         tools = await client.chat.completions.create(model="m", messages=hello)
-        assert (tools.choices[0].message.tool_calls or [None])[0].function.name == "read_day"  # type: ignore[union-attr]
+        calls = tools.choices[0].message.tool_calls
+        assert calls and calls[0].type == "function" and calls[0].function.name == "read_day"
         assert (await client.chat.completions.create(model="m", messages=hello)).choices[0].message.refusal
         bye: Any = [{"role": "user", "content": "good night"}]
         for _ in range(2):

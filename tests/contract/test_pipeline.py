@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tidings.inbound.words import Relation, Scene
+from tidings.inbound.words import Intent, Relation, Scene
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Temporary
 from tidings.store.port import Step, Store
@@ -346,12 +346,12 @@ async def test_a_message_that_fails_three_times_is_told(store: Store, clock: Man
     """A failed one is retried (3 at most), then an admin is told; the next one goes on (D3, D12)."""
 
     class Broken(PlainMind):
-        async def intent(self, scene: Scene) -> object:  # type: ignore[override]
+        async def intent(self, scene: Scene) -> Intent:
             if "poison" in scene.text:
                 raise Temporary("it fell over")
             return await super().intent(scene)
 
-    squad = await Squad(store, clock, rules=Broken()).open()  # type: ignore[arg-type]
+    squad = await Squad(store, clock, rules=Broken()).open()
     await squad.hears("ann", "poison")
     await squad.hears("ann", f"add {SAT} 1800-0600")
     for _ in range(4):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, cast
@@ -114,7 +114,7 @@ def failed(name: str, code: int = 131026) -> dict[str, Any]:
 
 
 async def test_delivered_and_read_are_folded_into_the_message(store: Store, clock: ManualClock) -> None:
-    """Issue 4, part 4: shown with their times, in `why`, and told; the message stays sent (A6)."""
+    """Shown with their times, in `why`, and told; the message stays sent (A6)."""
     async with town(store, clock) as here:
         id_ = await here.send()
         sent = await here.show(id_)
@@ -342,13 +342,13 @@ async def test_a_call_back_is_written_whole_or_not_at_all(store: Store, clock: M
         before = await here.show(id_)
         change = store.change
 
-        async def broken(steps: list[Step], **more: Any) -> Any:
+        async def broken(steps: Sequence[Step], **more: Any) -> Any:
             wrong = Step("record", {**dict.fromkeys(("origin", "state", "category", "detail")), "task": None})
             return await change(
                 [*steps, wrong._replace(params={**wrong.params, "try": None, "node": None, "at": 1})], **more
             )
 
-        store.change = broken  # type: ignore[method-assign,assignment]
+        store.change = broken  # type: ignore[method-assign]
         with pytest.raises(Exception):  # noqa: B017 - each database has its own
             await here.tell(status("wamid.1", "delivered", biz_opaque_callback_data=id_))
         store.change = change  # type: ignore[method-assign]

@@ -172,7 +172,7 @@ async def test_a_report_is_compared_and_every_kind_of_difference_listed(
         await world.send(to)
     await world.step()
     at = began + 20 * SECOND
-    report = [
+    report: list[dict[str, object]] = [
         {"to": "same", "text": "hello", "at": iso(at), "ref": "1"},
         {"to": "theirs", "text": "hello", "at": iso(at), "ref": "2"},
         {"to": "content", "text": "Hello!", "at": str(at // SECOND), "ref": "3"},
@@ -290,7 +290,7 @@ async def test_a_wrong_switch_is_refused_and_changes_nothing(store: Store, clock
         ({"mode": "observe", "reason": "x\ny"}, "reason"),
     ):
         with pytest.raises(Invalid) as refused:
-            await rollout.set("main", **change)  # type: ignore[arg-type]
+            await rollout.set("main", **change)
         assert refused.value.field == field
     with pytest.raises(NotFound, match="no channel 'nowhere'"):
         await rollout.set("nowhere", mode="observe")

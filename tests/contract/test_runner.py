@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tidings.kernel.clock import ManualClock
+from tidings.kernel.loop import Worker
 from tidings.kernel.retry import POLICIES
 from tidings.kernel.runner import Stepped
 from tidings.model.errors import Refused
@@ -17,10 +18,10 @@ from tidings.model.time import DAY, MINUTE, SECOND
 from tidings.observability.events import ClaimLost, TasksExpired
 from tidings.store.port import Step, Store
 
-from .world import World
+from .world import Script, World
 
 
-def flaky(times: int, outcome: Outcome) -> object:
+def flaky(times: int, outcome: Outcome) -> Script:
     """A script that gives `outcome` so many times, then succeeds."""
     left = [times]
 
@@ -93,7 +94,7 @@ async def test_throttling_waits_as_long_as_the_platform_says_and_spends_no_try(
 ) -> None:
     """Retry-After wins; the throttles have a counter of their own (A4)."""
     wait = Retry(Category.THROTTLING, "429", timedelta(seconds=77))
-    world = await World(store, clock, flaky(3, wait)).open()  # type: ignore[arg-type]
+    world = await World(store, clock, flaky(3, wait)).open()
     id_ = await world.send()
     for _ in range(3):
         assert (await world.step()).claimed == 1
@@ -244,7 +245,7 @@ class TestWholeChannel:
     ) -> None:
         """The wait is on the channel's row, and no task is rewritten."""
         slow = Retry(Category.THROTTLING, "429", timedelta(seconds=30), whole_channel=True)
-        world = await World(store, clock, flaky(1, slow), slots=1).open()  # type: ignore[arg-type]
+        world = await World(store, clock, flaky(1, slow), slots=1).open()
         ids = [await world.send(f"r{i}") for i in range(3)]
         await world.step()
         assert (await world.step(seconds=29.9)).claimed == 0
@@ -259,7 +260,7 @@ class TestUnknown:
         self, store: Store, clock: ManualClock
     ) -> None:
         """The receiver removes duplicates by the id; we say that there may be one."""
-        world = await World(store, clock, flaky(1, Unknown("time-out"))).open()  # type: ignore[arg-type]
+        world = await World(store, clock, flaky(1, Unknown("time-out"))).open()
         id_ = await world.send()
         await world.step()
         await world.step(seconds=400)
@@ -284,7 +285,7 @@ class TestUnknown:
 
     async def test_ask_looks_it_up_before_it_sends_again(self, store: Store, clock: ManualClock) -> None:
         """Found: done without a second copy. Not found: sent again."""
-        world = await World(store, clock, flaky(1, Unknown("time-out")), on_unknown=OnUnknown.ASK).open()  # type: ignore[arg-type]
+        world = await World(store, clock, flaky(1, Unknown("time-out")), on_unknown=OnUnknown.ASK).open()
         world.channel.answers = lambda _m: Done("found it")
         id_ = await world.send()
         await world.step()
@@ -421,10 +422,51 @@ class TestDeadNodes:
         world = await World(store, clock).open()
         other = world.node()
         await other.node.join()
-        await self.reap(world, seconds=9)
+        await self.reap(world, seconds=5)
         world.worker.reaper.forget()
-        await self.reap(world, seconds=9)
+        clock.advance(60)  # the outage: nobody reads, nobody beats
+        await self.reap(world, seconds=2)
         assert await other.node.beat()
+
+    async def test_watchers_that_live_shorter_than_a_lease_reap_together(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        """A fleet that crash-loops takes over its dead: what each process observed adds up."""
+        if store.sole_worker:
+            pytest.skip("liveness is the file lock")
+        world = await World(store, clock).open()
+        dead = world.node()
+        await dead.node.join()
+        lives = 0
+        while await dead.node.beat() if lives == 0 else (await self.state_of(store, dead)) == "live":
+            lives += 1
+            assert lives < 10, "nobody reaped it"
+            shortlived = world.node()
+            await shortlived.node.join()
+            for _ in range(3):
+                await shortlived.reaper.step()
+                clock.advance(1)
+
+        assert 3 <= lives <= 6, "a lease of 10 s, of which each life observes 2 or 3"
+
+    async def test_time_in_which_nobody_watched_hardly_counts(self, store: Store, clock: ManualClock) -> None:
+        """After an outage of the database, new processes do not declare the others dead at once."""
+        if store.sole_worker:
+            pytest.skip("liveness is the file lock")
+        world = await World(store, clock).open()
+        other = world.node()
+        await other.node.join()
+        for _ in range(3):
+            newcomer = world.node()
+            await newcomer.node.join()
+            await newcomer.reaper.step()
+            clock.advance(3600)
+
+        assert await other.node.beat()
+
+    async def state_of(self, store: Store, worker: Worker) -> str:
+        rows = await store.read("node_list")
+        return next((row["state"] for row in rows if row["id"] == worker.node.id), "gone")
 
 
 class TestPeople:
@@ -451,7 +493,7 @@ class TestPeople:
         self, store: Store, clock: ManualClock
     ) -> None:
         """And its earlier reasons stay readable."""
-        world = await World(store, clock, flaky(1, Reject(Category.PERMANENT, "blocked"))).open()  # type: ignore[arg-type]
+        world = await World(store, clock, flaky(1, Reject(Category.PERMANENT, "blocked"))).open()
         id_ = await world.send()
         await world.step()
         await world.messages.retry(id_)
@@ -534,7 +576,7 @@ async def test_a_recipient_is_paced_from_start_to_start(store: Store, clock: Man
 async def test_a_deferral_costs_no_attempt(store: Store, clock: ManualClock) -> None:
     """It waits until the instant it named."""
     at = clock.now() + 30 * SECOND
-    world = await World(store, clock, flaky(1, Defer(at, "quiet hours"))).open()  # type: ignore[arg-type]
+    world = await World(store, clock, flaky(1, Defer(at, "quiet hours"))).open()
     id_ = await world.send()
     await world.step()
     assert "quiet hours" in (await world.show(id_))["error"]
@@ -593,7 +635,7 @@ async def test_tallies_are_packed_and_stay_exact(store: Store, clock: ManualCloc
 
 
 async def test_lists_page_through_everything_once(store: Store, clock: ManualClock) -> None:
-    """Newest first, by cursor, with filters (E9)."""
+    """Newest first, by cursor, with filters."""
     world = await World(store, clock, slots=100).open()
     ids = [await world.send("ada" if i % 2 else "bob") for i in range(25)]
     await world.step()

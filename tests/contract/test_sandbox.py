@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import orjson
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from starlette.types import Message
 
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.sandbox import content_hash, create_sandbox, read_ledger
@@ -31,6 +31,8 @@ from tidings.sandbox.providers import PROVIDERS
 from tidings.sandbox.senses import Senses
 from tidings.sandbox.tally import Tally
 from tidings.sandbox.world import Arrival, World
+
+from ..servers import serving
 
 NOON = 1_794_744_000_000_000
 
@@ -79,7 +81,7 @@ async def phone(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def client(app: Starlette) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://phone")
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 
 async def send(phone: httpx.AsyncClient, id: str = "m-1", to: str = "ada", **more: Any) -> httpx.Response:
@@ -138,15 +140,20 @@ async def test_the_line_is_written_before_the_answer_leaves(app: Starlette, path
     """At the first byte of the answer the ledger already has the request."""
     lines_at_answer: list[int] = []
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> Message:
         return {"type": "http.request", "body": b'{"id": "m-1", "to": "ada"}'}
 
-    async def answer(message: dict[str, Any]) -> None:
+    async def answer(message: Message) -> None:
         if message["type"] == "http.response.start":
             lines_at_answer.append(len(path.read_bytes().splitlines()))
 
-    scope = {"type": "http", "method": "POST", "path": "/sandbox/messages", "headers": []}
-    await app(scope, receive, answer)  # type: ignore[arg-type]
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/sandbox/messages",
+        "headers": [(b"host", b"localhost")],
+    }
+    await app(scope, receive, answer)
 
     assert lines_at_answer == [1]
 
@@ -565,14 +572,9 @@ async def test_a_slow_answer_is_delivered_first_and_sent_later(phone: httpx.Asyn
 @asynccontextmanager
 async def served(app: Starlette) -> AsyncIterator[str]:
     """The application behind a real server, for what only a socket can show."""
-    with listening() as taken:
-        config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off")
-        server = uvicorn.Server(config)
-        running = asyncio.create_task(server.serve(sockets=[taken]))
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+    async with serving(app) as url:
+        yield url
         app.state.world.feed.close()
-        server.should_exit = True
-        await running
 
 
 @contextmanager
@@ -614,7 +616,12 @@ async def test_an_unanswerable_request_stays_silent_where_there_is_no_socket_to_
     async def answer(message: Any) -> None:
         answered.append(message)
 
-    scope = {"type": "http", "method": "POST", "path": "/sandbox/messages", "headers": []}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/sandbox/messages",
+        "headers": [(b"host", b"localhost")],
+    }
     await app(scope, receive, answer)
 
     assert answered == []
@@ -772,7 +779,8 @@ def test_a_port_in_use_is_one_clear_sentence(path: Path) -> None:
     ("options", "code", "word"),
     [
         (("--port", "70000"), 2, "a port is a number from 0 to 65535"),
-        (("--port", "0", "--host", "203.0.113.1"), 2, "cannot listen on 203.0.113.1"),
+        (("--port", "0", "--host", "203.0.113.1"), 78, "the sandbox has no key"),
+        (("--port", "0", "--host", "203.0.113.1", "--key-file", __file__), 2, "cannot listen on 203.0.113.1"),
         (("--port", "0", "--ledger", "/"), 78, "cannot open its ledger /"),
     ],
 )

@@ -314,8 +314,8 @@ async def test_a_transaction_that_fails_leaves_nothing_of_itself(
     before = await plans.show(id_)
     whole = plans.store.enqueue
 
-    async def broken(tasks: Any, rows: Rows | None = None, *, once: Any = None, also: Any = ()) -> Any:
-        await whole(tasks, rows, once=once, also=[*also, Step("no_such_statement", {})])
+    async def broken(tasks: Any, *rows: Rows, once: Any = None, also: Any = ()) -> Any:
+        await whole(tasks, *rows, once=once, also=[*also, Step("no_such_statement", {})])
 
     monkeypatch.setattr(plans.store, "enqueue", broken)
     with pytest.raises(KeyError):
@@ -486,7 +486,7 @@ async def test_an_edit_that_meets_a_tick_is_made_on_what_the_tick_left(
     """Twice at once: one of them is first, the other sees what it did."""
     id_ = await plans.add({"every": "10m"})
     plans.clock.advance(600)
-    whole, met = plans.store.write, []
+    whole, met = plans.store.write, list[float]()
 
     async def meets(steps: Any) -> Any:
         if steps[0].name == "schedule_edit" and not met:
@@ -507,7 +507,7 @@ async def test_a_tick_that_meets_an_edit_makes_nothing_of_it(
     id_ = await plans.add({"every": "10m"})
     other = await plans.add({"every": "10m"})
     plans.clock.advance(600)
-    whole, met = plans.store.enqueue, []
+    whole, met = plans.store.enqueue, list[bool]()
 
     async def meets(*args: Any, **more: Any) -> Any:
         if not met:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,7 @@ async def test_the_hot_statements_use_their_index_on_sqlite(tmp_path: Path) -> N
 
 
 async def test_a_statement_is_planned_once_and_not_at_every_call_on_sqlite(tmp_path: Path) -> None:
-    """A1's speed: with other values next to a partial index SQLite used to plan it anew each time it ran."""
+    """A11: with other values next to a partial index SQLite used to plan it anew each time it ran."""
     store = SqliteStore(tmp_path / "t.db", now=lambda: 0, inline=True)
     await store.open()
     assert store._connection is not None
@@ -238,7 +239,7 @@ async def test_every_pair_of_states_moves_as_the_table_says(
     """A person's and a rule's moves, tried from each state: legal ones happen, others change nothing (A6)."""
     await store.write(Lane("q").join())
     node = NodeId((await store.write([Step("node_join", {"name": "n", "info": "{}"})]))[0][0]["id"])
-    wishes = {
+    wishes: dict[State, Callable[[int], Awaitable[tuple[Answer, object]]]] = {
         State.CANCELLED: lambda id_: people.cancel(store, id_, reason="test"),
         State.PENDING: lambda id_: people.retry(
             store, id_, due_at=clock.now(), expires_at=None, reason="test"

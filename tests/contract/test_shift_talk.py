@@ -32,7 +32,7 @@ async def test_a_chat_by_several_speakers_ends_in_the_right_calendar(
 
 
 async def test_what_was_said_loosely_is_booked_only_after_a_yes(store: Store, clock: ManualClock) -> None:
-    """D9: two things in one breath are read back; another member's yes is enough, and a no drops it."""
+    """D7: two things in one breath are read back; another member's yes is enough, and a no drops it."""
     squad = await Squad(store, clock, rules=RulesMind()).open()
 
     asked = await squad.talk(("ann", "no crew saturday night but we can do sunday night, add us"))

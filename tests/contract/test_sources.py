@@ -218,7 +218,7 @@ async def test_a_platform_that_does_not_answer_is_told_and_asked_again(world: Co
 
 
 async def test_what_was_missed_is_found_later_and_told(world: Conversing) -> None:
-    """A hole behind the cursor is filled (reference, D1: detect holes)."""
+    """A hole behind the cursor is filled (D1)."""
     chat = Chat()
     chat.messages = [said(1, world.second()), said(3, world.second())]
     poller = world.poller(chat)
@@ -406,7 +406,12 @@ def test_whatsapp_cloud_call_backs_are_read() -> None:
     )  # fmt: skip
     assert (two.text, two.reply_to, two.attachments) == ("look", "wamid.1", 1)
     assert three.kind is Said.SYSTEM
-    for junk in ({}, {"entry": "x"}, {"entry": [{"changes": [{"value": {"messages": [None, {}]}}]}]}):
+    junks: list[dict[str, Any]] = [
+        {},
+        {"entry": "x"},
+        {"entry": [{"changes": [{"value": {"messages": [None, {}]}}]}]},
+    ]
+    for junk in junks:
         assert whatsapp_cloud.incoming(settings, junk) == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tidings.kernel.clock import ManualClock
@@ -16,17 +18,17 @@ async def node(store: Store, name: str = "n") -> NodeId:
     return NodeId(rows[0][0]["id"])
 
 
-async def queues(store: Store, *names: str, **traits: object) -> None:
+async def queues(store: Store, *names: str, **traits: Any) -> None:
     for name in names:
-        await store.write(Lane(name, **traits).join())  # type: ignore[arg-type]
+        await store.write(Lane(name, **traits).join())
 
 
-def wish(room: int = 10, *names: str, fair: int = 0, **more: object) -> Wish:
-    return Wish({name: room for name in names or ("q",)}, room, fair, **more)  # type: ignore[arg-type]
+def wish(room: int = 10, *names: str, fair: int = 0, **more: Any) -> Wish:
+    return Wish({name: room for name in names or ("q",)}, room, fair, **more)
 
 
-def new(clock: ManualClock, queue: str = "q", *, late: float = 0, **more: object) -> NewTask:
-    return NewTask(queue, "k", clock.now() - round(late * SECOND), **more)  # type: ignore[arg-type]
+def new(clock: ManualClock, queue: str = "q", *, late: float = 0, **more: Any) -> NewTask:
+    return NewTask(queue, "k", clock.now() - round(late * SECOND), **more)
 
 
 def done(task: Task) -> Transition:
@@ -277,7 +279,7 @@ class TestOrder:
         assert [ready] == [t.id for t in (await store.claim(me, wish())).tasks]
         clock.advance(61)
         assert not (await store.claim(me, wish())).tasks, "one at a time"
-        task = Task(ready, "default", "q", "k", 5, 0, 1, 0, 1, 0, False, "a", None, None)  # type: ignore[arg-type]
+        task = Task(ready, "default", "q", "k", 5, 0, 1, 0, 1, 0, False, "a", None, None)
         await store.settle(me, [done(task)], keys=[("q", "a")])
         assert [future] == [t.id for t in (await store.claim(me, wish())).tasks]
 

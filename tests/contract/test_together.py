@@ -39,7 +39,7 @@ async def write(store: Store, number: int, message: str | None = None) -> Enqueu
 
 
 async def test_many_creations_share_a_commit_and_keep_their_rows(store: Store) -> None:
-    """Each task has the row that was given with it, and the turn of its key (E1)."""
+    """Each task has the row that was given with it, and the turn of its key."""
     done = await asyncio.gather(*[write(store, number) for number in range(20)])
 
     ids = [one.ids[0] for one in done]

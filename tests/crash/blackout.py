@@ -87,7 +87,9 @@ def restore(cut: Cut, folder: Path, chance: random.Random | None = None) -> None
 
 def _write(call: str, rest: str) -> Write:
     if call == "ftruncate":
-        return Write(int(re.match(r", (\d+)", rest)[1]), None)  # type: ignore[index]
+        length = re.match(r", (\d+)", rest)
+        assert length, f"a truncation that cannot be read: {rest[-60:]}"
+        return Write(int(length[1]), None)
     found = _WRITTEN.match(rest)
     assert found, f"a write that cannot be read: {rest[-60:]}"
     return Write(int(found["place"]), bytes.fromhex(found["data"].replace("\\x", "")))

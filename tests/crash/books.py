@@ -15,6 +15,8 @@ from tidings.drill.books import Row
 from tidings.store.statements import statements
 from tidings.testing import Cluster
 
+from ..patience import Limit
+
 ROLE = "drill"  # the role that workers connect as, so that their connections can be told from ours
 
 _LATE = "select count(*) from {0}history where detail like '%late result%'"
@@ -102,9 +104,9 @@ class PostgresDatabase:
 
     async def left_alone(self) -> None:
         """Wait until the server has noticed that its clients are gone; only with a single worker."""
-        for _ in range(500):
-            if not (await self.rows(self._question))[0][0]:
-                return
+        limit = Limit(30)
+        while (await self.rows(self._question))[0][0]:
+            assert not limit.is_over(), "a dead worker's connections are still open"
             await asyncio.sleep(0.01)
 
 

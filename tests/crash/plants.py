@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tidings.kernel import reaper
+from tidings.kernel import reaper, settler
 from tidings.kernel.decide import Decision
 from tidings.kernel.lanes import Lane
 from tidings.kernel.nodes import Node
@@ -46,7 +46,17 @@ def done_before_send() -> None:
 
 
 def no_fence() -> None:
-    """Whoever comes last settles a task, whoever holds it. PostgreSQL only."""
+    """The last one to settle a task wins, even without its claim. PostgreSQL only.
+
+    Settling takes 0.1 s longer, so that a worker that was paused acts clearly after its pause.
+    """
+    step = settler.Settler.step
+
+    async def later(self: settler.Settler, largest: int = 1000) -> int:
+        await asyncio.sleep(0.1)
+        return await step(self, largest)
+
+    settler.Settler.step = later  # type: ignore[method-assign]
     known: Any = statements("postgres")
     for name in ("settle", "settle_done", "start"):
         fence = r"t\.node (=|is not distinct from) (\$\d+)"
@@ -58,7 +68,7 @@ def no_fence() -> None:
 
 def no_lease() -> None:
     """Everybody else counts as dead at once."""
-    reaper.silent = lambda seen, rows, *, now, lease: ({}, list(rows))  # type: ignore[assignment]
+    reaper.silent = lambda seen, rows, *, now, lease: ({}, list(rows))  # type: ignore[attr-defined]
 
 
 def no_start_mark() -> None:
@@ -74,13 +84,13 @@ def no_start_mark() -> None:
 
 def no_flag() -> None:
     """What was in doubt is sent again in silence."""
-    judge = reaper.died
+    judge = reaper.died  # type: ignore[attr-defined]
 
     def died(task: Task, lane: Lane | None, **facts: Any) -> Decision:
         decision = judge(task, lane, **facts)
         return decision._replace(move=decision.move._replace(unknown=False))
 
-    reaper.died = died  # type: ignore[assignment]
+    reaper.died = died  # type: ignore[attr-defined]
 
 
 def no_reaper() -> None:
@@ -126,7 +136,7 @@ def answer_before_commit() -> None:
 
 def no_sync() -> None:
     """A commit is not written through. SQLite only."""
-    connect = sqlite.connect
+    connect = sqlite.connect  # type: ignore[attr-defined]
 
     def hasty(path: Path, now: Callable[[], int]) -> Any:
         connection = connect(path, now)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import random
 import signal
@@ -18,18 +19,22 @@ from typing import Any
 
 from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
-from tidings.drill.books import held
+from tidings.drill.books import books, held, unfinished
+from tidings.drill.journal import Tail
 from tidings.drill.ledger import Fault, Kind
 from tidings.drill.producer import Producer
+from tidings.drill.rig import Process, Sender, receiving, spawn
 from tidings.drill.rig import Rig as BaseRig
-from tidings.drill.rig import Sender, receiving, until
 
+from ..launcher import fork_server
+from ..patience import Limit, until
 from .books import Database
 from .worker import CHANNEL
 
 ROOT = Path(__file__).parents[2]
 SCALE = float(os.environ.get("TIDINGS_CRASH_SCALE", "1"))
 IS_FULL = SCALE >= 4  # the numbers that the project promises
+STANDSTILL = 60.0  # seconds without any progress after which a drill does not wait any longer
 
 
 def scaled(quick: int, full: int) -> int:
@@ -47,6 +52,24 @@ class Options:
     beat: float = 0.5
     deadline: float = 2.0
     poison_after: int = 100  # the injector kills here, not a message
+    per_second: float | None = None
+
+
+def fork(
+    module: str,
+    options: Mapping[str, Any],
+    log: Path,
+    *,
+    cwd: Path = ROOT,
+    env: Mapping[str, str] | None = None,
+) -> Process:
+    """Start a process of a drill without loading the program again, unless a library must be preloaded."""
+    if env is not None and "LD_PRELOAD" in env:
+        return spawn(module, options, log, cwd=cwd, env=env)
+    with log.open("ab") as errors:
+        return fork_server().start(
+            module, json.dumps(options), stderr=errors, cwd=cwd, env=os.environ if env is None else env
+        )
 
 
 class Rig(BaseRig):
@@ -55,10 +78,11 @@ class Rig(BaseRig):
     def __init__(
         self, folder: Path, database: Database, options: Options, *, port: int, producer: Producer
     ) -> None:
-        super().__init__(folder, database, port=port, deadline=options.deadline)
+        super().__init__(folder, database, port=port, deadline=options.deadline, spawn=fork)
         self.database = database
         self.options = options
         self.producer = producer
+        self._acked = Tail(folder / "producer.jsonl", b'"acked"')
 
     def spawn(
         self, *, crash_at: str | None = None, surroundings: Mapping[str, str] | None = None, **more: Any
@@ -70,36 +94,74 @@ class Rig(BaseRig):
         environment = {**os.environ, "TIDINGS_CRASH_AT": crash_at or "", **(surroundings or {})}
         return self.start("tests.crash.worker", options, log, cwd=ROOT, env=environment)
 
-    async def working(self, *senders: Sender, within: float = 60) -> None:
+    async def working(self, *senders: Sender) -> None:
         """Wait until these have joined."""
 
         def have_joined() -> bool:
             return self.has_failed() or all(sender.facts("node_joined") for sender in senders)
 
-        assert await until(have_joined, within)
+        assert await until(have_joined, STANDSTILL), "a worker did not start"
+
+    async def until_seen(self, count: int, *, within: float = STANDSTILL) -> bool:
+        """Wait until so many copies have arrived in all; False when none has come for that long."""
+        return await until(lambda: self.seen() >= count or self.has_failed(), within, moved=self.seen)
+
+    async def until_acknowledged(self, count: int) -> bool:
+        """Wait until so many messages were accepted in all; False when none is any more."""
+        acked = self._acked.count
+        return await until(lambda: acked() >= count or self.has_failed(), STANDSTILL, moved=acked)
+
+    async def idle(self, within: float = STANDSTILL) -> bool:
+        """Wait until nothing waits or is at work; False when nothing has moved for that long."""
+        limit, last = Limit(within), (-1, -1)
+        while left := await unfinished(self.database):
+            if (now := (left, self.seen())) != last:
+                last = now
+                limit.restart()
+            elif self.has_failed() or limit.is_over():
+                return False
+            await asyncio.sleep(0.05)
+        return True
 
     async def died(self, sender: Sender, how: str, *, within: float = 60) -> Fault:
-        """Wait until it has killed itself at its crash point; if it never does, kill it."""
-        give_up = time.time() + within
+        """Wait until it has killed itself at its crash point; kill it that long after it has joined."""
+        limit, has_joined = Limit(within), False
         alive_at = time.time()
         while sender.is_alive:
             alive_at = time.time()
-            if alive_at > give_up:
+            if not has_joined and sender.facts("node_joined"):
+                has_joined = True
+                limit.restart()
+            elif limit.is_over():
                 return await self.kill(sender, f"never reached {how}")
             await asyncio.sleep(0.005)
         return await self.note_death(sender, alive_at, how)
+
+    def seen_from(self, sender: Sender) -> int:
+        """Return how many copies have arrived from this sender."""
+        return sum(copy.pid == sender.pid for copy in self.copies())
 
     async def left_alone(self) -> None:
         """A dead client's last statement may still be running in the server."""
         await self.database.left_alone()
 
-    async def pause(self, sender: Sender, seconds: float) -> Fault:
-        """SIGSTOP it for a while."""
+    async def pause(self, sender: Sender, seconds: float, *, heir: Sender) -> Fault:
+        """SIGSTOP it for at least that long, and until another has sent what it had at work."""
         begin = time.time()
         sender.process.send_signal(signal.SIGSTOP)
         left = await held(self.database, sender.pid)
         await asyncio.sleep(seconds)
+        limit = Limit(STANDSTILL)
+        while await self._is_waiting(left, heir):
+            assert not limit.is_over(), "nobody took over"
+            await asyncio.sleep(0.1)
         return self.wake(sender, begin, "SIGSTOP", left)
+
+    async def _is_waiting(self, left: Mapping[str, bool], heir: Sender) -> bool:
+        """Whether any of these is neither done nor sent by the one that takes over."""
+        said = await books(self.database)
+        sent = {copy.ref for copy in self.copies() if copy.pid == heir.pid}
+        return any(said[ref].state != "done" and ref not in sent for ref in left)
 
     def wake(self, sender: Sender, begin: float, how: str, left: Mapping[str, bool]) -> Fault:
         """SIGCONT what was stopped at `begin`, having this at work."""
@@ -107,20 +169,19 @@ class Rig(BaseRig):
         sender.process.send_signal(signal.SIGCONT)
         return self.note(Fault(Kind.PAUSE, sender.pid, begin, end, how, left))
 
-    async def stopped(self, sender: Sender, *, within: float = 60) -> float:
+    async def stopped(self, sender: Sender) -> float:
         """Wait until it has stopped itself; gives the last moment at which it ran."""
-        ran_at = time.time()
-        give_up = ran_at + within
+        limit, ran_at = Limit(STANDSTILL), time.time()
         while Path(f"/proc/{sender.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
             ran_at = time.time()
-            assert ran_at < give_up, "it never reached the point where it should stop"
+            assert not limit.is_over(), "it never reached the point where it should stop"
             await asyncio.sleep(0.005)
         return ran_at
 
-    async def stop(self, sender: Sender, *, within: float = 40) -> int:
+    async def stop(self, sender: Sender) -> int:
         """SIGTERM it and wait; gives its exit code."""
         sender.process.send_signal(signal.SIGTERM)
-        assert await until(lambda: not sender.is_alive, within), "it does not stop"
+        assert await until(lambda: not sender.is_alive, 40), "it does not stop"
         return int(sender.process.returncode)
 
     def end(self) -> None:
@@ -140,7 +201,7 @@ async def drill(
     channel = {"on_unknown": options.on_unknown, "deadline": f"{options.deadline}s"}
     channels = {CHANNEL: ChannelSettings("sandbox", channel)}
     app = engine.build(Settings(database=database.url, channels=channels, sandbox=False))
-    with receiving(folder / "receiver.jsonl", manners or {}) as port:
+    with receiving(folder / "receiver.jsonl", manners or {}, spawn=fork) as port:
         await app.open()
         rig = Rig(
             folder, database, options, port=port, producer=Producer(app, folder / "producer.jsonl", CHANNEL)
@@ -169,7 +230,7 @@ async def strike(rig: Rig, blow: str, refs: Sequence[str], chance: random.Random
         fault = await rig.died(sender, blow)
     else:
         if blow == "boot":
-            await asyncio.sleep(chance.uniform(0.05, 1.0))
+            await asyncio.sleep(chance.uniform(0.0, 0.3))
         else:
             await rig.until_seen(before + chance.randint(1, max(1, round(len(refs) * 0.7))))
             await asyncio.sleep(chance.uniform(0, 0.03))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.rig import names, until
+from tidings.drill.rig import names
 
 from .books import Database
 from .conftest import Report
@@ -27,13 +27,13 @@ async def test_what_a_killed_process_had_accepted_arrives_once(
         for refs in portions(names("m", scaled(300, 5000)), kills):
             sender = rig.spawn(produce=list(refs))
             wanted = rig.acknowledged() + chance.randint(1, len(refs) // 2)
-            assert await until(lambda wanted=wanted: rig.acknowledged() >= wanted, within=20)
+            assert await rig.until_acknowledged(wanted)
             await rig.kill(sender)
             acked = {line.ref for line in rig.tried() if line.acked is not None}
             unanswered += len([line for line in rig.tried() if line.acked is None])
             await rig.producer.produce([ref for ref in refs if ref not in acked], single=True)
         last = rig.spawn()
-        idle = await rig.idle(within=60)
+        idle = await rig.idle()
         assert await rig.stop(last) == 0
         verdict = await rig.verdict()
     report(rig, verdict, kills=kills, unanswered=unanswered)

@@ -41,7 +41,7 @@ async def test_workers_whose_connections_are_ended_go_on_by_themselves(
             rig.note(Fault(Kind.CUT, 0, begin, time.time(), "backends ended"))
             await producing
         await rig.producer.produce(parts[-1])
-        idle = await rig.idle(within=90)
+        idle = await rig.idle()
         codes = [await rig.stop(sender) for sender in pair]
         verdict = await rig.verdict()
     report(rig, verdict, ended=ended)
@@ -74,7 +74,7 @@ async def test_a_worker_that_is_killed_during_a_failover_costs_no_more_than_eith
             assert ended, "nobody was connected: this run proves nothing (R7)"
             await producing
         await rig.producer.produce(parts[-1])
-        idle = await rig.idle(within=90)
+        idle = await rig.idle()
         code = await rig.stop(steady)
         verdict = await rig.verdict()
     report(rig, verdict, kills=len(parts) - 1)

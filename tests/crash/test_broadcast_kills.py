@@ -20,9 +20,10 @@ from tidings.drill.receiver import digest
 from tidings.drill.rig import names
 from tidings.outbound.broadcasting.broadcasts import Broadcasts
 
+from ..patience import Limit
 from .books import Database
 from .conftest import Report
-from .rig import Options, Rig, drill, scaled
+from .rig import STANDSTILL, Options, Rig, drill, scaled
 from .worker import CHANNEL
 
 pytestmark = pytest.mark.crash
@@ -48,6 +49,10 @@ _BOOKS = (
         f" where what = '{'done' if word == 'sent' else word}') as counted_{word}"
         for word, rule in _STATES.items()
     )
+)
+_TO_SEND = (
+    "select count(*) from {0}tasks where lot is not null"
+    f" and (state = 'processing' or (state = 'pending' and queue = '{CHANNEL}'))"
 )
 
 
@@ -81,8 +86,9 @@ class Watch:
 
         async def look() -> None:
             while not ended.is_set():
+                began = time.monotonic()
                 await self.look()
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(max(0.01, time.monotonic() - began))  # at most half of the time
 
         looking = asyncio.create_task(look())
         try:
@@ -91,13 +97,24 @@ class Watch:
             ended.set()
             await looking
 
-    async def until(self, *states: str, within: float = 60) -> dict[str, Any]:
-        """Wait until it is in one of these states."""
-        give_up = time.monotonic() + within
+    async def until(self, *states: str) -> dict[str, Any]:
+        """Wait until it is in one of these states; fails when it gets no further."""
+        limit = Limit(STANDSTILL)
+        last: dict[str, Any] = {}
         while (shown := await self.look())["state"] not in states:
-            assert time.monotonic() < give_up, shown
+            if shown["counts"] != last:
+                last = shown["counts"]
+                limit.restart()
+            assert not limit.is_over(), shown
             await asyncio.sleep(0.02)
         return shown
+
+    async def parked(self) -> None:
+        """Wait until no recipient is at work or in the channel's queue."""
+        limit = Limit(STANDSTILL)
+        while (await self._rig.database.rows(_TO_SEND))[0][0]:
+            assert not limit.is_over(), "not all of it is parked"
+            await asyncio.sleep(0.02)
 
 
 async def cast(rig: Rig, refs: list[str], **options: Any) -> Watch:
@@ -129,7 +146,7 @@ async def test_killed_while_recipients_are_taken(tmp_path: Path, database: Datab
         watch = await cast(rig, refs)
         async with watch.all_the_time():
             for moment in MOMENTS:
-                await rig.died(rig.spawn(window=WINDOW, dies_in=moment), moment, within=30)
+                await rig.died(rig.spawn(window=WINDOW, dies_in=moment), moment)
             last = rig.spawn(window=WINDOW)
             await rig.working(last)
             await watch.until("completed")
@@ -160,7 +177,7 @@ async def test_killed_while_it_is_sent(
                 await rig.kill(sender, f"random {blow}")
             last = rig.spawn(window=WINDOW)
             await rig.working(last)
-            shown = await watch.until("completed", within=90)
+            shown = await watch.until("completed")
         assert await rig.stop(last) == 0
         verdict = await rig.verdict()
     report(rig, verdict, kills=len(rig.faults), looks=watch.looks, partly=watch.partly)
@@ -184,25 +201,22 @@ async def test_killed_while_it_is_paused_and_resumed(
         people = watch._broadcasts
         async with watch.all_the_time():
             for moment in ("lot_queue:1", "broadcast_next:1"):
-                before = rig.seen()
-                sender = rig.spawn(window=WINDOW)
-                await rig.until_seen(before + 20)
-                await rig.kill(sender, "sending")
+                await rig.died(rig.spawn(window=WINDOW, crash_at="sent:20"), "sending")
                 await people.pause(watch._id)
-                await rig.died(rig.spawn(window=WINDOW, dies_in=moment), f"parking {moment}", within=90)
+                await rig.died(rig.spawn(window=WINDOW, dies_in=moment), f"parking {moment}")
                 sender = rig.spawn(window=WINDOW)
                 await rig.working(sender)
                 await watch.until("paused")
-                await asyncio.sleep(0.5)
+                await watch.parked()
                 seen = rig.seen()
                 await asyncio.sleep(0.7)
                 assert rig.seen() == seen, "something went out while it was paused"
                 await rig.kill(sender, "paused")
                 await people.resume(watch._id)
-                await rig.died(rig.spawn(window=WINDOW, dies_in="lot_queue:1"), "bringing back", within=90)
+                await rig.died(rig.spawn(window=WINDOW, dies_in="lot_queue:1"), "bringing back")
             last = rig.spawn(window=WINDOW)
             await rig.working(last)
-            shown = await watch.until("completed", within=90)
+            shown = await watch.until("completed")
         assert await rig.stop(last) == 0
         verdict = await rig.verdict()
     report(rig, verdict, kills=len(rig.faults), looks=watch.looks, partly=watch.partly)

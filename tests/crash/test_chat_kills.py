@@ -21,6 +21,7 @@ from tidings.drill.journal import lines
 from tidings.drill.rig import receiving
 from tidings.model.time import SECOND
 
+from ..patience import Limit
 from .books import Database, SqliteFile
 from .chat import ROUNDS, TALK, Life, live
 from .conftest import Note
@@ -104,11 +105,13 @@ def _lived(nursery: ForkServerContext, life: Life) -> int:
     """Let a process live; gives its exit code."""
     process = nursery.Process(target=live, args=(life,))
     process.start()
-    process.join(60)
-    if process.is_alive():
-        process.kill()
-        process.join()
-        raise AssertionError("it did not come to an end in a minute")
+    limit = Limit(60)
+    while process.is_alive():
+        process.join(max(1, limit.left))
+        if limit.is_over() and process.is_alive():
+            process.kill()
+            process.join()
+            raise AssertionError("it did not come to an end in a minute")
     return int(process.exitcode or 0)
 
 

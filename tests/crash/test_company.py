@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tidings.drill.books import settled_at
+from tidings.drill.books import settled_at, unfinished
 from tidings.drill.ledger import Verdict
 from tidings.drill.rig import Sender, names
 
@@ -33,13 +33,13 @@ async def test_a_second_process_on_one_file_accepts_reads_and_takes_over(
         await rig.producer.produce(before)
         assert second.process.stdout is not None
         read = int(await asyncio.to_thread(second.process.stdout.readline))
-        assert await rig.idle(within=30)
+        assert await rig.idle()
         alone = {copy.pid for copy in rig.copies()}
         producing = asyncio.create_task(rig.producer.produce(after))
         await rig.until_seen(rig.seen() + 20)
         fault = await rig.kill(first)
         await producing
-        idle = await rig.idle(within=30)
+        idle = await rig.idle()
         gap = min((copy.at for copy in rig.copies() if copy.pid == second.pid), default=1e18) - fault.end
         code = await rig.stop(second)
         verdict = await rig.verdict()
@@ -65,7 +65,7 @@ async def test_four_processes_never_work_on_one_message_twice(
         four = [rig.spawn() for _ in range(4)]
         await rig.working(*four)
         await rig.producer.produce(names("m", count))
-        idle = await rig.idle(within=120)
+        idle = await rig.idle()
         codes = [await rig.stop(sender) for sender in four]
         verdict = await rig.verdict()
         shares = sorted(sum(copy.pid == sender.pid for copy in rig.copies()) for sender in four)
@@ -86,26 +86,25 @@ class Resumed(NamedTuple):
 
 
 async def feed(rig: Rig, victim: Sender) -> None:
-    """Have something due while it lives, so that its first claim finds it, however late it starts."""
+    """Have more due than the survivor can take at once, until the victim has claimed some and died."""
     number = 0
     while victim.is_alive:
-        await rig.producer.produce(names(f"more-{number}", 50))
-        await asyncio.sleep(0.2)
-        number += 1
+        if await unfinished(rig.database) <= rig.options.slots:
+            await rig.producer.produce(names(f"m{number}", 2 * rig.options.slots))
+            number += 1
+        await asyncio.sleep(0.02)
 
 
 async def bereaved(folder: Path, database: PostgresDatabase, on_unknown: str, point: str) -> Resumed:
     """Two nodes with the default lease share work; one dies at a crash point, holding some of it."""
-    defaults = Options(on_unknown=on_unknown, lease=10, beat=2, deadline=10)
+    defaults = Options(on_unknown=on_unknown, slots=16, lease=10, beat=2, deadline=10)
     async with drill(folder, database, defaults, {"delay": (0.2, 0.4)}) as rig:
-        survivor = rig.spawn()
-        await rig.working(survivor)
-        await rig.producer.produce(names("m", 300))
-        victim = rig.spawn(crash_at=point)
+        survivor, victim = rig.spawn(), rig.spawn(crash_at=point)
+        await rig.working(survivor, victim)
         feeding = asyncio.create_task(feed(rig, victim))
         fault = await rig.died(victim, point)
         await feeding
-        idle = await rig.idle(within=40)
+        idle = await rig.idle()
         again = {copy.ref: copy.at for copy in rig.copies() if copy.pid == survivor.pid}
         settled = await settled_at(database)
         verdict = await rig.verdict()

@@ -15,6 +15,7 @@ from tidings.drill.ledger import Fault, Kind
 from tidings.drill.rig import names
 from tidings.testing import Cluster
 
+from ..patience import until
 from .books import PostgresDatabase
 from .conftest import Report
 from .proxy import Proxy, proxy
@@ -44,20 +45,18 @@ async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
     twice. With `resend` nothing is marked, so the others send again when the lease is over, perhaps while the
     first request is still under way: each such copy has its witness and its flag.
     """
-    options = Options(on_unknown=on_unknown, lease=1.5, beat=0.3, deadline=7)
+    options = Options(on_unknown=on_unknown, slots=8, lease=1.5, beat=0.3, deadline=12)
     async with drill(tmp_path / "drill", postgres_database, options, {"delay": (4.7, 5)}) as rig:
-        cut_off = rig.spawn(database=postgres_database.through(between.address))
-        await rig.working(cut_off)
+        cut_off, other = rig.spawn(database=postgres_database.through(between.address)), rig.spawn()
+        await rig.working(cut_off, other)
         await rig.producer.produce(names("m", 16))
-        await rig.until_seen(16)
-        other = rig.spawn()
-        await rig.working(other)
+        assert await until(lambda: any(copy.pid == cut_off.pid for copy in rig.copies()))
         begin = time.time()
         between.process.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(4)
+        assert await until(lambda: other.facts("node_lost")), "its lease never ran out"
         rig.note(Fault(Kind.CUT, cut_off.pid, begin, time.time(), "black hole"))
         between.process.send_signal(signal.SIGCONT)
-        idle = await rig.idle(within=40)
+        idle = await rig.idle()
         stolen = other.facts("node_lost")
         codes = [await rig.stop(sender) for sender in (cut_off, other)]
         verdict = await rig.verdict()
@@ -80,7 +79,7 @@ async def test_answers_of_the_database_that_are_lost_or_drip_cost_no_second_copy
     chance = random.Random(f"lost answers {way}")
     rounds = scaled(4, 20)
     parts = portions(names("m", 60 * rounds), rounds)
-    async with drill(tmp_path / "drill", postgres_database, Options(lease=6)) as rig:
+    async with drill(tmp_path / "drill", postgres_database, Options(lease=20)) as rig:
         pair = [rig.spawn(database=postgres_database.through(between.address)), rig.spawn()]
         await rig.working(*pair)
         for refs in parts:
@@ -94,7 +93,7 @@ async def test_answers_of_the_database_that_are_lost_or_drip_cost_no_second_copy
             rig.note(Fault(Kind.CUT, pair[0].pid, begin, time.time(), way))
             await producing
             await asyncio.sleep(chance.uniform(0.2, 0.6))  # time to connect again, before the next is lost
-        idle = await rig.idle(within=60)
+        idle = await rig.idle()
         trouble, lost = pair[0].facts("store_trouble"), pair[1].facts("node_lost")
         codes = [await rig.stop(sender) for sender in pair]
         verdict = await rig.verdict()

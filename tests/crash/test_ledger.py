@@ -37,6 +37,10 @@ def cut(begin: float, end: float, pid: int = 0) -> Fault:
     return Fault(Kind.CUT, pid, begin, end)
 
 
+def partition(begin: float, end: float, pid: int = A) -> Fault:
+    return Fault(Kind.PARTITION, pid, begin, end)
+
+
 def say(
     *copies: Copy, faults: tuple[Fault, ...] = (), book: Book | None = DONE, line: Tried | None = None
 ) -> Verdict:
@@ -62,6 +66,15 @@ def test_an_accepted_message_that_nobody_saw_is_lost(book: Book | None) -> None:
 def test_a_message_that_was_only_refused_is_lost() -> None:
     """A copy to which the receiver said no is no delivery."""
     assert say(copy(2.0, did=Did.REFUSED)).lost == ["m"]
+
+
+def test_a_delivered_message_that_is_recorded_as_failed_is_misrecorded() -> None:
+    """A person would retry it and send it twice; recorded as unknown, the person is warned."""
+    failed = Book("failed", unknown=False)
+
+    assert say(copy(2.0), book=failed).crimes == {"misrecorded": ["m"]}
+    assert say(copy(2.0, did=Did.REFUSED), book=failed).misrecorded == []
+    assert say(copy(2.0, did=Did.DROPPED), book=HELD).crimes == {}
 
 
 def test_a_message_that_still_waits_is_stuck() -> None:
@@ -138,7 +151,43 @@ class TestDuplicates:
     def test_a_pause_of_its_sender_explains_it(self) -> None:
         """Paused between send and record (F9), or stopped with the request on its way."""
         assert say(copy(2.0), copy(5.0, pid=B), faults=(pause(2.01, 7.0),), book=DOUBTED).explained == ["m"]
-        assert say(copy(5.0, pid=B), copy(7.02), faults=(pause(2.01, 7.0),), book=DOUBTED).explained == ["m"]
+        late = copy(5.0, pid=B, attempt=2), copy(7.02)
+        assert say(*late, faults=(pause(2.01, 7.0),), book=DOUBTED).explained == ["m"]
+
+    @pytest.mark.parametrize("fault", [pause(2.0, 7.0), partition(2.0, 7.0)])
+    def test_an_older_attempt_that_was_held_up_is_explained(self, fault: Fault) -> None:
+        """The cut-off sender's request waited in its host; meanwhile another worker sent the next attempt."""
+        verdict = say(copy(5.0, pid=B, attempt=2), copy(6.5), faults=(fault,), book=DOUBTED)
+
+        assert (verdict.explained, verdict.crimes) == (["m"], {})
+
+    @pytest.mark.parametrize(
+        ("newer", "second"),
+        [
+            (copy(5.0, pid=B), copy(6.5, attempt=2)),
+            (copy(5.0, pid=B), copy(6.5)),
+            (copy(5.0, pid=B, attempt=2), copy(7.2)),
+            (copy(5.0, attempt=2), copy(6.5, pid=B)),
+            (copy(1.5, pid=B, attempt=2), copy(6.5)),
+        ],
+        ids=[
+            "a newer attempt",
+            "the same attempt",
+            "after everything has arrived",
+            "of another sender",
+            "the newer one came before the fault",
+        ],
+    )
+    @pytest.mark.parametrize("fault", [pause(2.0, 7.0), partition(2.0, 7.0)])
+    def test_only_an_older_attempt_can_be_held_up(self, fault: Fault, newer: Copy, second: Copy) -> None:
+        """A sender that comes back must not send a newer attempt, and no packet travels forever."""
+        assert say(newer, second, faults=(fault,), book=DOUBTED).unexplained == ["m"]
+
+    def test_a_cut_of_the_store_holds_no_request_up(self) -> None:
+        """The network between sender and receiver was never interrupted."""
+        verdict = say(copy(5.0, pid=B, attempt=2), copy(6.5), faults=(cut(2.0, 7.0, A),), book=DOUBTED)
+
+        assert verdict.unexplained == ["m"]
 
     def test_a_send_after_a_pause_is_unexplained(self) -> None:
         """Whoever wakes must look at its lease before it sends (F8)."""
@@ -188,6 +237,13 @@ class TestOverlap:
         woken = (pause(1.0, 2.2, pid=B),)
 
         assert say(copy(2.0, after=1.5), copy(3.0, pid=B), faults=woken, book=DOUBTED).overlap == ["m"]
+
+    def test_a_request_that_the_network_held_up_is_not_in_flight(self) -> None:
+        """The partitioned sender gave up long ago; its packets arrived beside the next attempt."""
+        late, newer = copy(5.0, after=0.5), copy(5.2, pid=B, attempt=2)
+
+        assert say(late, newer, faults=(partition(2.0, 6.0),), book=DOUBTED).crimes == {}
+        assert say(late, newer, faults=(partition(2.0, 4.0),), book=DOUBTED).overlap == ["m"]
 
     def test_after_the_deadline_nothing_is_in_flight(self) -> None:
         """The sender has given up by then."""

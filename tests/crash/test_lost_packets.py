@@ -46,14 +46,14 @@ async def test_a_line_that_loses_packets_and_flaps_loses_no_message(
             line.lose(0.2)
             await producing
         await rig.producer.produce(parts[-1])
-        idle = await rig.idle(within=90)
-        rig.note(Fault(Kind.CUT, worker.pid, begin, time.time(), "lost packets"))
+        idle = await rig.idle()
+        rig.note(Fault(Kind.PARTITION, worker.pid, begin, time.time(), "lost packets"))
         code = await rig.stop(worker)
         verdict = await rig.verdict()
         doubted = sum(book.unknown for book in (await books(rig.database)).values())
     report(rig, verdict, doubted=doubted)
 
     assert idle and code == 0
-    assert set(verdict.crimes) <= {"overlap"}, "what was in the line may arrive beside its repetition"
+    assert not verdict.crimes
     assert verdict.delivered == len(rig.tried())
     assert doubted, "nothing was lost on the way: this run proves nothing (R7)"

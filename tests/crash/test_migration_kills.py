@@ -26,12 +26,14 @@ import pytest
 
 from tidings import app as engine
 from tidings.config import Settings
+from tidings.drill.rig import Process
 from tidings.migration.jobfile import read_job
 from tidings.migration.jobs import JobState
 
+from ..patience import Limit
 from .books import Database, PostgresDatabase, SqliteFile
 from .conftest import Note
-from .rig import ROOT, Options, scaled
+from .rig import ROOT, STANDSTILL, Options, fork, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 
@@ -75,7 +77,7 @@ class Move:
             for i in range(NOTES_OF_ONE)
         ]
         self.kills = 0
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Process] = []
 
     async def begin(self) -> str:
         """Create the job and start it; gives its id."""
@@ -88,7 +90,7 @@ class Move:
         os.environ["DRILL_ATTIO_KEY"] = "drill"
         app = engine.build(Settings(database=self.database.url, channels={}, sandbox=False))
         await app.open()
-        job = await app.migrations.create(read_job(self._definition(source)), by="drill")
+        job = await app.migrations.create(read_job(self._definition(source), is_local=True), by="drill")
         await app.migrations.run(job.id, by="drill")
         await app.close()
         return job.id
@@ -113,7 +115,7 @@ class Move:
             "retry": {"initial_delay": "200ms"},
         }
 
-    def spawn(self, crash_at: str = "") -> subprocess.Popen[bytes]:
+    def spawn(self, crash_at: str = "") -> Process:
         """A worker."""
         options = {
             **asdict(Options()),
@@ -123,11 +125,7 @@ class Move:
             "beat": 0.25,
         }
         environment = {**os.environ, "TIDINGS_CRASH_AT": crash_at}
-        with (self.folder / "worker.jsonl").open("ab") as errors:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.crash.worker", json.dumps(options)],
-                cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stderr=errors,
-            )  # fmt: skip
+        process = fork("tests.crash.worker", options, self.folder / "worker.jsonl", env=environment)
         self._processes.append(process)
         return process
 
@@ -142,24 +140,31 @@ class Move:
         )
         point = chance.choice(POINTS) if chance.random() < 0.6 else ""
         process = self.spawn(f"{point}:{chance.randint(2, 6)}" if point else "")
-        give_up = time.monotonic() + 30
-        while process.poll() is None and time.monotonic() < give_up:
-            if not point and await self.written() >= goal:
+        limit, before = Limit(30), await self.written()
+        while process.poll() is None and not limit.is_over():
+            written = await self.written()
+            if not point and written >= goal:
                 break
+            if written > before:
+                before = written
+                limit.restart()
             await asyncio.sleep(0.02)
         process.kill()
         process.wait()
         self.kills += 1
 
-    async def finish(self, id_: str, within: float) -> JobState:
-        """Let one work in peace."""
+    async def finish(self, id_: str) -> JobState:
+        """Let one work in peace; fails when nothing more is written."""
         process = self.spawn()
         app = engine.build(Settings(database=self.database.url, channels={}, sandbox=False))
         await app.open()
         try:
-            give_up = time.monotonic() + within
+            limit, before = Limit(STANDSTILL), -1
             while (view := await app.migrations.find(id_)).state is JobState.RUNNING:
-                assert time.monotonic() < give_up, await app.migrations.status(id_)
+                if (written := await self.written()) != before:
+                    before = written
+                    limit.restart()
+                assert not limit.is_over(), await app.migrations.status(id_)
                 assert process.poll() is None, (self.folder / "worker.jsonl").read_text()[-2000:]
                 await asyncio.sleep(0.05)
             assert view.reason is None, await app.migrations.dead(id_)
@@ -204,7 +209,7 @@ async def drill(folder: Path, database: Database, kills: int, companies: int, no
             total = len(move.companies) + len(move.notes)
             for _ in range(kills):
                 await move.strike(chance, 2 * total / (kills + 2))
-            state = await move.finish(id_, within=600)
+            state = await move.finish(id_)
             content = await asyncio.to_thread(ask, f"{url}/sandbox/attio")
         finally:
             move.end()

@@ -26,6 +26,7 @@ from tidings.store.port import Step, Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
+from ..patience import Limit, within
 from .books import Database, SqliteFile
 from .conftest import Note
 from .rig import IS_FULL
@@ -116,13 +117,14 @@ async def run_with(store: Store, faulty: Faulty, database: Database, lane: Lane)
         lease=timedelta(seconds=30), beat=timedelta(milliseconds=50),
     )  # fmt: skip
     worker.start()
-    for _ in range(1000):
-        if (await database.rows("select count(*) from {0}tasks where state <> 'done'"))[0][0] == 0:
+    limit = Limit(20)
+    while (await database.rows("select count(*) from {0}tasks where state <> 'done'"))[0][0]:
+        if limit.is_over():
             break
         await asyncio.sleep(0.02)
     load = worker.runner.load
     assert (faulty.failed, load["in_flight"]) == (faulty.failed, 0), "a slot was lost"
-    async with asyncio.timeout(20):
+    async with within(20):
         await worker.stop()
     expected = {id_: 2 if id_ % 5 == 0 else 1 for id_ in ids}
     states = await database.rows("select state, count(*) from {0}tasks where state <> 'done' group by state")

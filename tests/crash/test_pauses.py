@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tidings.drill.books import held
-from tidings.drill.rig import names, until
+from tidings.drill.rig import Sender, names
 
+from ..patience import until
 from .books import PostgresDatabase, late_results
 from .conftest import Report
 from .rig import Options, Rig, drill, portions, scaled
@@ -23,6 +26,10 @@ LEASE = 2.0
 def options(on_unknown: str = "resend") -> Options:
     """A lease that a drill can outwait."""
     return Options(on_unknown=on_unknown, lease=LEASE, beat=0.4, deadline=1.5)
+
+
+def _is_fenced_again(sender: Sender, before: int) -> bool:
+    return sender.facts("node_fenced") > before
 
 
 async def test_a_worker_paused_beyond_its_lease_is_fenced_off(
@@ -40,11 +47,13 @@ async def test_a_worker_paused_beyond_its_lease_is_fenced_off(
             producing = asyncio.create_task(rig.producer.produce(refs))
             await rig.until_seen(before + chance.randint(1, len(refs) // 4))
             await asyncio.sleep(chance.uniform(0, 0.03))
-            await rig.pause(pair[i % 2], LEASE + 2.5)
+            paused, other = pair[i % 2], pair[1 - i % 2]
+            fenced = paused.facts("node_fenced")
+            await rig.pause(paused, LEASE + 2.5, heir=other)
             await producing
-            await asyncio.sleep(1)
+            assert await until(partial(_is_fenced_again, paused, fenced))
         await rig.producer.produce(parts[-1])
-        idle = await rig.idle(within=60)
+        idle = await rig.idle()
         fenced = sum(sender.facts("node_fenced") for sender in pair)
         stolen = sum(sender.facts("node_lost") for sender in pair)
         codes = [await rig.stop(sender) for sender in pair]
@@ -58,18 +67,19 @@ async def test_a_worker_paused_beyond_its_lease_is_fenced_off(
     assert late >= 1, "no late result came in (R7)"
 
 
-async def stolen_claim(rig: Rig, **plant: str) -> tuple[int, int]:
+async def stolen_claim(rig: Rig, *, messages: int = 40, **plant: Any) -> tuple[int, int]:
     """Stop A right after a claim, let B take over, wake A; gives how much A held, and what of it A sent."""
-    await rig.producer.produce(names("s", 40))
+    await rig.producer.produce(names("s", messages))
     first = rig.spawn(pause_at="claimed:1", **plant)
     stopped_at = await rig.stopped(first)
     left = await held(rig.database, first.pid)
     second = rig.spawn(**plant)
     await rig.working(second)
-    assert await until(lambda: any(copy.ref in left for copy in rig.copies()), within=20)
+    assert await until(lambda: any(copy.ref in left for copy in rig.copies()), moved=rig.seen)
     rig.wake(first, stopped_at, "after its claim", left)
-    assert await rig.idle(within=30)
-    await asyncio.sleep(0.3)
+    assert await until(lambda: first.facts("node_fenced")), "it never noticed that its lease was gone"
+    assert await rig.idle()
+    await asyncio.sleep(0.3)  # what it had at hand would go out at once
     return len(left), sum(copy.pid == first.pid and copy.ref in left for copy in rig.copies())
 
 
@@ -100,9 +110,9 @@ async def test_a_settlement_without_fence_is_caught(
     tmp_path: Path, postgres_database: PostgresDatabase
 ) -> None:
     """Planted: the woken worker gives back what the other is sending, and it is sent twice at once."""
-    slow = {"delay": (1.0, 1.4)}
-    async with drill(tmp_path / "drill", postgres_database, options(), slow) as rig:
-        await stolen_claim(rig, plant="no_fence")
+    slow = Options(lease=LEASE, beat=0.4, deadline=6)  # the other is still sending when it has woken
+    async with drill(tmp_path / "drill", postgres_database, slow, {"delay": (2.5, 3.5)}) as rig:
+        await stolen_claim(rig, messages=24, plant="no_fence")
         verdict = await rig.verdict()
 
     assert verdict.unexplained and verdict.overlap
@@ -120,8 +130,8 @@ async def test_a_fenced_worker_begins_anew_while_its_old_sends_end(
         await rig.until_seen(10)
         second = rig.spawn()
         await rig.working(second)
-        await rig.pause(first, LEASE + 2.5)
-        idle = await rig.idle(within=30)
+        await rig.pause(first, LEASE + 2.5, heir=second)
+        idle = await rig.idle()
         verdict = await rig.verdict()
 
     assert idle

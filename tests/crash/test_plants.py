@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidings.drill.ledger import Verdict
-from tidings.drill.rig import names, until
+from tidings.drill.rig import names
 
 from .books import PostgresDatabase, SqliteFile
 from .rig import Options, Rig, drill, portions
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.crash
 
 async def killed(rig: Rig, plant: str, *, patience: float = 20) -> Verdict:
     """Three workers with a bug, killed while they send; then one that may finish."""
-    parts = portions(names("m", 300), 4)
+    parts = portions(names("m", 160), 4)
     for refs in parts[:3]:
         before = rig.seen()
         producing = asyncio.create_task(rig.producer.produce(refs))
@@ -87,7 +87,7 @@ async def test_workers_that_ignore_leases_are_caught(
         rig.spawn(plant="no_lease")
         rig.spawn(plant="no_lease")
         await rig.producer.produce(names("m", 100))
-        await until(lambda: rig.seen() >= 200, within=30)
+        await rig.until_seen(200, within=30)
         verdict = await rig.verdict()
 
     assert verdict.unexplained and verdict.overlap
@@ -99,7 +99,7 @@ async def test_an_accept_answered_before_its_commit_is_caught(
     """Its process dies, and what was acknowledged is not there."""
     async with drill(tmp_path / "drill", sqlite_database) as rig:
         hasty = rig.spawn(plant="answer_before_commit", produce=names("m", 2000))
-        assert await until(lambda: rig.acknowledged() >= 100, within=20)
+        assert await rig.until_acknowledged(100)
         await rig.kill(hasty)
         rig.spawn()
         await rig.idle(within=20)

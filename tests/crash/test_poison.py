@@ -26,7 +26,7 @@ async def test_a_message_that_kills_its_workers_is_set_aside(
     async with drill(tmp_path / "drill", database, options) as rig:
         await rig.producer.produce([*good[:50], *poison, *good[50:]])
         sender = rig.spawn(poison=True)
-        waiting = asyncio.create_task(rig.idle(within=60))
+        waiting = asyncio.create_task(rig.idle())
         while not waiting.done():
             if not sender.is_alive:
                 await rig.died(sender, "poison")

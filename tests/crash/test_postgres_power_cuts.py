@@ -91,7 +91,7 @@ async def test_what_was_acknowledged_survives_every_power_cut_and_is_sent(
             await producing
         last = rig.spawn()
         await rig.producer.produce(parts[-1])
-        idle = await rig.idle(within=60)
+        idle = await rig.idle()
         code = await rig.stop(last)
         verdict = await rig.verdict()
     report(rig, verdict, power_cuts=cuts, accepts_unknown=rig.producer.unknown)

@@ -1,4 +1,4 @@
-"""A power cut under SQLite: whatever was not written through is gone (A11, E1, F14).
+"""A power cut under SQLite: whatever was not written through is gone (E1, F14).
 
 A kill keeps what the system has in memory and shows nothing of the kind. Here the writes of a real process
 are traced, and the disk is rebuilt as it would be at many moments.
@@ -22,9 +22,10 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from tidings.drill.journal import lines
-from tidings.drill.rig import names, receiving, until
+from tidings.drill.journal import Tail, lines
+from tidings.drill.rig import names, receiving
 
+from ..patience import until
 from . import blackout
 from .conftest import Note
 from .rig import ROOT, Options, scaled
@@ -49,7 +50,7 @@ def start(folder: Path, port: int, refs: list[str], **more: Any) -> subprocess.P
     with (folder / "worker.jsonl").open("wb") as errors:
         return subprocess.Popen(
             blackout.traced(command, folder / "trace"),
-            cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
         )  # fmt: skip
 
 
@@ -93,7 +94,9 @@ async def blackouts(folder: Path, **options: Any) -> Blackouts:
     refs, log = names("m", min(3000, scaled(200, 3000))), folder / "producer.jsonl"
     with receiving(folder / "receiver.jsonl", {}) as port:
         tracer = start(folder, port, refs, **options)
-        await until(lambda: tracer.poll() is not None or len(acknowledged(log)) == len(refs), within=90)
+        acked = Tail(log, b'"acked"')
+        log.touch()
+        await until(lambda: tracer.poll() is not None or acked.count() == len(refs), moved=acked.count)
         if tracer.poll() is not None and "ptrace" in (folder / "worker.jsonl").read_text():
             pytest.skip("processes cannot be traced here")
         await asyncio.to_thread(kill, tracer)

@@ -41,7 +41,7 @@ async def test_a_worker_that_is_asked_to_stop_finishes_or_gives_back(
             await producing
         last = rig.spawn()
         await rig.producer.produce(parts[-1])
-        idle = await rig.idle(within=60)
+        idle = await rig.idle()
         assert await rig.stop(last) == 0
         verdict = await rig.verdict()
         doubted = sum(book.unknown for book in (await books(database)).values())

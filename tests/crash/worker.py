@@ -21,6 +21,7 @@ import uvloop
 from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
 from tidings.dispatch.roles import Role, Share
+from tidings.drill.orphan import end_with_parent
 from tidings.drill.producer import Producer
 from tidings.kernel import attempts, crashpoints, retry, settler, starts
 from tidings.model.message import Message
@@ -44,6 +45,8 @@ def settings(options: dict[str, Any]) -> Settings:
         "deadline": f"{options['deadline']}s",
         "policy": "drill",
     }
+    if options.get("per_second"):
+        channel["per_second"] = options["per_second"]
     policy = retry.parse("drill", {"backoff": "fixed", "initial": "100ms", "max_tries": 1000})
     return Settings(
         database=options["database"],
@@ -154,6 +157,7 @@ if __name__ == "__main__":
     given = json.loads(sys.argv[1])
     if given.get("network"):
         enter(given["network"])
+    end_with_parent()
     if given.get("plant"):
         PLANTS[given["plant"]]()
     if given.get("pause_at"):

@@ -19,15 +19,17 @@ from tidings.dispatch import link
 from tidings.dispatch.link import Link
 from tidings.dispatch.roles import Role, Share
 from tidings.dispatch.transport import Transport
+from tidings.dispatch.wire import Key
 from tidings.kernel.clock import SystemClock
 from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Outcome
 from tidings.observability.events import Event
 
+from ..patience import within
 from .cleaning import clean
 
 CHANNEL = "way"
-SOON = 15.0  # seconds after which something that must happen counts as not happening
+SOON = 15.0  # quiet seconds after which something that must happen counts as not happening
 
 
 class Sender:
@@ -73,7 +75,7 @@ class Fleet:
 
     async def until(self, condition: Callable[[], Any]) -> None:
         """Wait until something holds; it is looked at whenever a fact is told or something is sent."""
-        async with asyncio.timeout(SOON):
+        async with within(SOON):
             while True:
                 held = condition()
                 if await held if isawaitable(held) else held:
@@ -167,7 +169,16 @@ async def accept(app: App, *recipients: str, **more: Any) -> list[str]:
         for number, to in enumerate(recipients):
             yield number, Draft(CHANNEL, to, "hello", **more)
 
-    return [line.id async for lines in app.messages.accept_many(drafts()) for line in lines]
+    ids = [line.id async for lines in app.messages.accept_many(drafts()) for line in lines]
+    accepted = [id_ for id_ in ids if id_ is not None]
+    assert len(accepted) == len(recipients), "some were refused"
+    return accepted
+
+
+def token_of(app: App, task: int, claim: int = 1) -> Key:
+    """What a genuine report calls a claim."""
+    assert app.office is not None
+    return task, claim, app.office._tokens.of(CHANNEL, task, claim)
 
 
 async def states(app: App, ids: list[str]) -> list[str]:

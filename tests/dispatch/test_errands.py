@@ -9,6 +9,7 @@ import pytest
 
 from tidings.dispatch.errands import Errand, Errands, bound, parcels
 from tidings.dispatch.roles import Part, Role, Share, part_of, share
+from tidings.dispatch.tokens import Tokens
 from tidings.dispatch.window import LEAST, next_window
 from tidings.dispatch.wire import Key, Report, Told, Why
 from tidings.kernel.lanes import Lane
@@ -17,6 +18,11 @@ from tidings.model.outcome import Done
 from tidings.model.task import OnUnknown, Task, TaskId
 
 DEADLINE = 30.0
+TOKENS = Tokens(b"secret")
+
+
+def named(id_: int, claim: int, channel: str = "phone") -> Key:
+    return id_, claim, TOKENS.of(channel, id_, claim)
 
 
 def errand(id_: int = 1, claim: int = 1, on_unknown: OnUnknown = OnUnknown.HOLD, **more: Any) -> Errand:
@@ -26,7 +32,7 @@ def errand(id_: int = 1, claim: int = 1, on_unknown: OnUnknown = OnUnknown.HOLD,
 
 
 def held(*errands: Errand) -> Errands:
-    made = Errands()
+    made = Errands(TOKENS)
     for one in errands:
         made.add(one)
     return made
@@ -44,14 +50,16 @@ def test_an_outcome_ends_its_errand_once() -> None:
     """The same told again, after a lost confirm, is no news."""
     errands = held(errand())
 
-    first = errands.hear(report(outcomes=[done((1, 1))]), 0)
-    again = errands.hear(report(outcomes=[done((1, 1))]), 0)
+    first = errands.hear(report(outcomes=[done(named(1, 1))]), 0)
+    again = errands.hear(report(outcomes=[done(named(1, 1))]), 0)
 
     assert [(TaskId(1), Done())] == [(e.task.id, outcome) for e, outcome, _ in first.ended]
     assert not again.ended and not again.late and not errands.held
 
 
-@pytest.mark.parametrize(("key", "channel"), [((1, 2), "phone"), ((2, 1), "phone"), ((1, 1), "mail")])
+@pytest.mark.parametrize(
+    ("key", "channel"), [(named(1, 2), "phone"), (named(2, 1), "phone"), (named(1, 1, "mail"), "mail")]
+)
 def test_a_report_counts_for_its_own_claim_and_channel_only(key: Key, channel: str) -> None:
     """The claim is the fence, and a transport speaks for its own channel (rule 5)."""
     errands = held(errand())
@@ -64,7 +72,7 @@ def test_a_report_counts_for_its_own_claim_and_channel_only(key: Key, channel: s
 
 def test_redelivered_and_not_started_is_given_back_at_once() -> None:
     """Where starts are told, silence is proof: the flag alone means nothing (design 7)."""
-    heard = held(errand()).hear(report(returned=[((1, 1), Why.REDELIVERED)]), 0)
+    heard = held(errand()).hear(report(returned=[(named(1, 1), Why.REDELIVERED)]), 0)
 
     assert [why for _, why in heard.back] == [Why.REDELIVERED]
 
@@ -78,7 +86,7 @@ def test_redelivered_and_perhaps_started_is_in_doubt_after_its_deadline(
     """Until then whoever had it may still be sending it, and may still say so (rule 9)."""
     errands = held(errand(on_unknown=on_unknown, started=started))
 
-    heard = errands.hear(report(returned=[((1, 1), Why.REDELIVERED)]), 10)
+    heard = errands.hear(report(returned=[(named(1, 1), Why.REDELIVERED)]), 10)
 
     assert not heard.back
     assert not errands.doubtful(10 + DEADLINE - 0.1)
@@ -88,9 +96,9 @@ def test_redelivered_and_perhaps_started_is_in_doubt_after_its_deadline(
 def test_a_late_answer_of_a_living_transport_ends_the_doubt() -> None:
     """Its connection broke, it sent, and it says so with its next connection."""
     errands = held(errand(started=True))
-    errands.hear(report(returned=[((1, 1), Why.REDELIVERED)]), 0)
+    errands.hear(report(returned=[(named(1, 1), Why.REDELIVERED)]), 0)
 
-    heard = errands.hear(report(outcomes=[done((1, 1))]), 5)
+    heard = errands.hear(report(outcomes=[done(named(1, 1))]), 5)
 
     assert len(heard.ended) == 1 and not errands.doubtful(1000)
 
@@ -100,16 +108,16 @@ def test_an_answer_after_the_doubt_was_settled_is_news_once() -> None:
     errands = held(doubted := errand(started=True))
     errands.drop(doubted)
 
-    heard = [errands.hear(report(outcomes=[done((1, 1))]), 5) for _ in range(2)]
+    heard = [errands.hear(report(outcomes=[done(named(1, 1))]), 5) for _ in range(2)]
 
-    assert [[told.key for told in each.late] for each in heard] == [[(1, 1)], []]
+    assert [[told.key for told in each.late] for each in heard] == [[named(1, 1)], []]
 
 
 @pytest.mark.parametrize("why", [Why.EXPIRED, Why.LATE, Why.STOPPING, Why.STRANGE])
 @pytest.mark.parametrize("on_unknown", OnUnknown)
 def test_what_was_certainly_not_begun_is_given_back(why: Why, on_unknown: OnUnknown) -> None:
     """Also on channels that resend: a parcel that nobody had is no doubt."""
-    heard = held(errand(on_unknown=on_unknown)).hear(report(returned=[((1, 1), why)]), 0)
+    heard = held(errand(on_unknown=on_unknown)).hear(report(returned=[(named(1, 1), why)]), 0)
 
     assert len(heard.back) == 1
 

@@ -8,20 +8,37 @@ from datetime import timedelta
 import aio_pika
 import pytest
 
+from tidings.app import App
 from tidings.config import ChannelSettings, Settings
+from tidings.dispatch.dispatcher import RemoteHands
 from tidings.dispatch.link import OUTCOMES, PARCELS, parcels_of
+from tidings.dispatch.office import Office
 from tidings.dispatch.roles import Role, Share
-from tidings.dispatch.wire import PARCEL, REPORT, Item, Parcel, Report, Told, pack, write_report
+from tidings.dispatch.wire import PARCEL, REPORT, Item, Parcel, Report, Told, Why, pack, write_report
 from tidings.model.errors import Misconfigured
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
-from tidings.observability.events import BrokerLost, NoTransport, TasksInherited, TransportLost
+from tidings.model.time import HOUR
+from tidings.observability.events import BrokerLost, NoTransport, ReportRefused, TasksInherited, TransportLost
 from tidings.outbound.health import Status
 
-from .conftest import CHANNEL, Fleet, accept, states
+from .conftest import CHANNEL, Fleet, accept, states, token_of
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
+
+
+def office(app: App) -> Office:
+    """Return the office of a dispatcher."""
+    assert app.office is not None
+    return app.office
+
+
+def hands(app: App) -> RemoteHands:
+    """Return the remote hands of a dispatcher that has been started."""
+    found = office(app)._hands
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"])
@@ -73,7 +90,7 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
 
     await fleet.until(came_back)
     nobody = f"no transport takes messages of {CHANNEL}"
-    assert app.office.standing() == {"broker": nobody, "stuck": [CHANNEL]}  # type: ignore[union-attr]
+    assert office(app).standing() == {"broker": nobody, "stuck": [CHANNEL]}
     await app.worker._beat_once()
     assert (await app.desk.why(ids[0])).answer == f"due, and waits: {nobody}"
     sender = fleet.sender()
@@ -81,14 +98,14 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
     await fleet.all_are(app, ids)
 
     assert sorted(sender.sent) == ["a", "b"]
-    assert app.office.standing() == {"broker": "connected"}  # type: ignore[union-attr]
+    assert office(app).standing() == {"broker": "connected"}
     assert (await app.messages.show(ids[0]))["tries"] == 1
 
 
 async def test_what_expired_while_the_broker_was_away_says_nothing_about_transports(fleet: Fleet) -> None:
     """It comes back and is given away again at once: there is no reason to rest, nor to raise an alarm."""
     app = await fleet.dispatcher(broker_wait=timedelta(milliseconds=300))
-    app.office._link.up_since = float("inf")  # type: ignore[union-attr]  # as if it were back only now
+    office(app)._link.up_since = float("inf")  # as if it were back only now
     ids = await accept(app, "a")
 
     async def came_back() -> bool:
@@ -97,7 +114,7 @@ async def test_what_expired_while_the_broker_was_away_says_nothing_about_transpo
 
     await fleet.until(came_back)
 
-    assert app.office.standing() == {"broker": "connected"}  # type: ignore[union-attr]
+    assert office(app).standing() == {"broker": "connected"}
     assert not [event for event in fleet.events if isinstance(event, NoTransport)]
 
 
@@ -225,13 +242,13 @@ async def test_what_a_dead_dispatcher_had_claimed_and_not_published_is_given_bac
     }
     dying = await fleet.dispatcher(**options)
 
-    async def nothing(_channel: str, _pairs: object) -> None:
+    async def nothing(channel: str, pairs: object) -> None:
         """The process dies before this line."""
         fleet.pulse.set()
 
-    dying.office._hands._giving._publish = nothing  # type: ignore[union-attr, method-assign, assignment]
+    hands(dying)._giving._publish = nothing  # type: ignore[method-assign]
     ids = await accept(dying, "a")
-    await fleet.until(lambda: bool(dying.office._hands._errands.held))  # type: ignore[union-attr]
+    await fleet.until(lambda: bool(hands(dying)._errands.held))
     await fleet.vanish(dying)
 
     sender = fleet.sender()
@@ -256,8 +273,8 @@ async def test_a_report_of_a_claim_that_is_gone_is_evidence(fleet: Fleet) -> Non
     await fleet.all_are(app, [held], "failed")
 
     row = (await app.store.read("message_find", id=held, tenant="default"))[0]
-    news = write_report(Report(CHANNEL, "late", outcomes=[Told((row["task"], 1), Done(), 5.0)]))
-    await app.office._link.publish(OUTCOMES, "999", news, kind=REPORT)  # type: ignore[union-attr]
+    news = write_report(Report(CHANNEL, "late", outcomes=[Told(token_of(app, row["task"]), Done(), 5.0)]))
+    await office(app)._link.publish(OUTCOMES, "999", news, kind=REPORT)
 
     async def proved() -> bool:
         return await states(app, [held]) == ["sent"]
@@ -265,15 +282,54 @@ async def test_a_report_of_a_claim_that_is_gone_is_evidence(fleet: Fleet) -> Non
     await fleet.until(proved)
 
 
+async def test_a_forged_report_changes_nothing(fleet: Fleet) -> None:
+    """Who only has the broker's password cannot report on what it was not given, in hand or not (S23)."""
+    app = await fleet.dispatcher(channel={"on_unknown": "hold", "deadline": "10s"})
+    sender = fleet.sender()
+    sender.gate.clear()
+    await fleet.transport(sender)
+    [in_hand] = await accept(app, "a")
+    [never_given] = await accept(app, "b", at=app.clock.now() + HOUR)
+    await fleet.until(lambda: sender.sent == ["a"])
+    tasks = {
+        id_: (await app.store.read("message_find", id=id_, tenant="default"))[0]["task"]
+        for id_ in (in_hand, never_given)
+    }
+    good = token_of(app, tasks[in_hand])[2]
+    forged = [
+        report
+        for task in tasks.values()
+        for channel, claim, token in ((CHANNEL, 1, "0" * 32), (CHANNEL, 2, good), ("other", 1, good))
+        for report in (
+            Report(channel, "thief", outcomes=[Told((task, claim, token), Done(), 5.0)]),
+            Report(channel, "thief", returned=[((task, claim, token), Why.LATE)]),
+        )
+    ]
+    for to in (str(app.worker.runner.node.id), "999"):
+        for report in forged:
+            await app.office._link.publish(OUTCOMES, to, write_report(report), kind=REPORT)  # type: ignore[union-attr]
+
+    def refused() -> list[ReportRefused]:
+        return [event for event in fleet.events if isinstance(event, ReportRefused)]
+
+    await fleet.until(lambda: len(refused()) == 2 * len(forged))
+    assert await states(app, [in_hand, never_given]) == ["processing", "pending"]
+    assert sender.sent == ["a"]
+
+    sender.gate.set()
+    await fleet.all_are(app, [in_hand])
+    assert (await app.messages.show(in_hand))["tries"] == 1
+
+
 async def test_what_is_in_doubt_is_looked_up_by_a_transport(fleet: Fleet) -> None:
     """On `ask` channels the credentials are with the transport, so it asks before it sends again (rule 7)."""
     app = await fleet.dispatcher()
     sender = fleet.sender()
     message = Message("id", "default", CHANNEL, "a", {"text": "hello"}, 0, 2)
-    parcel = pack(Parcel(CHANNEL, True, 1000, 1000, [Item(1, 2, message, ask=True)]))
+    parcel = pack(Parcel(CHANNEL, True, 1000, 1000, [Item(1, 2, "token", message, ask=True)]))
 
     await fleet.transport(sender)
-    await app.office._link.publish(PARCELS, CHANNEL, parcel, kind=PARCEL, reply_to="1")  # type: ignore[union-attr]
+    await office(app)._link.publish(PARCELS, CHANNEL, parcel, kind=PARCEL, reply_to="1")
     await fleet.until(lambda: bool(sender.looked_up))
 
     assert sender.looked_up == ["a"] and not sender.sent
@@ -327,4 +383,4 @@ def test_a_dispatcher_without_a_broker_is_refused() -> None:
     settings = Settings(channels={CHANNEL: ChannelSettings("noop", {})}, sandbox=False)
     for role, build in ((Role.DISPATCHER, engine.build), (Role.TRANSPORT, engine.build_carrier)):
         with pytest.raises(Misconfigured, match="need a RabbitMQ"):
-            build(settings, share=Share(frozenset({role})))  # type: ignore[operator]
+            build(settings, share=Share(frozenset({role})))

@@ -12,6 +12,7 @@ from tidings.dispatch.incoming import Incoming, ack_all
 from tidings.dispatch.link import OUTCOMES, Link, outcomes_of
 from tidings.kernel.clock import SystemClock
 
+from ..patience import within
 from .conftest import CHANNEL, SOON
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
@@ -33,7 +34,7 @@ async def test_what_two_connections_brought_is_acknowledged_together(
 
     await link.start()
     await link.read(outcomes_of(NODE), take, prefetch=10, own=True)
-    async with asyncio.timeout(SOON):
+    async with within(SOON):
         for number in range(2):
             await link.publish(OUTCOMES, str(NODE), b"%d" % number, kind="test")
         first = [await came.get(), await came.get()]

@@ -9,6 +9,7 @@ import pytest
 from tidings.dispatch.link import PARCELS, Doubtful, Down, Link, Refused
 from tidings.kernel.clock import SystemClock
 
+from ..patience import within
 from .conftest import CHANNEL, SOON
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
@@ -18,7 +19,7 @@ async def test_what_has_nowhere_to_go_was_not_published(broker: str) -> None:
     """The broker returns it, and that is said as a certain no; the link goes on (F43)."""
     link = Link(broker, SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
     await link.start()
-    async with asyncio.timeout(SOON):
+    async with within(SOON):
         with pytest.raises(Refused):
             await link.publish(PARCELS, "nobody", b"x", kind="test")
         await link.publish(PARCELS, CHANNEL, b"x", kind="test")
@@ -34,7 +35,7 @@ async def test_confirms_of_a_closed_channel_are_in_doubt_and_the_link_comes_back
     came.clear()
     channel = link._publishing
     assert channel is not None
-    async with asyncio.timeout(SOON):
+    async with within(SOON):
         flying = [
             asyncio.create_task(link.publish(PARCELS, CHANNEL, b"%d" % number, kind="test"))
             for number in range(20)

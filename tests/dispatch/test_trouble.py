@@ -14,6 +14,7 @@ from tidings.dispatch.trouble import trouble
 from tidings.kernel.clock import SystemClock
 from tidings.model.errors import Misconfigured
 
+from ..patience import within
 from .conftest import CHANNEL, SOON, Fleet, accept
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
@@ -62,7 +63,7 @@ async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet
         await link.read(parcels_of(channel), take, prefetch=1)
     await link.start()
     await accept(app, "a")
-    async with asyncio.timeout(SOON):
+    async with within(SOON):
         await came.get()
     problem = link.problem
     await link.stop()

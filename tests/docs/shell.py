@@ -42,6 +42,15 @@ await() {  # until a port answers ($2 = yes) or does not answer any more ($2 = n
   cat serve-*.log >&2
   return 1
 }
+ready() {  # until an engine says that all its ports answer
+  for _ in $(seq 1200); do
+    if grep -q "Ctrl-C stops" "$1"; then return 0; fi
+    sleep 0.1
+  done
+  echo "it never got ready" >&2
+  cat "$1" >&2
+  return 1
+}
 joined() {  # until an engine works; one that only stands by never does
   for _ in $(seq 30); do
     if grep -q node_joined "$1"; then return 0; fi
@@ -69,7 +78,8 @@ def run_page(
     Everything it started is ended with it, and nothing else.
     """
     ports = {port: str(_free_port()) for port in SHOWN_PORTS}
-    ports["8026"] = str(int(ports["8025"]) + 1)  # the pretend mail server is always the phone's neighbour
+    phone = _free_port(neighbor=True)  # the simulated mail server listens on the port after the phone's
+    ports |= {"8025": str(phone), "8026": str(phone + 1)}
     shown = {**ports, SHOWN_POSTGRES: postgres or SHOWN_POSTGRES}
     wanted = [block for block in runnable(text) if postgres or "postgres" not in block.words]
     script = _OPENING + "\n".join(_step(block, shown) for block in wanted)
@@ -101,7 +111,8 @@ def _step(block: Block, shown: Mapping[str, str]) -> str:
             named = next((word for word in block.words if word.isdigit()), "8020")
             port = asked[1] if asked else shown[named]
             begin = f"( {text.rstrip()} ) >serve-{block.line}.log 2>&1 </dev/null &\ndisown"
-            works = f"joined serve-{block.line}.log\n" if "tidings serve" in text else ""
+            log = f"serve-{block.line}.log"
+            works = f"ready {log}\njoined {log}\n" if "tidings serve" in text else ""
             return f"{told}await {port} no\n{begin}\nawait {port} yes\n{works}"
         case ("python", "run"):
             return f"{told}{shlex.quote(sys.executable)} - <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n"
@@ -121,10 +132,17 @@ def _environment(ports: Mapping[str, str], folder: Path, programs: Path) -> dict
     }
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _free_port(*, neighbor: bool = False) -> int:
+    """Return a free port; with `neighbor` the next one is free, too."""
+    while True:
+        with socket.socket() as probe, socket.socket() as following:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+            if not neighbor:
+                return port
+            with contextlib.suppress(OSError, OverflowError):
+                following.bind(("127.0.0.1", port + 1))
+                return port
 
 
 def _end_group(group: int) -> None:

@@ -113,7 +113,7 @@ def test_every_threshold_of_the_settings_reaches_the_rules(tmp_path: Path) -> No
 def test_promtool_finds_nothing_wrong() -> None:
     """Neither in the rules nor in the configuration that names them."""
     settings = DEPLOY / "prometheus" / "prometheus.yml"
-    for words in (["rules", RULES_FILE], ["config", "--syntax-only", settings]):
+    for words in (["rules", str(RULES_FILE)], ["config", "--syntax-only", str(settings)]):
         done = subprocess.run(["promtool", "check", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -177,3 +177,75 @@ def test_files_that_others_read_can_be_parsed() -> None:
         for volume in service.get("volumes", ()):
             place = volume.partition(":")[0]
             assert not place.startswith(".") or (DEPLOY / place).exists(), volume
+
+
+def test_no_compose_file_has_a_default_password() -> None:
+    """Every password comes from the environment, and without it nothing starts."""
+    wanted = {"postgres": "POSTGRES_PASSWORD", "grafana": "GF_SECURITY_ADMIN_PASSWORD"}
+    for path in (ROOT / "compose.yaml", DEPLOY / "compose.yaml"):
+        assert ":-" not in path.read_text(), f"{path} has a default"
+        for name, service in yaml.safe_load(path.read_text())["services"].items():
+            given = service.get("environment", {})
+            assert name not in wanted or ":?" in given[wanted[name]]
+            if name.startswith("tidings"):
+                assert ":?" in given["TIDINGS_API_KEYS"]
+                assert (
+                    service["cap_drop"] == ["ALL"] and service["read_only"] and service["tmpfs"] == ["/tmp"]
+                )
+
+
+def test_the_image_says_whether_it_is_healthy() -> None:
+    """By a route that there is, with what the image has: it has no curl."""
+    (check,) = re.findall(r"HEALTHCHECK[^\[]*CMD (\[.*\])", (ROOT / "Dockerfile").read_text())
+    program, flag, code = json.loads(check)
+    assert (program, flag) == ("python", "-c") and "/health/live" in code
+    compile(code, "HEALTHCHECK", "exec")
+
+
+HARDENED = {
+    "UMask": "0077",
+    "StateDirectoryMode": "0700",
+    "CapabilityBoundingSet": "",
+    "NoNewPrivileges": "true",
+    "ProtectSystem": "strict",
+    "SystemCallFilter": "~@privileged",
+    "MemoryDenyWriteExecute": "true",
+    "RestrictSUIDSGID": "true",
+}
+
+
+@pytest.mark.parametrize("name", ["tidings.service", "tidings-backup.service"])
+def test_the_units_can_do_nothing_but_their_work(name: str, tmp_path: Path) -> None:
+    """Their files are their own, they have no capabilities and only the calls of a service."""
+    unit = (DEPLOY / "systemd" / name).read_text()
+    given = dict(line.partition("=")[::2] for line in unit.splitlines() if "=" in line and line[0] != "#")
+    assert {key: given.get(key) for key in HARDENED} == HARDENED
+    if shutil.which("systemd-analyze") is None:
+        return
+    words = ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager"]
+    done = subprocess.run(
+        [*words, str(DEPLOY / "systemd" / name)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr
+
+
+def test_the_pods_are_closed() -> None:
+    """No token of the cluster, a root that cannot be written, a /tmp that can, and rules for the network."""
+    manifests = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "tidings.yaml").read_text()))
+    templates = [it["spec"]["template"] for it in manifests if it["kind"] in ("Deployment", "Job")]
+    (policy,) = [it["spec"] for it in manifests if it["kind"] == "NetworkPolicy"]
+    (labels,) = [rule["values"] for rule in policy["podSelector"]["matchExpressions"]]
+    assert policy["policyTypes"] == ["Ingress", "Egress"] and len(templates) == 2
+    for template in templates:
+        pod = template["spec"]
+        assert template["metadata"]["labels"]["app"] in labels
+        assert pod["automountServiceAccountToken"] is False
+        assert {"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}} in pod["volumes"]
+        for container in pod["containers"]:
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            assert {"name": "tmp", "mountPath": "/tmp"} in container["volumeMounts"]
+    closed = [block["ipBlock"]["except"] for rule in policy["egress"] for block in rule.get("to", ())
+              if "ipBlock" in block]  # fmt: skip
+    assert {"169.254.0.0/16", "168.63.129.16/32", "10.0.0.0/8", "fc00::/7"} <= {
+        one for some in closed for one in some
+    }

@@ -6,12 +6,13 @@ or a crash point and forgets the page is told here; so is a page that speaks of 
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import pytest
@@ -41,10 +42,12 @@ from tidings.store.migrations import migrations, on_sqlite
 
 from .pages import DOCS, ROOT, anchors, blocks, code, codes, every_page, links, named, page, sections, tables
 
+T = TypeVar("T")
+
 SHARED = {"--database", "--config", "--json", "--help"}  # told once, for all commands
 
 
-def classes(module: ModuleType, root: type) -> list[type]:
+def classes(module: ModuleType, root: type[T]) -> list[type[T]]:
     """The root and its descendants that a module defines."""
     return [
         kind
@@ -111,7 +114,7 @@ def test_the_deadline_of_each_kind_is_told() -> None:
     """It differs by kind, so each kind says its own."""
     parts = sections(page("reference/settings.md"))
     for name, kind in registry.KINDS.items():
-        default = next(item.default for item in fields(kind.settings) if item.name == "deadline")
+        default = inspect.signature(kind.settings).parameters["deadline"].default
 
         assert f"`deadline` is {default.total_seconds():g} s" in parts[name], name
 
@@ -204,7 +207,7 @@ def test_every_exit_code_is_told() -> None:
     """Those of the errors are in the table of the commands."""
     told = named(sections(page("reference/cli.md"))["Exit codes"], "code")
 
-    assert {str(kind.exit_code) for kind in classes(errors, TidingsError)} <= set(told)  # type: ignore[attr-defined]
+    assert {str(kind.exit_code) for kind in classes(errors, TidingsError)} <= set(told)
 
 
 # -- routes

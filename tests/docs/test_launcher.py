@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ..launcher import launcher
+from ..launcher import ForkServer
 
 
 def test_a_command_gets_all_that_is_its_callers_and_ends_as_it_would(tmp_path: Path) -> None:
     """Arguments (an empty one, too), folder, environment, streams, exit code, and kill -9."""
-    with launcher(tmp_path / "bin") as programs:
-        command = str(programs / "tidings")
+    with ForkServer(tmp_path / "bin") as server:
+        command = str(server.folder / "tidings")
         wrong = subprocess.run(
             [command, "messages", "show", ""], cwd=tmp_path, capture_output=True, text=True, check=False
         )
@@ -38,10 +38,10 @@ def test_a_command_gets_all_that_is_its_callers_and_ends_as_it_would(tmp_path: P
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_reaches_the_command(tmp_path: Path, asked: signal.Signals) -> None:
     """It stops in order."""
-    with launcher(tmp_path / "bin") as programs:
+    with ForkServer(tmp_path / "bin") as server:
         env = {**os.environ, "TIDINGS_PORT": "0", "TIDINGS_SANDBOX_PORT": "0"}
         served = subprocess.Popen(
-            [str(programs / "tidings"), "serve"], cwd=tmp_path, env=env, stdout=subprocess.PIPE,
+            [str(server.folder / "tidings"), "serve"], cwd=tmp_path, env=env, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
         assert served.stdout is not None

@@ -6,14 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tidings.testing import Cluster
 
-from ..launcher import launcher
+from ..launcher import fork_server
 from .pages import DOCS, ROOT
 from .shell import needs_postgres, run_page, runnable
 
@@ -25,17 +24,8 @@ PAGES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with a `tidings` that starts at once: the pages type hundreds of commands."""
-    with launcher(tmp_path_factory.mktemp("launcher") / "bin") as folder:
-        yield folder
-
-
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_a_page_does_what_it_says(
-    path: Path, tmp_path: Path, request: pytest.FixtureRequest, programs: Path
-) -> None:
+def test_a_page_does_what_it_says(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Its marked blocks run from top to bottom, in an empty folder, without an error."""
     text = path.read_text(encoding="utf-8")
     if "curl " in text and shutil.which("curl") is None:
@@ -43,7 +33,7 @@ def test_a_page_does_what_it_says(
     has_server = Cluster.find() is not None or "TIDINGS_TEST_POSTGRES" in os.environ
     postgres = request.getfixturevalue("bare_postgres_url") if needs_postgres(text) and has_server else None
 
-    done = run_page(text, tmp_path, postgres=postgres, programs=programs)
+    done = run_page(text, tmp_path, postgres=postgres, programs=fork_server().folder)
 
     assert done.returncode == 0, f"{path.name}: {done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 

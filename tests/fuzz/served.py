@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import httpx
 from tidings.model.time import SECOND, iso
 from tidings.wire.signature import headers, parse_secret
 
-from ..acceptance.program import environment, serving
+from ..acceptance.program import Serving, environment, serving
 
 KEY = "0123456789abcdef0123456789abcdef"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -25,6 +25,7 @@ api_keys = ["{KEY}"]
 events_private = true
 sandbox = false
 log_format = "json"
+trusted_proxies = ["127.0.0.1"]
 
 [channels.phone]
 kind = "noop"
@@ -50,20 +51,27 @@ secrets = ["{SECRET}"]
 
 
 @contextmanager
+def served(folder: Path, database: str, more: str = "") -> Iterator[Serving]:
+    """The process, with these settings besides."""
+    path = folder / "tidings.toml"
+    path.write_text(SETTINGS + more)
+    path.chmod(0o600)
+    with serving(folder, "--database", database) as running:
+        yield running
+
+
+@contextmanager
 def engine(folder: Path, database: str) -> Iterator[tuple[str, list[str]]]:
     """Its address, and its log as it grows."""
-    path = folder / "tidings.toml"
-    path.write_text(SETTINGS)
-    path.chmod(0o600)
-    with serving(folder, "--database", database) as served:
-        yield served.address("page"), served.logged
+    with served(folder, database) as running:
+        yield running.address("page"), running.logged
 
 
 def fill(url: str) -> dict[str, list[str]]:
     """One of everything; gives ids by area."""
     with httpx.Client(base_url=url, headers={"x-api-key": KEY}, timeout=30) as http:
 
-        def post(path: str, body: dict[str, object]) -> str:
+        def post(path: str, body: Mapping[str, object]) -> str:
             answer = http.post(path, json=body)
             assert answer.status_code in (200, 201, 202), answer.text
             return str(answer.json().get("id") or answer.json().get("name"))

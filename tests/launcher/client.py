@@ -6,11 +6,11 @@ import struct
 import sys
 
 
-def launch(address):
+def launch(address: str) -> None:
     """Ask for the command, pass signals on to it, and end as it ends."""
     server = socket.socket(socket.AF_UNIX)
     server.connect(address)
-    body = marshal.dumps((os.getcwd(), sys.argv[1:], dict(os.environ)))
+    body = marshal.dumps((os.getcwd(), sys.argv[1:], dict(os.environ), "", 0))
     socket.send_fds(server, [struct.pack("!I", len(body))], [0, 1, 2])
     server.sendall(body)
     (pid,) = struct.unpack("!i", server.recv(4, socket.MSG_WAITALL))
@@ -24,4 +24,5 @@ def launch(address):
     os._exit(code)
 
 
+ADDRESS: str  # assigned in the line that the launcher puts above this file
 launch(ADDRESS)  # noqa: F821

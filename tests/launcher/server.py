@@ -1,10 +1,12 @@
-"""Loads the program once, then forks for each command that a launcher asks for. One thread only."""
+"""A fork server: loads the program once, then forks for each command or module. One thread only."""
 
 from __future__ import annotations
 
 import contextlib
 import marshal
 import os
+import resource
+import runpy
 import selectors
 import signal
 import socket
@@ -15,9 +17,9 @@ from typing import NoReturn
 LENGTH = struct.Struct("!I")
 
 
-def main(address: str) -> None:
-    """Serve until standard input ends."""
-    _load()
+def main(address: str, *modules: str) -> None:
+    """Load the program and these modules, then serve until standard input ends."""
+    _load(modules)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
     listening.listen(64)
@@ -50,7 +52,9 @@ def main(address: str) -> None:
                         os.kill(pid, signal.SIGKILL)
 
 
-def _load() -> None:
+def _load(modules: tuple[str, ...]) -> None:
+    import importlib
+
     import apsw
     import asyncpg
     import uvloop
@@ -65,6 +69,8 @@ def _load() -> None:
 
     commands.whole()
     assert apsw and asyncpg and uvloop
+    for name in modules:
+        importlib.import_module(name)
 
 
 def _reap(running: dict[int, socket.socket], watch: selectors.BaseSelector) -> None:
@@ -98,13 +104,15 @@ def _fork(caller: socket.socket) -> int:
 
 
 def _become(body: bytes, streams: list[int]) -> NoReturn:
-    """The child: the caller's process in all but its number."""
-    folder, words, settings = marshal.loads(body)
+    """Run in the child as the caller asked: its folder, environment and streams; a module, or the program."""
+    folder, words, settings, module, files = marshal.loads(body)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(3, 256)
+    if files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(settings)
@@ -114,8 +122,13 @@ def _become(body: bytes, streams: list[int]) -> NoReturn:
     code: object = 1
     try:
         from tidings.cli import main as run
+        from tidings.kernel import crashpoints
 
-        run()
+        crashpoints.arm(settings.get("TIDINGS_CRASH_AT"))
+        if module:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        else:
+            run()
         code = 0
     except SystemExit as end:
         code = end.code
@@ -123,10 +136,10 @@ def _become(body: bytes, streams: list[int]) -> NoReturn:
         import traceback
 
         traceback.print_exc()
-    for stream in (sys.stdout, sys.stderr):
+    for output in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
-            stream.flush()
+            output.flush()
     os._exit(code if isinstance(code, int) else int(code is not None))
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.xdist_group("layers")  # so that every file is parsed once
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "tidings"
@@ -27,7 +30,7 @@ LAYERS = (
 )
 """From top to bottom: a line imports only lines below it, and names on one line do not import each other."""
 
-BESIDE = {"sandbox": {"model"}}
+BESIDE = {"sandbox": {"model", "wire"}}
 """Packages outside the column: what each may import. Only the two top lines may import them."""
 
 ALLOWED_SIBLINGS = {
@@ -77,6 +80,7 @@ def modules(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*.py")) if "__pycache__" not in path.parts)
 
 
+@functools.cache
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
@@ -246,10 +250,11 @@ def test_only_the_clock_module_asks_for_time_chance_and_identity() -> None:
 def test_no_test_sleeps() -> None:
     """Tests move time by hand; only crash drills, with real processes, wait for real.
 
-    In the simulation a sleep is virtual: its loop jumps to the next timer.
+    In the simulation a sleep is virtual: its loop jumps to the next timer. `patience.py` sleeps between two
+    looks at what another process does, for all tests that start one.
     """
-    apart = {TESTS / "crash", TESTS / "simulation"}
-    quiet = (path for path in modules(TESTS) if not apart & {*path.parents})
+    apart = {TESTS / "crash", TESTS / "simulation", TESTS / "patience.py"}
+    quiet = (path for path in modules(TESTS) if not apart & {path, *path.parents})
 
     assert inspect(quiet, sleeps) == []
 

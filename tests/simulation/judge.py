@@ -59,7 +59,7 @@ Books = dict[str, Line]
 
 def checked(query: Query) -> Iterator[tuple[str, str]]:
     """What is wrong right now."""
-    yield from query(_ALWAYS)  # type: ignore[misc]
+    yield from query(_ALWAYS)
 
 
 def read_books(query: Query) -> Books:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from tidings.model.errors import StoreUnavailable
 from tidings.model.task import NodeId, Settled, Task, TaskId, Transition
@@ -21,6 +21,7 @@ from .loop import Host
 if TYPE_CHECKING:
     from .world import World
 
+T = TypeVar("T")
 PATIENCE = 6.0  # seconds after which a call is given up, as PostgreSQL's driver does
 _READS = frozenset({"read", "load", "next_due"})
 
@@ -138,8 +139,12 @@ class Link:
         self.wakes.append(wake)
 
     async def _call(
-        self, verb: str, what: str, work: Work, known: asyncio.Future[Claimed] | None = None
-    ) -> Any:
+        self,
+        verb: str,
+        what: str,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        known: asyncio.Future[Claimed] | None = None,
+    ) -> T:
         loop = asyncio.get_running_loop()
         call = _Call(
             verb,
@@ -153,7 +158,8 @@ class Link:
         loop.call_later(
             min(call.weather.out, PATIENCE), self._arrive, call, context=self._world.server.context
         )
-        return await call.answer
+        answer: T = await call.answer
+        return answer
 
     def _arrive(self, call: _Call) -> None:
         """The request is there; whoever sent it may be dead by now."""

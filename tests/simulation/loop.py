@@ -11,12 +11,16 @@ import contextvars
 import heapq
 from asyncio import base_events, events
 from collections.abc import Callable, Coroutine
-from typing import Any
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple
 
 from .clock import HostClock
 
 HOST: contextvars.ContextVar[Host] = contextvars.ContextVar("host")
 _MOST_ROUNDS = 20_000
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Deadlock(Exception):
@@ -79,7 +83,7 @@ class _Handle(events.Handle):
     def _run(self) -> None:
         host = self._context.get(HOST, None)  # type: ignore[attr-defined]
         if host is None or host.admits(self):
-            super()._run()  # type: ignore[misc]
+            super()._run()
 
 
 class _Timer(events.TimerHandle):
@@ -88,7 +92,7 @@ class _Timer(events.TimerHandle):
     def _run(self) -> None:
         host = self._context.get(HOST, None)  # type: ignore[attr-defined]
         if host is None or host.admits(self):
-            super()._run()  # type: ignore[misc]
+            super()._run()
 
 
 class _Selector:
@@ -134,7 +138,11 @@ class VirtualLoop(base_events.BaseEventLoop):
         return handle
 
     def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         """As asyncio's, with a handle that knows its process."""
         timer = _Timer(when, callback, args, self, context)
@@ -142,7 +150,9 @@ class VirtualLoop(base_events.BaseEventLoop):
         timer._scheduled = True  # type: ignore[attr-defined]
         return timer
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
+    ) -> asyncio.Future[T]:
         """Threads have no place in a world that can be repeated."""
         raise RuntimeError("no threads in virtual time")
 

@@ -20,7 +20,8 @@ from tidings.kernel.reaper import Reaped, Reaper
 from tidings.kernel.runner import Runner
 from tidings.kernel.settler import Settler
 from tidings.kernel.standing import Standing
-from tidings.model.outcome import Done, Retry
+from tidings.model.errors import Temporary
+from tidings.model.outcome import Done, Reject, Retry
 from tidings.model.task import Category
 from tidings.store.file_steps import FileSteps
 from tidings.store.pacing import Pace
@@ -117,7 +118,9 @@ def app_clock_lease(garden: ExitStack) -> None:
     """A node is given up by comparing its last beat with one's own wall clock."""
 
     def silent(seen: Any, rows: Any, *, now: float, lease: Any) -> tuple[dict[int, Any], list[Any]]:
-        wall = HOST.get().clock.wall()  # type: ignore[attr-defined]
+        clock = HOST.get().clock
+        assert clock is not None
+        wall = clock.wall()
         return {}, [row for row in rows if wall - row["seen_at"] >= lease.total_seconds() * 1e6]
 
     garden.enter_context(patch.object(reaper, "silent", silent))
@@ -148,7 +151,7 @@ def no_reaper(garden: ExitStack) -> None:
 @_plant("kill", "kill at")
 def no_flag(garden: ExitStack) -> None:
     """What was in doubt is sent again in silence."""
-    judge = reaper.died
+    judge = reaper.died  # type: ignore[attr-defined]
 
     def died(*facts: Any, **more: Any) -> Decision:
         decision = judge(*facts, **more)
@@ -179,6 +182,25 @@ def no_doubt(garden: ExitStack) -> None:
         return decide._retry(task, Retry(Category.TEMPORARY, evidence), lane, now, chance)
 
     garden.enter_context(patch.object(decide, "_in_doubt", instead))
+
+
+@_plant("cut", "cut all")
+def refused_is_rejected(garden: ExitStack) -> None:
+    """A result that the database refuses to take is rejected, even if the message was sent."""
+    step = Settler.step
+
+    async def refused(self: Settler, largest: int = 1000) -> int:
+        try:
+            return await step(self, largest)
+        except Temporary as error:
+            raise RuntimeError(error.problem) from error
+
+    def spoil(self: Settler, error: Exception) -> None:
+        spoilt = self._results.popleft()
+        self._results.append(spoilt._replace(outcome=Reject(Category.SYSTEM, str(error))))
+
+    garden.enter_context(patch.object(Settler, "step", refused))
+    garden.enter_context(patch.object(Settler, "_spoil", spoil))
 
 
 @_plant("pause", "pause at")
@@ -293,7 +315,7 @@ def no_probe(garden: ExitStack) -> None:
 @_plant("poison")
 def poison_again(garden: ExitStack) -> None:
     """What takes its node down is never set aside."""
-    judge = reaper.died
+    judge = reaper.died  # type: ignore[attr-defined]
 
     def died(task: Any, lane: Any, **facts: Any) -> Decision:
         return judge(task._replace(crashes=0), lane, **facts)

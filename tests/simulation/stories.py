@@ -80,7 +80,7 @@ def late_claim() -> Story:
         def late(host: Host, verb: str, call: Call) -> None:
             if host.pid == 3 and verb == "claim" and world.seconds > 2.9:
                 call.out = 5.9
-                world.later(0.1, lambda: host.is_alive and world.kill(host, "at random"))
+                world.later(0.1, lambda: world.kill(host, "at random") if host.is_alive else None)
 
         _weather(world, late)
 

@@ -20,28 +20,28 @@ def test_a_reaper_that_slept_does_not_bury_the_living() -> None:
 
 
 def test_what_a_claim_took_after_its_node_was_buried_is_found() -> None:
-    """The claim was on its way when its node died; nobody expected anything more (A12)."""
+    """The claim was on its way when its node died; nobody expected anything more (B5)."""
     report = stories.late_claim().tell()
 
     assert (report.crimes, report.met["claimed for the dead"]) == ({}, 1)
 
 
 def test_what_was_cut_off_before_it_had_begun_is_not_in_doubt() -> None:
-    """Its start could not be written in time, so nothing left, and no person need decide (E8)."""
+    """Its start could not be written in time, so nothing left, and no person need decide (E2)."""
     report = stories.late_start().tell()
 
     assert (report.crimes, report.counts["held"], report.counts["delivered"]) == ({}, 0, 1)
 
 
 def test_a_result_that_comes_after_its_claim_has_gone_changes_nothing_and_is_kept() -> None:
-    """Another node is sending again by then: it is the one that settles (A12)."""
+    """Another node is sending again by then: it is the one that settles (B5)."""
     report = stories.late_settle().tell()
 
     assert (report.crimes, report.met["ClaimLost"]) == ({}, 1)
 
 
 def test_a_claim_whose_commit_nobody_heard_of_is_given_back_though_nothing_else_comes() -> None:
-    """A12: its node lives, so no reaper takes it away; it used to wait for whatever came next."""
+    """E1: its node lives, so no reaper takes it away; it used to wait for whatever came next."""
     report = stories.unknown_commit().tell()
 
     assert (report.crimes, report.counts["delivered"]) == ({}, 1)

@@ -62,7 +62,7 @@ def test_any_order_of_verbs_keeps_to_the_model_on_a_file() -> None:
         class OnSqlite(StoreMachine):
             pass
 
-        OnSqlite.opened = staticmethod(opened)  # type: ignore[assignment]
+        OnSqlite.opened = staticmethod(opened)
         run_state_machine_as_test(OnSqlite, settings=profile(EXAMPLES))
 
 
@@ -86,5 +86,5 @@ def test_any_order_of_verbs_keeps_to_the_model_on_postgresql(postgres_url: str) 
     class OnPostgres(StoreMachine):
         pass
 
-    OnPostgres.opened = staticmethod(opened)  # type: ignore[assignment]
+    OnPostgres.opened = staticmethod(opened)
     run_state_machine_as_test(OnPostgres, settings=profile(EXAMPLES))

@@ -113,19 +113,19 @@ class Names:
 
 @pytest.mark.parametrize("address", FORBIDDEN)
 def test_an_address_that_is_not_plainly_public_is_refused(address: str) -> None:
-    """S6a: private, special, disguised and multicast addresses, on every version of Python."""
+    """S6: private, special, disguised and multicast addresses, on every version of Python."""
     with pytest.raises(Forbidden):
         check_address(address, STRICT)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_is_allowed(address: str) -> None:
-    """S6a: no false alarm."""
+    """S6: no false alarm."""
     assert check_address(address, STRICT) == address
 
 
 def test_a_public_address_in_disguise_is_called_by_its_own_name() -> None:
-    """S6a: a mapped address is unwrapped before it is judged and used."""
+    """S6: a mapped address is unwrapped before it is judged and used."""
     assert check_address("::ffff:8.8.8.8", STRICT) == "8.8.8.8"
 
 

@@ -42,12 +42,12 @@ def tally(total: int = 10_000, **counts: int) -> Tally:
     open_ = counts.pop("open", 0)
     filled = {word: counts.get(word, 0) for word in Tally._fields[2:9]}
     waiting = total - sum(filled.values())
-    return Tally(total, waiting, *filled.values(), open=open_)
+    return Tally(total, waiting, **filled, open=open_)
 
 
 def look(**more: Any) -> Look:
     """A broadcast of 10,000 under way, nothing taken yet."""
-    given_ = {
+    given_: dict[str, Any] = {
         "now": NOW, "state": "pending", "options": Options(), "tally": tally(), "taken": 0,
         "parts": [Part(0, None, 10_000, 0, 0)], "starts_at": NOW, "due_at": NOW, "changed_at": NOW,
         "grace": DAY,

@@ -145,7 +145,7 @@ def test_drift_is_judged_in_either_direction(seconds: float, verdict: Drift) -> 
 
 
 def test_identifiers_are_new_and_sort_by_time() -> None:
-    """A7: a plain hyphenated UUID 7, so that a list by id is a list by age."""
+    """A plain hyphenated UUID 7, so that a list by id is a list by age."""
     system = SystemClock()
     ids = [system.new_id() for _ in range(100)]
 
@@ -196,7 +196,7 @@ def test_a_wall_clock_set_by_hand_leaves_the_monotonic_one() -> None:
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
-    """E4: chance and identity can be repeated exactly."""
+    """Chance and identity can be repeated exactly."""
     one, two, other = ManualClock(seed=7), ManualClock(seed=7), ManualClock(seed=8)
 
     first = [(one.chance(), one.new_id()) for _ in range(5)]

@@ -39,7 +39,7 @@ def loaded(tmp_path: Path) -> Loader:
 
 
 def test_without_any_configuration_the_engine_runs_on_one_file(loaded: Loader) -> None:
-    """A11: sensible defaults: SQLite, loopback, the pretend phone and the console."""
+    """Sensible defaults: SQLite, loopback, the pretend phone and the console."""
     settings = loaded()
     settings.check()
 
@@ -55,7 +55,7 @@ def test_without_any_configuration_the_engine_runs_on_one_file(loaded: Loader) -
 
 
 def test_the_file_is_beaten_by_the_environment_and_that_by_flags(loaded: Loader) -> None:
-    """A11: one TOML file < environment < flags; a flag that was not given is not a flag."""
+    """One TOML file < environment < flags; a flag that was not given is not a flag."""
     text = "port = 1\nslots = 1\npoll = '250ms'\nsandbox = false"
     settings = loaded(text, {"TIDINGS_PORT": "2", "TIDINGS_SLOTS": "2", "PATH": "/bin"}, port=3, poll=None)
 
@@ -64,7 +64,7 @@ def test_the_file_is_beaten_by_the_environment_and_that_by_flags(loaded: Loader)
 
 
 def test_what_was_set_is_known_apart_from_what_is_default(loaded: Loader, tmp_path: Path) -> None:
-    """A11: unset is not the same as set to the default."""
+    """Unset is not the same as set to the default."""
     settings = loaded("port = 8020", {"TIDINGS_SLOTS": "100"}, host="127.0.0.1")
 
     assert settings.origins == {
@@ -104,6 +104,11 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "keep_migrations": "60d",
         "max_body": "1MiB",
         "max_bulk": "10",
+        "migration_folder": "/srv/moves",
+        "migration_api_files": "true",
+        "max_header": "32KiB",
+        "header_timeout": "5s",
+        "max_connections": "100",
         "log_format": "json",
         "log_level": "debug",
         "sandbox": "false",
@@ -116,7 +121,9 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "otel": "true",
         "memory_limit": "512MiB",
         "broker": "amqp://tidings@rabbit/tidings",
+        "broker_allow_plaintext": "true",
         "broker_channels": "phone,console",
+        "trusted_proxies": "127.0.0.1,10.0.0.0/8",
         "broker_wait": "5s",
         "replica": "postgresql://standby/tidings",
         "recycle_after": "1000",
@@ -134,7 +141,7 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
 
 
 def test_every_setting_says_what_it_is_for() -> None:
-    """A11: the reference page is made of these."""
+    """The reference page is made of these."""
     assert all(item.metadata["about"] for item in dataclasses.fields(Settings) if item.metadata)
 
 
@@ -175,7 +182,7 @@ def test_every_setting_says_what_it_is_for() -> None:
     ],
 )
 def test_what_is_unknown_or_malformed_stops_the_start(loaded: Loader, text: str, words: str) -> None:
-    """A11: naming the key, the file and the closest match or the remedy."""
+    """Naming the key, the file and the closest match or the remedy."""
     with pytest.raises(Misconfigured, match=words) as refused:
         loaded(text)
 
@@ -201,24 +208,24 @@ def test_what_is_unknown_or_malformed_stops_the_start(loaded: Loader, text: str,
 def test_a_variable_that_is_not_understood_stops_the_start(
     loaded: Loader, variable: str, value: str, words: str
 ) -> None:
-    """A11: set to nothing is set, and a misspelt variable is not ignored."""
+    """Set to nothing is set, and a misspelt variable is not ignored."""
     with pytest.raises(Misconfigured, match=words):
         loaded(None, {variable: value})
 
 
 def test_an_unknown_flag_is_refused_like_any_other_key(loaded: Loader) -> None:
-    """A11: overrides go the same way."""
+    """Overrides go the same way."""
     with pytest.raises(Misconfigured, match="unknown setting 'prot' in --prot"):
         loaded(prot=1)
 
 
 def test_variables_of_the_tests_are_left_alone(loaded: Loader) -> None:
-    """A12: the test suite has variables of its own that reach the processes it starts."""
+    """The test suite has variables of its own that reach the processes it starts."""
     assert loaded(None, {"TIDINGS_TEST_POSTGRES": "x", "TIDINGS_CRASH_AT": "sent:3"}) == Settings()
 
 
 def test_a_file_can_be_named_by_flag_or_variable(tmp_path: Path) -> None:
-    """A11: --config wins over TIDINGS_CONFIG; one that was named must be there."""
+    """--config wins over TIDINGS_CONFIG; one that was named must be there."""
     (tmp_path / "one.toml").write_text("port = 1")
     (tmp_path / "two.toml").write_text("port = 2")
     environ = {"TIDINGS_CONFIG": str(tmp_path / "one.toml")}
@@ -232,7 +239,7 @@ def test_a_file_can_be_named_by_flag_or_variable(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
-    """A11: in one sentence, not in a stack trace."""
+    """In one sentence, not in a stack trace."""
     (tmp_path / "tidings.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(Misconfigured, match="is not valid TOML"):
         load(environ={}, folder=tmp_path)
@@ -242,7 +249,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     "url", ["sqlite:///tidings.db", "sqlite:////var/lib/t.db", "postgresql:///t?host=/tmp"]
 )
 def test_both_databases_are_accepted(loaded: Loader, url: str) -> None:
-    """B12: a file or a server."""
+    """A file or a server."""
     assert loaded(database=url).database == url
 
 
@@ -263,7 +270,7 @@ def test_both_databases_are_accepted(loaded: Loader, url: str) -> None:
     ],
 )
 def test_a_wrong_database_url_is_refused_with_the_right_ones(loaded: Loader, url: str, words: str) -> None:
-    """B12: the remedy shows both forms."""
+    """The remedy shows both forms."""
     with pytest.raises(Misconfigured, match=words) as refused:
         loaded(database=url)
 
@@ -272,7 +279,7 @@ def test_a_wrong_database_url_is_refused_with_the_right_ones(loaded: Loader, url
 
 
 def test_channels_come_from_the_file_and_the_environment(loaded: Loader) -> None:
-    """A4: an option in the environment replaces the file's; names may differ in case and dashes."""
+    """An option in the environment replaces the file's; names may differ in case and dashes."""
     text = "[channels.my-hook]\nkind = 'webhook'\nurl = 'https://a.example'\nper_second = 5"
     settings = loaded(
         text,
@@ -307,7 +314,7 @@ def test_policies_of_ones_own_join_the_ready_made_ones(loaded: Loader) -> None:
 
 
 def test_a_secret_can_be_given_by_reference(loaded: Loader, tmp_path: Path) -> None:
-    """A4: from the environment or a file, resolved at the start, also within lists and tables."""
+    """From the environment or a file, resolved at the start, also within lists and tables."""
     (tmp_path / "hook.key").write_text(f"{CANARY}\n")
     text = (
         "api_keys = ['env:API_KEY']\ndatabase = 'env:DB'\n[channels.hook]\nkind = 'webhook'\n"
@@ -326,7 +333,7 @@ def test_a_secret_can_be_given_by_reference(loaded: Loader, tmp_path: Path) -> N
 
 
 def test_api_keys_in_the_environment_are_separated_by_commas(loaded: Loader) -> None:
-    """A11: for rotation there may be two."""
+    """For rotation there may be two."""
     settings = loaded(None, {"TIDINGS_API_KEYS": f"env:ONE, {'b' * 16}", "ONE": "a" * 16})
 
     assert settings.api_keys == ("a" * 16, "b" * 16)
@@ -336,7 +343,7 @@ def test_api_keys_in_the_environment_are_separated_by_commas(loaded: Loader) -> 
     "reference", ["env:NOWHERE", "env:EMPTY", "file:/nowhere/at/all", "file:empty", "file:."]
 )
 def test_a_reference_to_nothing_stops_the_start(loaded: Loader, tmp_path: Path, reference: str) -> None:
-    """A4: a missing secret is found at the start and not at the first send."""
+    """A missing secret is found at the start and not at the first send."""
     (tmp_path / "empty").touch()
     with pytest.raises(Misconfigured, match=r"channels\.hook\.token in .* refers to") as refused:
         loaded(f"[channels.hook]\nkind = 'webhook'\ntoken = '{reference}'", {"EMPTY": ""})
@@ -357,7 +364,7 @@ def test_a_reference_to_nothing_stops_the_start(loaded: Loader, tmp_path: Path, 
     ],
 )
 def test_a_secret_in_clear_needs_a_private_file(loaded: Loader, text: str) -> None:
-    """E1: what everybody on the machine can read must hold none; a private file may."""
+    """S20: what everybody on the machine can read must hold none; a private file may."""
     with pytest.raises(Misconfigured, match=r"can be read by everybody.*chmod 600") as refused:
         loaded(text, mode=0o644)
     settings = loaded(text, mode=0o640)
@@ -367,7 +374,7 @@ def test_a_secret_in_clear_needs_a_private_file(loaded: Loader, text: str) -> No
 
 
 def test_a_file_without_secrets_may_be_read_by_everybody(loaded: Loader) -> None:
-    """A11: an ordinary file with ordinary permissions is fine, also with a channel called key."""
+    """An ordinary file with ordinary permissions is fine, also with a channel called key."""
     text = "port = 1\n[channels.key]\nkind = 'webhook'\nurl = 'http://127.0.0.1:9000/users/@me'"
     settings = loaded(text, mode=0o644)
 
@@ -375,7 +382,7 @@ def test_a_file_without_secrets_may_be_read_by_everybody(loaded: Loader) -> None
 
 
 def test_a_malformed_value_of_a_secret_setting_is_not_repeated(loaded: Loader) -> None:
-    """A9: error messages go to logs."""
+    """S9: error messages go to logs."""
     for text in (
         f"api_keys = ['{CANARY}', 'short']",
         f"database = '{CANARY}'",
@@ -388,7 +395,7 @@ def test_a_malformed_value_of_a_secret_setting_is_not_repeated(loaded: Loader) -
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "tidings.example"])
 def test_an_open_door_needs_a_key(loaded: Loader, host: str) -> None:
-    """A11: others can reach it, so callers must show a key: one of the settings or of the database."""
+    """S20: others can reach it, so callers must show a key: one of the settings or of the database."""
     with pytest.raises(Misconfigured, match="there is no key of an admin"):
         loaded(host=host).refuse_open_door(has_admin=False)
 
@@ -398,7 +405,7 @@ def test_an_open_door_needs_a_key(loaded: Loader, host: str) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "::1", "localhost"])
 def test_loopback_needs_no_key(loaded: Loader, host: str) -> None:
-    """A11: the first run on a laptop."""
+    """S20: the first run on a laptop."""
     loaded(host=host).refuse_open_door(has_admin=False)
 
 
@@ -457,12 +464,12 @@ def test_settings_that_contradict_each_other_are_refused(loaded: Loader) -> None
     ],
 )
 def test_a_url_is_shown_without_password_and_query(url: str, masked: str) -> None:
-    """A9: secrets never in logs, dumps or pages."""
+    """S9: secrets never in logs, dumps or pages."""
     assert mask_url(url) == masked
 
 
 def test_a_secret_is_text_that_does_not_show_itself() -> None:
-    """A9: it works wherever text does."""
+    """S9: it works wherever text does."""
     secret = Secret(CANARY, "env:KEY")
 
     assert secret == CANARY
@@ -471,13 +478,13 @@ def test_a_secret_is_text_that_does_not_show_itself() -> None:
 
 
 def test_settings_cannot_be_changed_afterwards() -> None:
-    """A11: one frozen object."""
+    """One frozen object."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         Settings().port = 1  # type: ignore[misc]
 
 
 def test_the_real_environment_is_the_usual_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A11: without being told otherwise, variables of the process and ./tidings.toml count."""
+    """Without being told otherwise, variables of the process and ./tidings.toml count."""
     for variable in [name for name in os.environ if name.startswith("TIDINGS_")]:
         monkeypatch.delenv(variable)
     monkeypatch.chdir(tmp_path)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.kernel.decide import SUSPECT, Park, Pause, clean, decide, died
+from tidings.kernel.decide import SUSPECT, Decision, Park, Pause, clean, decide, died
 from tidings.kernel.lanes import Lane
 from tidings.kernel.nodes import Sighting, silent
 from tidings.kernel.retry import POLICIES
 from tidings.model.outcome import Defer, Done, Outcome, Reject, Retry, Unknown
-from tidings.model.task import FINAL, LEGAL, Category, OnUnknown, State, Task, TaskId, may_move
+from tidings.model.task import FINAL, LEGAL, Category, OnUnknown, State, Task, TaskId, Transition, may_move
 from tidings.model.time import SECOND
 from tidings.store.choice import Candidate, choose
 from tidings.store.pacing import AHEAD, Pace, spaced
@@ -23,49 +24,49 @@ NOW = 1_800_000_000 * SECOND
 LANE = Lane("q", policy=POLICIES["personal"])
 
 
-def task(**more: object) -> Task:
+def task(**more: Any) -> Task:
     known = Task(TaskId(7), "default", "q", "message", 5, NOW, 1, 0, 3, 0, False, None, None, None)
     return known._replace(**more)
 
 
-def outcome_of(outcome: Outcome, lane: Lane = LANE, **more: object) -> object:
+def outcome_of(outcome: Outcome, lane: Lane = LANE, **more: Any) -> Decision:
     return decide(task(**more), outcome, lane, now=NOW, chance=lambda: 0.5)
 
 
 def test_done_keeps_the_receipt() -> None:
     """The other side's name for it is kept in the history."""
-    move = outcome_of(Done("sid-1")).move  # type: ignore[attr-defined]
+    move = outcome_of(Done("sid-1")).move
     assert (move.to, move.detail, move.claim_no) == (State.DONE, "sid-1", 3)
 
 
 @pytest.mark.parametrize(("tries", "wait"), [(1, 30), (2, 120), (3, 300)])
 def test_a_temporary_failure_waits_as_its_policy_says(tries: int, wait: int) -> None:
     """Personal: 30 s, 2 min, 5 min (E3)."""
-    move = outcome_of(Retry(Category.TEMPORARY, "busy"), tries=tries).move  # type: ignore[attr-defined]
+    move = outcome_of(Retry(Category.TEMPORARY, "busy"), tries=tries).move
     assert (State.PENDING, NOW + wait * SECOND, tries) == (move.to, move.due_at, move.tries)
 
 
 def test_the_last_try_fails_for_good() -> None:
     """`max_tries` counts the first one."""
-    move = outcome_of(Retry(Category.TEMPORARY, "busy"), tries=4).move  # type: ignore[attr-defined]
+    move = outcome_of(Retry(Category.TEMPORARY, "busy"), tries=4).move
     assert (move.to, move.category) == (State.FAILED, Category.TEMPORARY)
 
 
 def test_a_throttle_spends_no_try_but_counts_for_itself() -> None:
     """A 429 has its own counter (A4)."""
-    move = outcome_of(Retry(Category.THROTTLING, "429", timedelta(seconds=9)), tries=2).move  # type: ignore[attr-defined]
+    move = outcome_of(Retry(Category.THROTTLING, "429", timedelta(seconds=9)), tries=2).move
     assert (move.tries, move.throttles, move.due_at) == (1, 1, NOW + 9 * SECOND)
-    spent = outcome_of(Retry(Category.THROTTLING, "429"), throttles=9).move  # type: ignore[attr-defined]
+    spent = outcome_of(Retry(Category.THROTTLING, "429"), throttles=9).move
     assert spent.to is State.FAILED
 
 
 def test_news_about_the_channel_leaves_the_task_where_it_was() -> None:
     """Parked or paused; no attempt spent (rule 13)."""
     wide = outcome_of(Retry(Category.THROTTLING, "429", timedelta(seconds=30), whole_channel=True))
-    assert Park("q", NOW + 30 * SECOND, "429") == wide.effect  # type: ignore[attr-defined]
-    assert (wide.move.to, wide.move.tries) == (State.PENDING, 0)  # type: ignore[attr-defined]
+    assert Park("q", NOW + 30 * SECOND, "429") == wide.effect
+    assert (wide.move.to, wide.move.tries) == (State.PENDING, 0)
     bad = outcome_of(Reject(Category.PERMANENT, "revoked", whole_channel=True))
-    assert Pause("q", "revoked") == bad.effect  # type: ignore[attr-defined]
+    assert Pause("q", "revoked") == bad.effect
 
 
 @pytest.mark.parametrize(
@@ -75,28 +76,28 @@ def test_news_about_the_channel_leaves_the_task_where_it_was() -> None:
 def test_unknown_follows_the_channels_rule_and_is_flagged(policy: OnUnknown, state: State) -> None:
     """Never silent (rule 7)."""
     decision = outcome_of(Unknown("time-out"), Lane("q", on_unknown=policy))
-    move = decision.move  # type: ignore[attr-defined]
-    assert (state, True, None, "unknown") == (move.to, move.unknown, move.category, decision.what)  # type: ignore[attr-defined]
+    move = decision.move
+    assert (state, True, None, "unknown") == (move.to, move.unknown, move.category, decision.what)
 
 
 def test_a_retry_after_the_expiry_waits_for_the_expiry() -> None:
     """No try is made that nobody wants any more (rule 8)."""
     expires = NOW + 10 * SECOND
-    move = outcome_of(Retry(Category.TEMPORARY, "busy"), expires_at=expires).move  # type: ignore[attr-defined]
+    move = outcome_of(Retry(Category.TEMPORARY, "busy"), expires_at=expires).move
     assert expires == move.due_at
     assert "no further try fits" in (move.detail or "")
 
 
 def test_a_deferral_gives_its_try_back() -> None:
     """It costs no attempt."""
-    move = outcome_of(Defer(NOW + 5, "quiet"), tries=3).move  # type: ignore[attr-defined]
+    move = outcome_of(Defer(NOW + 5, "quiet"), tries=3).move
     assert (move.tries, move.due_at) == (2, NOW + 5)
 
 
 class TestDeath:
     """What becomes of a task whose node died."""
 
-    def judge(self, *, started: bool, alone: bool = False, crashes: int = 0, hold: bool = True) -> object:
+    def judge(self, *, started: bool, alone: bool = False, crashes: int = 0, hold: bool = True) -> Transition:
         lane = Lane("q", on_unknown=OnUnknown.HOLD if hold else OnUnknown.RESEND)
         return died(
             task(crashes=crashes), lane, started=started, alone=alone, now=NOW, poison_after=3
@@ -105,22 +106,30 @@ class TestDeath:
     def test_not_started_goes_back_free(self) -> None:
         """Its try is given back."""
         move = self.judge(started=False)
-        assert (move.to, move.tries, move.unknown) == (State.PENDING, 0, False)  # type: ignore[attr-defined]
+        assert (move.to, move.tries, move.unknown) == (State.PENDING, 0, False)
 
     def test_started_is_in_doubt(self) -> None:
         """Held, or sent again and flagged."""
-        assert ((m := self.judge(started=True)).to, m.unknown) == (State.FAILED, True)  # type: ignore[attr-defined]
+        assert ((m := self.judge(started=True)).to, m.unknown) == (State.FAILED, True)
         again = self.judge(started=True, hold=False)
-        assert (again.to, again.unknown, again.tries) == (State.PENDING, True, 1)  # type: ignore[attr-defined]
+        assert (again.to, again.unknown, again.tries) == (State.PENDING, True, 1)
+
+    def test_a_resend_keeps_its_due_time_and_so_its_place_ahead_of_the_backlog(self) -> None:
+        """A dead node's work resumes before messages that became due later."""
+        lane = Lane("q", on_unknown=OnUnknown.RESEND)
+        earlier = task(due_at=NOW - 60 * SECOND)
+        again = died(earlier, lane, started=True, alone=False, now=NOW, poison_after=3).move
+
+        assert again.due_at == earlier.due_at
 
     def test_in_company_it_is_only_suspected(self) -> None:
         """However often; blame is a guess with many in hand."""
-        assert self.judge(started=False, crashes=SUSPECT).crashes == SUSPECT  # type: ignore[attr-defined]
+        assert self.judge(started=False, crashes=SUSPECT).crashes == SUSPECT
 
     def test_alone_three_times_it_is_set_aside(self) -> None:
         """Poison (F31)."""
         move = self.judge(started=False, alone=True, crashes=2)
-        assert (move.to, move.category, move.crashes) == (State.FAILED, Category.SYSTEM, 3)  # type: ignore[attr-defined]
+        assert (move.to, move.category, move.crashes) == (State.FAILED, Category.SYSTEM, 3)
 
 
 @given(st.text(st.characters(codec=None)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 from tidings.config import load
 from tidings.drill.ledger import Book, Copy, Fault, Kind, Tried, judge
@@ -88,7 +89,7 @@ def test_the_same_seed_is_the_same_plan() -> None:
     assert [blow.is_producer for blow in strikes].count(True) == 2
 
 
-def test_the_processes_of_a_drill_know_one_channel_and_keep_the_users_lease(tmp_path) -> None:
+def test_the_processes_of_a_drill_know_one_channel_and_keep_the_users_lease(tmp_path: Path) -> None:
     """Whatever stands in a database URL; no real channel is named."""
     chosen = load(environ={"TIDINGS_LEASE": "7s", "TIDINGS_SLOTS": "11"}, folder=tmp_path)
     file = tmp_path / "drill.toml"

@@ -32,7 +32,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize(("text", "length"), WRITTEN.items())
 def test_a_duration_is_read_with_its_unit(text: str, length: timedelta) -> None:
-    """The forms that settings and flags accept; a number alone is seconds (B6, E3 are written so)."""
+    """The forms that settings and flags accept; a number alone is seconds."""
     assert durations.parse(text) == length
 
 

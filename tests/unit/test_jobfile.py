@@ -1,4 +1,4 @@
-"""Job files: three forms, one Job; credentials by reference; nothing unknown gets through (C1, C3, C9)."""
+"""Job files: three forms, one Job; credentials by reference; nothing unknown gets through (C1, C3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tidings.kernel.retry import Backoff
 from tidings.migration import jobfile, retrying
-from tidings.migration.credentials import refuse_clear, resolve
+from tidings.migration.credentials import Lookup, refuse_clear, resolve
 from tidings.migration.jobfile import Job, read_file, read_job
 from tidings.migration.mapping import parsing
 from tidings.migration.mapping.rules import Kind, OnError, OnMissing, Unresolved
@@ -97,7 +97,7 @@ def test_toml_yaml_and_json_say_the_same(tmp_path: Path) -> None:
     same = [
         job(tmp_path, YAML, "job.yaml"),
         job(tmp_path, json.dumps(first.definition), "job.json"),
-        read_job(json.loads(json.dumps(first.definition))),
+        read_job(json.loads(json.dumps(first.definition)), is_local=True),
     ]
 
     assert [one == first for one in same] == [True, True, True]
@@ -185,7 +185,7 @@ def test_a_job_may_only_narrow_what_a_system_bears(tmp_path: Path) -> None:
 def test_what_is_not_understood_is_refused_by_its_place(
     definition: dict[str, Any], place: str, value: object, field: str, said: str
 ) -> None:
-    """Bad input: the field, the nearest name, the remedy; a secret is never repeated (C9)."""
+    """Bad input: the field, the nearest name, the remedy; a secret is never repeated (S9)."""
     inner = definition
     *way, last = place.split(".")
     for step in way:
@@ -230,16 +230,16 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_credentials_are_looked_up_where_they_are_used(tmp_path: Path) -> None:
-    """C9: from the environment or a file, also inside lists and tables; one that is missing is named."""
+    """From the environment or a file, also inside lists and tables; one that is missing is named."""
     (tmp_path / "attio.key").write_text("s3cret\n", encoding="utf-8")
     options = {"key": "file:attio.key", "headers": {"x": ["env:TOKEN"]}, "url": "https://example.org"}
 
-    found = resolve(options, "target", environ={"TOKEN": "t"}, folder=tmp_path)
+    found = resolve(options, "target", Lookup({}, {"TOKEN": "t"}, tmp_path))
 
     assert found == {"key": "s3cret", "headers": {"x": ["t"]}, "url": "https://example.org"}
     for missing in ("env:NOBODY", "file:nothing.key"):
         with pytest.raises(Misconfigured, match=r"target\.key refers to"):
-            resolve({"key": missing}, "target", environ={}, folder=tmp_path)
+            resolve({"key": missing}, "target", Lookup({}, {}, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_the_example_of_the_reference_is_a_job(tmp_path: Path) -> None:
 
 
 def test_a_secret_is_told_from_a_key_of_records() -> None:
-    """C9: names that sound like credentials, headers and queries included; a key of records is none."""
+    """S9: names that sound like credentials, headers and queries included; a key of records is none."""
     fine: dict[str, Any] = {
         "key_header": "Idempotency-Key",
         "headers": {"Authorization": "env:AUTH", "Accept": "text/plain"},

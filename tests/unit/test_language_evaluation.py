@@ -14,10 +14,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tools.shift_language.evaluate import Case, Score, evaluate, load, main
 
 from tidings.inbound.language.confidence import MEASURED, VERDICTS
-from tidings.inbound.language.evaluation import Case, Score, evaluate, load, main
 from tidings.inbound.language.rules import RulesMind
+
+pytestmark = pytest.mark.slow
 
 STUDIED = ("tuning", "tuning-2", "tuning-3", "tuning-4", "third", "fourth", "fifth", "sixth")
 CORPUS = Path(__file__).parents[1] / "corpora" / "inbound"

@@ -134,7 +134,7 @@ def test_junk_is_refused_with_record_field_value_and_rule(kind: str, junk: Any, 
 
 
 def test_a_marked_field_is_never_shown() -> None:
-    """C9: what the map marks as secret does not reach the log."""
+    """S9: what the map marks as secret does not reach the log."""
     found = refusal({"type": "email", "secret": True}, "canary-4711")
 
     assert "canary-4711" not in str(found)
@@ -246,7 +246,8 @@ def test_a_record_is_known_by_its_key() -> None:
     """Without a key nothing could be written only once."""
     mapper = Mapper([type_map(key="code")])
 
-    assert mapper.map(Record("people", "1", {"code": " A7 "}), lambda _t, _i: None).key == "A7"  # type: ignore[union-attr]
+    known = mapper.map(Record("people", "1", {"code": " A7 "}), lambda _t, _i: None)
+    assert isinstance(known, Mapped) and known.key == "A7"
     for junk in ({}, {"code": ""}, {"code": "  "}, {"code": ["a"]}, {"code": "x" * 501}):
         found = mapper.map(Record("people", "1", junk), lambda _t, _i: None)
         assert isinstance(found, Refused) and found.rule == "key", junk
@@ -337,7 +338,7 @@ def test_a_hash_does_not_depend_on_the_form_of_a_number(number: int) -> None:
     )
 )
 def test_the_fast_way_to_write_content_down_gives_the_same_signs(fields: dict[str, Any]) -> None:
-    """C4: a hash that was kept by an older version is still the hash of the same content."""
+    """C8: a hash that was kept by an older version is still the hash of the same content."""
     slowly = json.dumps(
         {name: one for name, one in fields.items() if one is not None}, sort_keys=True, separators=(",", ":")
     )

@@ -57,9 +57,10 @@ def test_a_system_is_named_without_its_hash(name: str, said: str) -> None:
 
 
 def test_a_message_that_was_moved_says_when_it_goes_out() -> None:
-    """Not that it waits because it was moved there; what kept it before that is still told (A7)."""
-    row = {"state": "pending", "head": True, "due_at": NOON + 600 * SECOND, "tries": 0, "throttles": 0}
-    moved = {"detail": f"{RESCHEDULED} {iso(row['due_at'])}"}  # type: ignore[arg-type]
+    """Not that it waits because it was moved there; what kept it before that is still told."""
+    due = NOON + 600 * SECOND
+    row = {"state": "pending", "head": True, "due_at": due, "tries": 0, "throttles": 0}
+    moved = {"detail": f"{RESCHEDULED} {iso(due)}"}
 
     alone = explain(row, None, [moved], now=NOON, ahead=0, nodes=1)
     tried = explain({**row, "tries": 1}, None, [{"detail": "busy"}, moved], now=NOON, ahead=0, nodes=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -122,15 +123,15 @@ def by_dateutil(fields: list[str], begin: datetime) -> Iterator[datetime]:
         members(text, 0, high) for text, high in zip(fields[:3], (59, 59, 23), strict=True)
     )
     days, weekdays = members(fields[3], 1, 31), [(n - 1) % 7 for n in members(fields[5], 0, 6)]
-    usual = {
-        "freq": dateutil.DAILY, "dtstart": begin + timedelta(seconds=1), "bymonth": members(fields[4], 1, 12),
-        "byhour": hours, "byminute": minutes, "bysecond": seconds,
-    }  # fmt: skip
+    rule = partial(
+        dateutil.rrule, dateutil.DAILY, dtstart=begin + timedelta(seconds=1),
+        bymonth=members(fields[4], 1, 12), byhour=hours, byminute=minutes, bysecond=seconds,
+    )  # fmt: skip
     if fields[3].startswith("*") or fields[5].startswith("*"):
-        return iter(dateutil.rrule(**usual, bymonthday=days, byweekday=weekdays))
+        return iter(rule(bymonthday=days, byweekday=weekdays))
     both = dateutil.rruleset()
-    both.rrule(dateutil.rrule(**usual, bymonthday=days))
-    both.rrule(dateutil.rrule(**usual, byweekday=weekdays))
+    both.rrule(rule(bymonthday=days))
+    both.rrule(rule(byweekday=weekdays))
     return iter(both)
 
 

@@ -93,7 +93,7 @@ def test_loops_go_through_lists() -> None:
 def test_dates_and_numbers_follow_the_recipient() -> None:
     """In the contact's language and zone; a language that is not listed gets what nobody misreads."""
     text = "{{ due|date }} {{ due|time }} {{ amount|number(2) }}"
-    values = {"due": "2027-01-15T20:00:00Z", "amount": 1234567.891}
+    values: dict[str, Any] = {"due": "2027-01-15T20:00:00Z", "amount": 1234567.891}
 
     assert said(text, **values) == "15 January 2027 20:00 1,234,567.89"
     assert said(text, CONTACT, **values) == "16. Januar 2027 01:45 1.234.567,89"

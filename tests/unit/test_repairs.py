@@ -37,7 +37,7 @@ def there_and_back(
         else:
             names = await repairs.field_names(listed(records))
             columns = repairs.columns(names)
-            data = sheet.head(columns)
+            data = sheet.head(columns, exact=exact)
             data += sheet.sheet([repairs.cells(one, names) for one in records], columns, exact=exact)
 
         async def pieces() -> AsyncIterator[bytes]:

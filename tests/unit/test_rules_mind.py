@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -33,8 +33,8 @@ class Turn(NamedTuple):
         return [" ".join(slot or "." for slot in request) for request in self.extraction.requests]
 
 
-def scene(speaker: Speaker, text: str, **more: object) -> Scene:
-    return Scene(NOW, ZONE, SQUADS, speaker, text)._replace(**more)  # type: ignore[arg-type]
+def scene(speaker: Speaker, text: str, **more: Any) -> Scene:
+    return Scene(NOW, ZONE, SQUADS, speaker, text)._replace(**more)
 
 
 async def talk(*lines: tuple[Speaker, str], keeps_state: bool = True) -> list[Turn]:
@@ -238,7 +238,7 @@ async def test_what_is_only_short_or_odd_is_talk(text: str) -> None:
 
 
 async def test_a_text_that_was_not_read_to_its_end_is_read_back() -> None:
-    """D9: what stands behind it may say the opposite."""
+    """D7: what stands behind it may say the opposite."""
     found = await MIND.extract(scene(ANN, "no crew saturday night " + "blah " * 2_000))
     assert found.is_loose and found.warnings == ("only the first 2000 characters were read",)
     assert not (await MIND.extract(scene(ANN, "no crew saturday night"))).is_loose

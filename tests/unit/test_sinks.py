@@ -1,4 +1,4 @@
-"""StatsD on a real socket, OpenTelemetry with its in-memory reader; both count as Prometheus does (B9)."""
+"""StatsD on a real socket, OpenTelemetry with its in-memory reader; both count as Prometheus (B9, C9)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tidings.model.errors import Misconfigured
 from tidings.observability import counting
 from tidings.observability.events import (
     AttemptFailed,
+    AuthenticationFailed,
+    AuthenticationLimited,
     BatchSettled,
     ClaimLost,
     Event,
@@ -36,6 +38,8 @@ FACTS: list[Event] = [
     TasksExpired(3),
     TasksReaped(1, 2, 4, 0),
     NodeLost(1, "n"),
+    AuthenticationFailed("203.0.113.9", "tdk_00000000", "api"),
+    AuthenticationLimited("203.0.113.9", None),
 ]
 
 
@@ -103,7 +107,7 @@ def test_a_large_batch_is_sampled_and_fits_its_packets(receiver: socket.socket) 
 
     sink = StatsdSink("127.0.0.1", receiver.getsockname()[1])
     sink.take(batch)
-    packets = []
+    packets: list[str] = []
     while sum(packet.count("\n") + 1 for packet in packets) < len(found):
         packets.append(receiver.recv(65_536).decode())
     sink.close()

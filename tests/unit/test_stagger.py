@@ -1,4 +1,4 @@
-"""Who goes first when all nodes hear the same hint (B12: the database is not asked by everybody at once)."""
+"""Who goes first when all nodes hear the same hint: the database is not asked by everybody at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Certain(ManualClock):
 
 
 def test_a_node_that_is_alone_waits_for_nobody() -> None:
-    """B12: without company there is nobody to let go first, however often nothing was found."""
+    """Without company there is nobody to let go first, however often nothing was found."""
     stagger = Stagger(Certain(), lambda: False)
     for _ in range(10):
         stagger.note(found=False)
@@ -23,7 +23,7 @@ def test_a_node_that_is_alone_waits_for_nobody() -> None:
 
 
 def test_whoever_found_something_last_follows_the_next_hint_at_once() -> None:
-    """B12, A1: within 3 ms, and punctually where the instant is known."""
+    """Within 3 ms, and punctually where the instant is known."""
     stagger = Stagger(Certain(), lambda: True)
     stagger.note(found=False)
     stagger.note(found=True)
@@ -32,7 +32,7 @@ def test_whoever_found_something_last_follows_the_next_hint_at_once() -> None:
 
 
 def test_whoever_came_for_nothing_waits_longer_each_time_up_to_a_tenth_of_a_second() -> None:
-    """B12: so that a quiet fleet costs little more than one node; and it is never long."""
+    """So that a quiet fleet costs little more than one node; and it is never long."""
     stagger = Stagger(Certain(), lambda: True)
     waits = []
     for _ in range(12):
@@ -43,7 +43,7 @@ def test_whoever_came_for_nothing_waits_longer_each_time_up_to_a_tenth_of_a_seco
 
 
 def test_whoever_came_for_nothing_is_behind_until_it_finds_something() -> None:
-    """B12: then a look is worth more than a claim; alone, nobody is ever behind."""
+    """Then a look is worth more than a claim; alone, nobody is ever behind."""
     stagger, alone = Stagger(Certain(), lambda: True), Stagger(Certain(), lambda: False)
     assert not stagger.is_behind
     for one in (stagger, alone):

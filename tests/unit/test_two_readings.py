@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tools.shift_language.evaluate import SQUADS, load
+from tools.shift_language.train import fit, study
 
 from tidings.inbound.language.agreeing import agree
-from tidings.inbound.language.evaluation import SQUADS, load
-from tidings.inbound.language.fitting import fit, study
 from tidings.inbound.language.grammar import Accord, Heard, Setting, moment_of, read
 from tidings.inbound.language.shift_words import shift_words
 from tidings.inbound.language.weighing import Weighed

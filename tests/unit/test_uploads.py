@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.model.errors import Invalid, TidingsError, TooLarge
-from tidings.outbound.people.uploads import Form, form_of, name_of, rows
+from tidings.outbound.people.uploads import MOST_BYTES, Form, form_of, name_of, rows
 
 LARGEST = 10_000
 MOST = 1000
@@ -28,17 +28,19 @@ async def cut(data: bytes, places: Sequence[int]) -> AsyncIterator[bytes]:
 
 
 async def read(
-    data: bytes, form: Form = "csv", places: Sequence[int] = (), **limits: int
+    data: bytes,
+    form: Form = "csv",
+    places: Sequence[int] = (),
+    *,
+    most_lines: int = MOST,
+    most_bytes: int = MOST_BYTES,
 ) -> list[tuple[int, Any]]:
     """All rows; errors as what they say."""
-    chosen = {"largest": LARGEST, "most_lines": MOST} | limits
-    return [
-        (number, row.problem if isinstance(row, TidingsError) else row)
-        async for number, row in rows(cut(data, places), form, **chosen)
-    ]
+    found = rows(cut(data, places), form, largest=LARGEST, most_lines=most_lines, most_bytes=most_bytes)
+    return [(number, row.problem if isinstance(row, TidingsError) else row) async for number, row in found]
 
 
-texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=12)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 cells = st.lists(st.lists(texts, min_size=3, max_size=3), max_size=6)
 cuts = st.lists(st.integers(0, 2000), max_size=8)
 

@@ -8,7 +8,18 @@ from dataclasses import replace
 import pytest
 
 from tidings.inbound.people.telling import REASONS, in_words
-from tidings.inbound.words import Action, Command, Day, Extraction, Intent, Request, Scene, Speaker, Utterance
+from tidings.inbound.words import (
+    Action,
+    Command,
+    Day,
+    Extraction,
+    Intent,
+    Relation,
+    Request,
+    Scene,
+    Speaker,
+    Utterance,
+)
 from tidings.inbound.workflow import wording
 from tidings.inbound.workflow.book import flow_row
 from tidings.inbound.workflow.choosing import Decision, band, choose
@@ -38,7 +49,7 @@ def test_no_stage_is_a_trap() -> None:
     """From every stage an end can be reached, and by time alone, too; an end stays one (D6)."""
     for stage in Stage:
         assert moved(stage, *([Cause.IDLE] * len(Stage))) in ENDS
-        reached, last = {stage}, set()
+        reached, last = {stage}, set[Stage]()
         while reached != last:
             last, reached = reached, reached | {to for each in reached for to in MOVES[each].values()}
         assert reached & ENDS
@@ -47,7 +58,7 @@ def test_no_stage_is_a_trap() -> None:
 
 def test_every_stage_can_be_reached_from_new() -> None:
     """No word that nobody uses."""
-    reached, last = {Stage.NEW}, set()
+    reached, last = {Stage.NEW}, set[Stage]()
     while reached != last:
         last, reached = reached, reached | {to for each in reached for to in MOVES[each].values()}
     assert reached == set(Stage)
@@ -80,7 +91,9 @@ class Told:
         """Not asked here."""
         raise NotImplementedError
 
-    relate = intent  # type: ignore[assignment]
+    async def relate(self, scene: Scene) -> Relation:
+        """Not asked here."""
+        raise NotImplementedError
 
     async def extract(self, scene: Scene) -> Extraction:
         """The next one."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,12 +9,13 @@ from typing import Any, NamedTuple
 
 import orjson
 import pytest
-import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidings.sandbox import create_sandbox
 from tidings.sandbox.ledger import Entry
 from tidings.sandbox.world import World
+
+from ... import servers
 
 
 class Seen(NamedTuple):
@@ -93,18 +92,12 @@ async def serving(ledger: Path | None = None) -> AsyncIterator[Sandbox]:
     """The sandbox on a free port."""
     app = create_sandbox(ledger)
     recorder = _Recorder(app)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        server = uvicorn.Server(uvicorn.Config(recorder, log_level="error", access_log=False, lifespan="off"))
-        recorder.sandbox = Sandbox(app.state.world, f"http://127.0.0.1:{taken.getsockname()[1]}")
-        running = asyncio.create_task(server.serve(sockets=[taken]))
+    async with servers.serving(recorder) as url:
+        recorder.sandbox = Sandbox(app.state.world, url)
         try:
             yield recorder.sandbox
         finally:
             app.state.world.close()
-            server.should_exit = True
-            await running
 
 
 @pytest.fixture

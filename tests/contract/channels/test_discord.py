@@ -103,7 +103,7 @@ async def test_each_code_has_its_category_and_its_consequence(
 
 @pytest.mark.parametrize("code", ["20016", "20028", "20029", "40062"])
 async def test_each_limit_slows_the_channel_for_as_long_as_the_body_says(sandbox: Sandbox, code: str) -> None:
-    """A5: fractions of a second from the body; the header is rounded up."""
+    """A4: fractions of a second from the body; the header is rounded up."""
     sandbox.break_("error", code=code)
     outcome = await send(sandbox.url)
 
@@ -113,7 +113,7 @@ async def test_each_limit_slows_the_channel_for_as_long_as_the_body_says(sandbox
 
 
 async def test_a_plain_429_has_its_wait_in_fractions(sandbox: Sandbox) -> None:
-    """A5: exactly what Discord asks for."""
+    """A4: exactly what Discord asks for."""
     sandbox.break_("429", seconds=64.57)
     outcome = await send(sandbox.url)
 
@@ -248,7 +248,7 @@ def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str, wor
 
 
 def test_limits_and_doubts_are_as_discord_has_them() -> None:
-    """A5: what is commonly quoted for one webhook; no key against duplicates, so it is held."""
+    """What is commonly quoted for one webhook; no key against duplicates, so it is held."""
     traits = channel("http://127.0.0.1:1", webhook_id=int(HOOK)).traits
 
     assert (traits.per_second, traits.on_unknown) == (2.5, OnUnknown.HOLD)

@@ -312,8 +312,9 @@ async def test_an_answer_in_a_group_goes_to_the_group_and_not_to_a_person_of_tha
         )
         app = build_app(settings, clock=clock)
         voice = Voice(app.messages, app.channels)
-        more = {"tenant": "default", "order_key": "crew/9", "now": clock.now()}
-        _, row = await voice.prepare("crew", "9", "done", in_chat=True, **more)  # type: ignore[arg-type]
+        _, row = await voice.prepare(
+            "crew", "9", "done", in_chat=True, tenant="default", order_key="crew/9", now=clock.now()
+        )
         assert to in row
         await app.close()
 

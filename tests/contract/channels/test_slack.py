@@ -174,7 +174,7 @@ def check(outcome: Outcome, expected: Outcome, word: str) -> None:
 
 @pytest.mark.parametrize("make", [channel, hook])
 async def test_a_429_slows_the_whole_channel_for_as_long_as_slack_says(sandbox: Sandbox, make: Any) -> None:
-    """A5: the limit is the app's, so nobody else on this channel need run into it."""
+    """A4: the limit is the app's, so nobody else on this channel need run into it."""
     sandbox.break_("429", seconds=17)
     outcome = await send(make(sandbox.url), "default" if make is hook else GENERAL)
 
@@ -322,7 +322,7 @@ async def test_a_webhooks_whole_url_may_be_given(sandbox: Sandbox) -> None:
 
 
 def test_limits_and_doubts_are_as_slack_has_them() -> None:
-    """A5: about one message a second and channel; no key against duplicates, so it is held."""
+    """About one message a second and channel; no key against duplicates, so it is held."""
     traits = channel("http://127.0.0.1:1").traits
 
     assert (traits.per_recipient, traits.on_unknown) == (timedelta(seconds=1), OnUnknown.HOLD)

@@ -35,6 +35,8 @@ from ..receiver import (
 )
 from .conftest import Sandbox
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_790_000_060_000_000
 SECRET = "canary0123456789abcdef"
 ACCOUNT = "AC" + "0123456789abcdef" * 2

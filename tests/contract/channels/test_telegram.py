@@ -309,7 +309,7 @@ async def test_each_error_has_its_category_and_its_consequence(
 async def test_a_flood_is_waited_out_for_as_long_as_telegram_says(
     sandbox: Sandbox, to: str, account: bool
 ) -> None:
-    """A4, A5: people are paced by us, so their 429 is the bot's and parks all; a group has its own limit."""
+    """A4: people are paced by us, so their 429 is the bot's and parks all; a group has its own limit."""
     sandbox.break_("429", seconds=17)
     outcome = await send(sandbox.url, to)
 
@@ -437,6 +437,7 @@ async def test_a_page_instead_of_json_is_judged_by_its_status(
     outcome = await send(receiver.url)
 
     assert type(outcome) is kind
+    assert isinstance(outcome, Unknown | Retry | Reject)
     shown = outcome.evidence if isinstance(outcome, Unknown) else outcome.reason
     assert f"HTTP {status}" in shown and len(shown) < SHOWN + 60
     if isinstance(outcome, Retry | Reject):

@@ -349,7 +349,7 @@ def test_a_wrong_option_stops_the_start(options: dict[str, Any], field: str, wor
 
 
 def test_limits_and_doubts_are_as_twilio_has_them() -> None:
-    """A5: a long number sends one a second; a service spreads. A second text costs money, so it is held."""
+    """A long number sends one a second; a service spreads. A second text costs money, so it is held."""
     url = "http://127.0.0.1:1"
     plain = channel(url).traits
     service = channel(url, sender=None, messaging_service="MG" + "a" * 32).traits

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from pywa.errors import ReEngagementMessage
-from pywa.types import Button
-from pywa_async import WhatsApp
+from pywa.types.callback import Button
+from pywa_async.client import WhatsApp
 
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.message import Message
@@ -447,6 +447,7 @@ async def test_a_page_instead_of_json_is_judged_by_its_status(
     outcome = await send(receiver.url)
 
     assert type(outcome) is kind
+    assert isinstance(outcome, Unknown | Retry | Reject)
     shown = outcome.evidence if isinstance(outcome, Unknown) else outcome.reason
     assert f"HTTP {status}" in shown and len(shown) < SHOWN + 60
     if isinstance(outcome, Retry | Reject):

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.postgres
 def test_trouble_on_three_channels_leaves_the_fourth_alone(postgres_url: str) -> None:
-    """Issue 4: nothing lost, every duplicate witnessed and flagged, and the healthy one keeps its pace.
+    """Nothing lost, every duplicate witnessed and flagged, and the healthy one keeps its pace.
 
     The pace is judged for a machine on which other tests run; `python -m bench.isolation` has the strict bar.
     """

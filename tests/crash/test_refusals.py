@@ -1,0 +1,75 @@
+"""The database answers and refuses: a role that may not log in, a server that is read-only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tidings.drill.books import books
+from tidings.drill.ledger import Fault, Kind
+from tidings.drill.rig import Sender, names
+
+from ..patience import until
+from .books import ROLE, PostgresDatabase
+from .conftest import Report
+from .rig import Options, drill, scaled
+
+pytestmark = [pytest.mark.crash, pytest.mark.postgres]
+
+_END_SESSIONS = f"select pg_terminate_backend(pid) from pg_stat_activity where usename = '{ROLE}'"
+_REFUSALS = {
+    "no login": (f"alter role {ROLE} nologin", f"alter role {ROLE} login"),
+    "read-only": (
+        f"alter role {ROLE} set default_transaction_read_only = on",
+        f"alter role {ROLE} reset default_transaction_read_only",
+    ),
+}
+
+
+def _refused_results(worker: Sender) -> int:
+    lines = worker.log.read_text().splitlines()
+    return sum('"event":"store_trouble"' in line and '"settle"' in line for line in lines)
+
+
+@pytest.mark.parametrize("on_unknown", ["resend", "hold"])
+@pytest.mark.parametrize("refusal", list(_REFUSALS))
+async def test_results_are_kept_while_the_database_refuses(
+    tmp_path: Path,
+    fresh_postgres: Callable[[], PostgresDatabase],
+    refusal: str,
+    on_unknown: str,
+    report: Report,
+) -> None:
+    """Messages were delivered while a role could not log in or the server was read-only: their results are
+    written when the refusal ends. None is recorded as failed, so nobody sends one again."""
+    database = fresh_postgres()
+    begin_refusing, end_refusing = _REFUSALS[refusal]
+    refs = names("m", scaled(20, 80))
+    options = Options(on_unknown=on_unknown, slots=len(refs), lease=30)
+    async with drill(tmp_path / "drill", database, options, {"delay": (1, 1.2)}) as rig:
+        worker = rig.spawn(deadline=10)
+        await rig.working(worker)
+        await rig.producer.produce(refs)
+        assert await rig.until_seen(len(refs))
+        begin = time.time()
+        try:
+            for statement in (begin_refusing, _END_SESSIONS):
+                await database.rows(statement)
+            assert await until(lambda: _refused_results(worker) >= 3), "no result was refused"
+        finally:
+            for statement in (end_refusing, _END_SESSIONS):
+                await database.rows(statement)
+        rig.note(Fault(Kind.CUT, 0, begin, time.time(), refusal))
+        idle = await rig.idle()
+        states = {book.state for book in (await books(database)).values()}
+        unknown = sum(book.unknown for book in (await books(database)).values())
+        code = await rig.stop(worker)
+        verdict = await rig.verdict()
+    report(rig, verdict)
+
+    assert idle and code == 0
+    assert (states, unknown) == ({"done"}, 0), "a delivered message was recorded as something else"
+    assert not verdict.crimes and not verdict.duplicates
