@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tidings.drill.books import held
-from tidings.drill.ledger import Fault, Kind
-from tidings.drill.rig import names
+from tidings.drill.ledger import Copy, Fault, Kind
+from tidings.drill.rig import Sender, names
 from tidings.testing import Cluster
 
-from ..patience import until
+from ..patience import slowness, until
 from .books import PostgresDatabase
 from .cable import ADDRESS, Cable, cable
 from .conftest import Report
@@ -27,6 +27,10 @@ pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 
 LEASE, DEADLINE = 1.5, 2.0
 RATE = 40.0  # a claim reserves send times over 250 ms, so a cut falls between two of them
+SEND_WITHIN = 1.25  # seconds after the cut in which a request of an earlier claim may still be sent
+# Linux asks three times, one second apart, for the neighbor's address. A packet may wait that long, out of
+# reach of the TCP user timeout, and leaves if the cable is back by then, even after its socket was closed.
+NEIGHBOR = 3.0
 
 
 @pytest.fixture
@@ -48,16 +52,33 @@ def services(rig: Rig, cluster: Cluster, line: Cable) -> Iterator[tuple[str, int
         yield database.address, receiver.port
 
 
+async def pull(rig: Rig, line: Cable, far: Sender, *, after: int) -> tuple[float, dict[str, bool]]:
+    """Unplug the cable while the worker behind it has something at work; return when, and what it was."""
+    while True:
+        enough = rig.seen_from(far) + after
+        assert await until(lambda: rig.seen_from(far) >= enough), "it does not go on"  # noqa: B023
+        begin = time.time()
+        line.unplug()
+        if left := await held(rig.database, far.pid):
+            return begin, left
+        line.plug()
+        rig.note(Fault(Kind.PARTITION, far.pid, begin, time.time() + DEADLINE, "nothing was in flight"))
+        after = 1
+
+
 async def test_a_worker_behind_a_pulled_cable_is_replaced_and_comes_back(
     tmp_path: Path, cluster: Cluster, postgres_database: PostgresDatabase, line: Cable, report: Report
 ) -> None:
     """For longer than its lease it reaches neither database nor receiver while it has requests in flight:
     another worker does its work, nothing is lost, each second copy has its witness and its flag, and the same
-    process goes on."""
+    process goes on. Every second cut outlasts all that may keep a request in the kernel: the TCP user timeout
+    has ended them by then, and none arrives any more."""
     chance = random.Random("cables")
     cuts = min(10, scaled(2, 10))
     options = Options(lease=LEASE, beat=0.3, deadline=DEADLINE, per_second=RATE)
-    in_flight, late = [], []
+    in_flight: list[int] = []
+    held_up: list[Copy] = []
+    late: list[Copy] = []
     async with drill(tmp_path / "drill", postgres_database, options) as rig:
         with services(rig, cluster, line) as (database, port):
             far = rig.spawn(
@@ -68,19 +89,16 @@ async def test_a_worker_behind_a_pulled_cable_is_replaced_and_comes_back(
                 breaker_pause=1,
             )
             await rig.working(far)
-            for refs in portions(names("m", 40 * cuts), cuts):
-                enough = rig.seen_from(far) + chance.randint(1, len(refs) // 2)
+            for cut, refs in enumerate(portions(names("m", 80 * cuts), cuts)):
                 producing = asyncio.create_task(rig.producer.produce(refs))
-                assert await until(lambda: rig.seen_from(far) >= enough), "it does not go on"  # noqa: B023
-                begin = time.time()
-                line.unplug()
-                left = await held(rig.database, far.pid)
+                begin, left = await pull(rig, line, far, after=chance.randint(1, len(refs) // 4))
                 near = rig.spawn(breaker_pause=1)
-                assert await until(lambda: near.facts("node_lost") > 0), "nobody replaces it"  # noqa: B023
-                # By then the kernel has given up every request that was sent before the cut or just after.
-                await asyncio.sleep(
-                    max(0, begin + 0.25 + DEADLINE + 0.5 - time.time()) + chance.uniform(0, 1)
-                )
+                assert await until(lambda: near.facts("tasks_reaped")), "nobody replaces it"  # noqa: B023
+                outlasts = cut % 2 == 1
+                if outlasts:
+                    given_up = begin + SEND_WITHIN * slowness() + DEADLINE + NEIGHBOR
+                    await asyncio.sleep(max(0, given_up - time.time()))
+                await asyncio.sleep(chance.uniform(0, 1))
                 line.plug()
                 end = time.time()
                 rig.note(Fault(Kind.PARTITION, far.pid, begin, end + DEADLINE, "cable pulled", left))
@@ -88,14 +106,15 @@ async def test_a_worker_behind_a_pulled_cable_is_replaced_and_comes_back(
                 assert await rig.idle()
                 assert await rig.stop(near) == 0
                 in_flight.append(len(left))
-                late += [
-                    copy for copy in rig.copies() if copy.ref in left and copy.attempt == 1 and copy.at > end
-                ]
+                (late if outlasts else held_up).extend(
+                    copy
+                    for copy in rig.copies()
+                    if copy.pid == far.pid and copy.ref in left and copy.attempt == 1 and copy.at > end
+                )
             code = await rig.stop(far)
             verdict = await rig.verdict()
-    report(rig, verdict, cables_pulled=cuts, in_flight=sum(in_flight))
+    report(rig, verdict, cables_pulled=cuts, in_flight=sum(in_flight), held_up=len(held_up))
 
     assert code == 0, "the same process goes on"
     assert not verdict.crimes
     assert not late, "a request arrived after its sender had given it up: the TCP user timeout did not end it"
-    assert all(in_flight), "a cable was pulled while nothing was in flight: this run proves nothing"
