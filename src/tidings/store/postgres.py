@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -33,7 +34,15 @@ from .port import (
     Tally,
     Wish,
 )
-from .server import SESSION, no_reset, refuse_transaction_pooling, refuse_unsafe, split, translated
+from .server import (
+    SESSION,
+    end_abandoned_transactions,
+    no_reset,
+    refuse_transaction_pooling,
+    refuse_unsafe,
+    split,
+    translated,
+)
 from .statements import statements
 from .steps import Steps
 from .turns import pace_of, taken, when_free
@@ -68,6 +77,7 @@ class PostgresStore:
                 min_size=0,
                 init_size=1,
                 max_size=self._size,
+                init=partial(end_abandoned_transactions, after=self._patience / 2),
                 reset=no_reset,
                 command_timeout=self._patience,
                 timeout=5,

@@ -29,6 +29,7 @@ LOST = (
     asyncpg.PostgresSystemError,
     asyncpg.OperatorInterventionError,  # shutdown, crash, start, a cancelled query
     asyncpg.InsufficientResourcesError,  # connections, memory
+    asyncpg.IdleInTransactionSessionTimeoutError,  # see end_abandoned_transactions
     TimeoutError,
 )
 
@@ -39,6 +40,21 @@ def split(url: str) -> tuple[str, str]:
     query = dict(parse_qsl(parts.query))
     schema = query.pop("schema", "tidings")
     return urlunsplit(parts._replace(query=urlencode(query))), schema
+
+
+async def end_abandoned_transactions(connection: asyncpg.Connection, *, after: float) -> None:
+    """Have the server end transactions of a client that is gone, and release their locks.
+
+    A host that the network cuts off in the middle of a transaction would otherwise block every other node
+    until TCP notices, which takes hours by default. A statement, not a startup parameter: a pooler ignores
+    those.
+    """
+    await connection.execute(
+        "select set_config('idle_in_transaction_session_timeout', $1, false),"
+        " set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),"
+        " set_config('tcp_keepalives_count', '3', false)",
+        f"{round(after * 1000)}ms",
+    )
 
 
 async def no_reset(_connection: asyncpg.Connection) -> None:

@@ -76,10 +76,10 @@ class HttpClient:
 
     The underlying client pins addresses for good, so there is one per (host, address), least recently used
     first to go. `connect_within` must be at most half of each deadline: a connection that takes longer is
-    NotSent, while the deadline itself cannot tell and gives MaybeSent. The TCP user timeout is twice that: when
-    the network breaks, the kernel stops retransmitting a request then, instead of delivering it minutes later
-    beside the attempt that replaced it. A packet that waits for its neighbor's address may still leave within
-    three seconds more, because no timeout of the socket reaches it.
+    NotSent, while the deadline itself cannot tell and gives MaybeSent. The TCP user timeout is twice that:
+    when the network breaks, the kernel stops retransmitting a request then, instead of delivering it minutes
+    later beside the attempt that replaced it. A packet that waits for its neighbor's address may still leave
+    within three seconds more, because no timeout of the socket reaches it.
     """
 
     def __init__(self, *, connect_within: timedelta, most: int = MOST_CLIENTS) -> None:
