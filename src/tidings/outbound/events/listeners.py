@@ -101,9 +101,9 @@ class Listeners:
         at = place(row["tenant"], row["id"])
         try:
             secrets = tuple(self._cipher.decrypt(at, one) for one in stored)
-        except TidingsError as error:  # of this subscription only: the others are told
+            return replace(plain, keys=tuple(map(parse_secret, secrets)), secrets=secrets)
+        except (TidingsError, ValueError) as error:  # of this subscription only: the others are told
             return replace(plain, problem=str(error))
-        return replace(plain, keys=tuple(map(parse_secret, secrets)), secrets=secrets)
 
     async def failed(self, listener: Listener, problem: str, *, now: int, gone: bool = False) -> None:
         """An event was not taken. Written when it is news: at first, and when patience ends."""
