@@ -29,6 +29,11 @@ FILE = "encryption.key"  # beside a SQLite database, where no key is configured
 KEY = re.compile(r"[0-9a-f]{64}")
 BATCH = 200
 _VERSION = "enc:v1:"
+_UPDATE = {
+    "secret": "reencrypt_secret",
+    "subscription": "reencrypt_subscription",
+    "subscription_old": "reencrypt_subscription_old",
+}
 _NONCE = 12  # bytes
 _BESIDE = f"{FILE} beside the database"
 _MAKE = "Create a key with: openssl rand -hex 32"
@@ -111,7 +116,7 @@ class Cipher:
         place, before = Place(row["place"], row["tenant"], row["id"]), row["value"]
         text = self.decrypt(place, before) if before.startswith(_VERSION) else before
         return Step(
-            f"reencrypt_{row['kind']}",
+            _UPDATE[row["kind"]],
             {"id": place.id, "before": before, "value": self._encrypt(place, text)},
         )
 
