@@ -86,6 +86,7 @@ async def _on_database(app: App) -> list[Finding]:
     where = mask_url(app.settings.database)
     try:
         await app.store.open()
+        await app.cipher.check()
     except TidingsError as error:
         return [Finding("database", Grade.WRONG, error.problem, error.remedy)]
     good = Finding("database", Grade.FINE, f"{where} answers, is durable, and has the schema of this program")

@@ -84,6 +84,7 @@ class Engine:
         app = build(self._settings, emit=emit)
         try:
             await app.open()
+            await app.cipher.check()
             asked = app.clock.monotonic()
             app.clock.learn((await app.store.read("now"))[0]["now"], asked, app.clock.monotonic())
             if self._works:

@@ -21,6 +21,8 @@ from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
+from ..encryption import KEY as ENCRYPTION_KEY
+
 KEY = "0123456789abcdef0123456789abcdef"
 CHANNELS = {
     "out": ChannelSettings("noop"),
@@ -98,7 +100,8 @@ class House:
 async def house(database: str, **settings: Any) -> AsyncIterator[House]:
     """An engine on an empty database, opened, with one node that works when told to."""
     clock = ManualClock()
-    chosen = Settings(**{"database": database, "channels": CHANNELS} | settings)
+    usual = {"database": database, "channels": CHANNELS, "encryption_keys": (ENCRYPTION_KEY,)}
+    chosen = Settings(**usual | settings)
     path = chosen.database_path
     store: Store = (
         PostgresStore(database, now=clock.now, connections=4)

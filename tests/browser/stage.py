@@ -87,7 +87,7 @@ async def _serving(database: str, phone: str) -> AsyncIterator[Stage]:
     }
     settings = Settings(
         database=database, port=port_of(listening), channels=channels, sandbox=False, events_private=True,
-        inbound=_inbound(),
+        inbound=_inbound(), encryption_keys=("7e57" * 16,),
     )  # fmt: skip
     app = build(settings)
     for name, on_unknown in (("phone", "resend"), ("mail", "hold")):

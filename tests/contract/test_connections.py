@@ -25,6 +25,7 @@ from tidings.outbound.events.listeners import Listeners
 from tidings.outbound.messages import Messages
 from tidings.store.port import Row, Step, Store
 
+from ..encryption import cipher
 from .world import Scripted, World
 
 UP = Connection(Link.CONNECTED, "WORKING")
@@ -66,7 +67,7 @@ class Line(World):
         self.channels = {"main": self.session}
         self.channel = self.session
         self.messages = Messages(store, clock, self.channels)
-        self.listeners = Listeners(store)
+        self.listeners = Listeners(store, cipher(store))
         self.worker = self.node(50)
         self.keeper = self.another_keeper()
         self.board = ChannelBoard(store, self.channels, self.lanes)
@@ -413,5 +414,5 @@ async def subscribe(store: Store, clock: ManualClock) -> None:
     from tidings.outbound.events.subscriptions import Subscriptions
     from tidings.wire.addresses import Rules
 
-    subscriptions = Subscriptions(store, clock, Rules(allow_private=True, allow_http=True))
+    subscriptions = Subscriptions(store, clock, cipher(store), Rules(allow_private=True, allow_http=True))
     await subscriptions.add({"url": "http://127.0.0.1:9/hook", "events": ["channel.*"]})

@@ -9,12 +9,14 @@ from tidings.dispatch.wire import Report, Told
 from tidings.model.outcome import Done
 from tidings.store.port import Store
 
+from ..encryption import cipher
+
 
 async def test_all_dispatchers_of_a_database_check_the_same_tokens(store: Store) -> None:
     """Those that start at once, and one that is started again: whoever comes first makes the secret."""
     first, second, later = Tokens(), Tokens(), Tokens()
-    await asyncio.gather(first.load(store), second.load(store))
-    await later.load(store)
+    await asyncio.gather(first.load(store, cipher(store)), second.load(store, cipher(store)))
+    await later.load(store, cipher(store))
     report = Report("phone", "t", outcomes=[Told((7, 2, first.of("phone", 7, 2)), Done(), 1.0)])
 
     assert [tokens.sift(report) for tokens in (first, second, later)] == [(report, 0)] * 3
@@ -23,7 +25,7 @@ async def test_all_dispatchers_of_a_database_check_the_same_tokens(store: Store)
 async def test_a_token_holds_for_one_claim_on_one_channel_of_one_database(store: Store) -> None:
     """Another claim, task or channel, another database, and a token that is no text of ours are refused."""
     tokens = Tokens()
-    await tokens.load(store)
+    await tokens.load(store, cipher(store))
     token = tokens.of("phone", 7, 2)
     entries = [
         ("phone", (7, 3, token)), ("phone", (8, 2, token)), ("mail", (7, 2, token)), ("phone", (7, 2, "")),

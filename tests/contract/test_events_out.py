@@ -35,6 +35,7 @@ from tidings.store.port import Rows, Step, Store, Wish
 from tidings.store.statements import Statement, statements
 from tidings.wire.signature import parse_secret, verify
 
+from ..encryption import KEY
 from .receiver import Received, Receiver, answer, black_hole, receiving
 from .world import Scripted
 
@@ -97,8 +98,8 @@ async def town(
 ) -> AsyncIterator[Town]:  # fmt: skip
     """One node and one receiver."""
     kinds = {"main": ChannelSettings("noop", {"on_unknown": on_unknown.value})}
-    given: dict[str, Any] = {"channels": kinds, "events_private": True} | settings
-    app = build(Settings(**given), clock=clock, store=store)
+    given: dict[str, Any] = {"channels": kinds, "events_private": True, "encryption_keys": (KEY,)}
+    app = build(Settings(**given | settings), clock=clock, store=store)
     cast(Any, app.channels)["main"] = scripted(script, on_unknown)
     assert store.may_work()
     for lane in app.lanes.values():

@@ -30,6 +30,7 @@ from tidings.store.postgres import PostgresStore
 from tidings.store.statements import statements
 from tidings.wire.signature import BadSignature
 
+from ..encryption import KEY
 from .world import Scripted
 
 NUMBER = "1234567890"
@@ -87,7 +88,12 @@ async def town(store: Store, clock: ManualClock, script: Any = None, **settings:
     names = iter(range(1, 1000))
     events: list[Event] = []
     kinds = {"wa": ChannelSettings("whatsapp_cloud", CLOUD), "plain": ChannelSettings("noop", {})}
-    app = build(Settings(channels=kinds, **settings), clock=clock, store=store, emit=events.append)
+    app = build(
+        Settings(channels=kinds, encryption_keys=(KEY,), **settings),
+        clock=clock,
+        store=store,
+        emit=events.append,
+    )
     traits = Traits(OnUnknown.HOLD, "as the test says", timedelta(seconds=10))
     scripted = Scripted(traits, script or (lambda _message: Done(f"wamid.{next(names)}")))
     cast(Any, app.channels)["wa"] = scripted

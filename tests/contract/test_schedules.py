@@ -21,6 +21,7 @@ from tidings.outbound.scheduling.schedules import Schedules
 from tidings.store.port import Row, Rows, Step, Store
 from tidings.store.postgres import PostgresStore
 
+from ..encryption import cipher
 from .world import World
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -436,7 +437,7 @@ async def test_what_was_missed_refused_or_has_ended_is_told(store: Store, clock:
     id_ = await plans.add({"every": "1h"}, count=1, missed="skip", message=MESSAGE | {"to": "bob"})
     await plans.tick(3700)
     assert await store.read("outbox_page", limit=10) == []
-    plans.scheduler = plans.another(listeners=Everybody(store))
+    plans.scheduler = plans.another(listeners=Everybody(store, cipher(store)))
     await plans.tick(3600)
     maker.mood = Refused("no such channel")
     await plans.tick(3500)

@@ -32,6 +32,7 @@ from tidings.outbound.channels.sandbox import SandboxChannel
 from tidings.store.file_steps import FileSteps
 from tidings.store.steps import Steps
 
+from ..encryption import KEY
 from .plants import PLANTS
 
 CHANNEL = "drill"
@@ -59,6 +60,7 @@ def settings(options: dict[str, Any]) -> Settings:
         breaker_pause=timedelta(seconds=options.get("breaker_pause", 60)),
         sandbox=False,
         broker=options.get("broker"),
+        encryption_keys=(KEY,),
         broker_wait=timedelta(seconds=options.get("broker_wait", 1.0)),
     )
 

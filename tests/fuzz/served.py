@@ -26,6 +26,7 @@ events_private = true
 sandbox = false
 log_format = "json"
 trusted_proxies = ["127.0.0.1"]
+encryption_keys = ["{KEY * 2}"]
 
 [channels.phone]
 kind = "noop"

@@ -60,9 +60,10 @@ from ..outbound.scheduling.scheduler import Scheduler
 from ..outbound.templating.templates import Templates
 from ..outbound.tenants import Tenants
 from ..outbound.watch import Watch
+from ..store.encryption import Cipher
 from ..store.port import Store
 from .fleet import actors_of, host, office_of, runs_of
-from .storing import open_store, read_from
+from .storing import cipher_of, open_store, read_from
 from .ways_in import calendar_of, inbound_of, shift_settings, workflows_of
 from .ways_out import (
     breaker_of,
@@ -83,6 +84,7 @@ class App:
     settings: Settings
     clock: Clock
     store: Store
+    cipher: Cipher
     channels: Mapping[str, Channel]
     lanes: Mapping[str, Lane]
     messages: Messages
@@ -145,7 +147,8 @@ def build(
         for name, channel in settings.channels.items()
     }
     readers = readers_of(settings)
-    listeners = Listeners(store)
+    cipher = cipher_of(settings, store)
+    listeners = Listeners(store, cipher)
     channels[telling.CHANNEL] = events_channel(settings, listeners, clock)
     lanes = {name: lane_of(name, channel, settings) for name, channel in channels.items()}
     lanes[telling.CHANNEL] = events_lane(lanes[telling.CHANNEL], settings)
@@ -187,9 +190,10 @@ def build(
         **working.handlers,
     }
     guard = _guard(settings, store, clock, accepting, figures, emit)
-    office, worker = _worker(settings, share, store, clock, lanes, handlers, actors, guard, emit)
+    office, worker = _worker(settings, share, store, cipher, clock, lanes, handlers, actors, guard, emit)
     desk = open_desk(
         reading,
+        cipher,
         clock,
         accepting,
         channels,
@@ -207,6 +211,7 @@ def build(
         settings,
         clock,
         store,
+        cipher,
         channels,
         lanes,
         accepting,
@@ -228,6 +233,7 @@ def _worker(
     settings: Settings,
     share: Share,
     store: Store,
+    cipher: Cipher,
     clock: Clock,
     lanes: Mapping[str, Lane],
     handlers: Mapping[str, Handler],
@@ -237,7 +243,7 @@ def _worker(
 ) -> tuple[Office | None, Worker]:
     """What works on tasks here, by itself or through a dispatcher's office."""
     runs = runs_of(lanes, settings, share)
-    office = office_of(settings, share, store, clock, runs, handlers, emit)
+    office = office_of(settings, share, store, clock, runs, handlers, emit, cipher)
     worker = Worker(
         store,
         clock,

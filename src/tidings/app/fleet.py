@@ -24,6 +24,7 @@ from ..observability.events import Emit, silence
 from ..outbound.channels.base import Channel
 from ..outbound.channels.registry import build as build_channel
 from ..outbound.destinations import Destinations
+from ..store.encryption import Cipher
 from ..store.port import Store
 from .ways_out import options_of
 
@@ -61,6 +62,7 @@ def office_of(
     runs: Mapping[str, Lane],
     handlers: Mapping[str, Handler],
     emit: Emit,
+    cipher: Cipher,
 ) -> Office | None:
     """What a dispatcher needs besides."""
     if Role.DISPATCHER not in share.roles:
@@ -76,6 +78,7 @@ def office_of(
         terms=_terms(settings),
         emit=emit,
         name=f"{DISPATCHER}{host()}",
+        cipher=cipher,
     )
 
 

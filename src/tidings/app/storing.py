@@ -8,6 +8,7 @@ from ..config import Settings
 from ..kernel.clock import Clock
 from ..model.errors import Misconfigured
 from ..observability.events import Emit
+from ..store.encryption import FILE, Cipher
 from ..store.port import Store
 from ..store.sqlite import SqliteStore
 
@@ -24,6 +25,12 @@ def open_store(settings: Settings, clock: Clock) -> Store:
             "PostgreSQL needs a driver that is not installed", remedy="pip install 'tidings[postgres]'"
         ) from error
     return PostgresStore(settings.database)
+
+
+def cipher_of(settings: Settings, store: Store) -> Cipher:
+    """What encrypts the secrets in the store. On one file a key is created when it is first needed."""
+    file = store.path.parent / FILE if isinstance(store, SqliteStore) else None
+    return Cipher(store, settings.encryption_keys, file)
 
 
 def read_from(settings: Settings, store: Store, emit: Emit) -> Store:

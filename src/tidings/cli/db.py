@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..app import App
     from ..config import Settings
 
-group = typer.Typer(help="The database: upgrade, check, backup, move.", no_args_is_help=True)
+group = typer.Typer(help="The database: upgrade, check, backup, move, re-encrypt.", no_args_is_help=True)
 
 
 @group.command(
@@ -111,6 +111,30 @@ def move(
     run(chosen, to, undo=undo, as_json=as_json)
 
 
+@group.command(epilog=examples("tidings db reencrypt"))
+def reencrypt(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
+    """Encrypt every stored secret under the first of encryption_keys.
+
+    Run it after you put a new key first; then remove the old key. Other processes can keep running. If it is
+    interrupted, run it again.
+    """
+    chosen = engine.settings(config, database)
+    _must_exist(chosen)
+
+    async def work() -> None:
+        async with engine.opened(chosen) as app:
+            with output.working("encrypting", is_shown=not as_json) as status:
+                key, changed = await app.cipher.reencrypt(lambda done: status(f"{done:,} secrets encrypted"))
+        if as_json:
+            output.say_json({"key": key, "changed": changed})
+        else:
+            output.say(
+                ("✓ ", "green"), f"all secrets are encrypted under the key {key} ({changed:,} changed)"
+            )
+
+    engine.run(work())
+
+
 async def _open(chosen: Settings, *, upgrade: bool, create: bool = True) -> None:
     from ..app import build
     from ..model.errors import WrongStore
@@ -121,6 +145,8 @@ async def _open(chosen: Settings, *, upgrade: bool, create: bool = True) -> None
         damage = await app.store.damage()
         if damage:
             raise WrongStore(f"the database is damaged: {damage[0]}", remedy="restore a backup")
+        if not create:
+            await app.cipher.check()
     finally:
         await app.close()
 

@@ -23,6 +23,7 @@ async def work(settings: Settings, share: Share, stop: asyncio.Event, *, emit: E
             stack.push_async_callback(app.close)
             app.workflows.ready()
             await app.open()
+            await app.cipher.check()
             await learn_time(app)
             await begin(app)
             problem = None if app.office is None else app.office.problem

@@ -34,6 +34,7 @@ def move(chosen: Settings, to: str | None, *, undo: bool, as_json: bool) -> None
 def _move(path: Path, to: str, *, as_json: bool) -> None:
     from ..config import mask_url
     from ..model.errors import Misconfigured
+    from ..store.encryption import FILE
 
     try:
         from ..store.moving import move as moved
@@ -50,6 +51,8 @@ def _move(path: Path, to: str, *, as_json: bool) -> None:
         return
     output.say(("✓ ", "green"), f"{rows:,} rows of {len(counted)} tables are in {where}, each compared")
     output.say(f"  {path} refuses to be worked on from now on; set database to the new address")
+    if (key := path.parent / FILE).exists():
+        output.say(f"  its secrets stay encrypted: set encryption_keys to the key in {key}, too")
 
 
 def _undo(path: Path, *, as_json: bool) -> None:

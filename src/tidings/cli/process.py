@@ -85,6 +85,7 @@ async def _serve(
         if works:
             app.workflows.ready()
         await app.open()
+        await app.cipher.check()
         settings.refuse_open_door(has_admin=await app.access.door.has_admin())
         await app.access.door.remember_configured()
         await learn_time(app)

@@ -39,7 +39,9 @@ NOT_SETTINGS = (
     "TIDINGS_CRASH_",
 )  # beginnings of variables that are read elsewhere
 
-_LISTS = frozenset({"api_keys", "trusted_proxies", "events_secrets", "alert_to", "broker_channels"})
+_LISTS = frozenset(
+    {"api_keys", "encryption_keys", "trusted_proxies", "events_secrets", "alert_to", "broker_channels"}
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 

@@ -89,6 +89,9 @@ class Settings:
     api_keys: tuple[str, ...] = _setting(
         (), values.keys, "keys that callers must show; may be empty on loopback"
     )
+    encryption_keys: tuple[str, ...] = _setting(
+        (), values.encryption, "encrypt secrets in the database: the first encrypts, all decrypt"
+    )
     trusted_proxies: tuple[str, ...] = _setting(
         (), values.networks, "reverse proxies whose X-Forwarded-For is believed"
     )

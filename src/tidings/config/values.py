@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from ..model import durations
+from ..store.encryption import KEY
 from ..wire.signature import parse_secret
 from .secrets import mask_url
 
@@ -152,6 +153,14 @@ def keys(raw: object) -> tuple[str, ...]:
         raise Bad("is not a list of texts", 'Write api_keys = ["env:NAME"]')
     if any(len(key) < 16 for key in raw):
         raise Bad("has a key of under 16 characters", "Make one with: openssl rand -hex 32")
+    return tuple(raw)
+
+
+def encryption(raw: object) -> tuple[str, ...]:
+    if not isinstance(raw, list | tuple) or not all(
+        isinstance(key, str) and KEY.fullmatch(key) for key in raw
+    ):
+        raise Bad("is not a list of keys of 64 hex digits", "Create one with: openssl rand -hex 32")
     return tuple(raw)
 
 

@@ -23,6 +23,7 @@ from ..observability.events import (
     ReportRefused,
     ReportUnreadable,
 )
+from ..store.encryption import Cipher
 from ..store.port import Store
 from .aftermath import late_news
 from .dispatcher import PREFETCH, RemoteHands
@@ -51,6 +52,7 @@ class Office:
         terms: Terms,
         emit: Emit,
         name: str,
+        cipher: Cipher,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -64,6 +66,7 @@ class Office:
             queue: by_dispatch(lane, 0) if queue in queues else lane for queue, lane in lanes.items()
         }
         self._tokens = Tokens()
+        self._cipher = cipher
         self._hands: RemoteHands | None = None
         self._runner: Runner | None = None
         self._link = Link(
@@ -73,7 +76,7 @@ class Office:
 
     async def start(self) -> None:
         """Connect; what can never work is refused here."""
-        await self._tokens.load(self._store)
+        await self._tokens.load(self._store, self._cipher)
         await self._link.read(DEAD, self._came_back, prefetch=PREFETCH)
         await self._link.read(LATE, self._came_late, prefetch=PREFETCH)
         await self._link.start()

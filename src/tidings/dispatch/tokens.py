@@ -10,10 +10,12 @@ from __future__ import annotations
 import hmac
 import secrets
 
+from ..store.encryption import Cipher, Place
 from ..store.port import Step, Store
 from .wire import Key, Report
 
 _NAME = "dispatch"
+_PLACE = Place("secrets", "", _NAME)
 _SIZE = 16  # bytes
 
 
@@ -23,11 +25,13 @@ class Tokens:
     def __init__(self, secret: bytes | None = None) -> None:
         self._secret = secret or secrets.token_bytes(32)  # nobody's, until the database's is read
 
-    async def load(self, store: Store) -> None:
-        """Take the secret of this database; whoever comes first makes it."""
-        await store.write([Step("secret_add", {"name": _NAME, "value": secrets.token_hex(32)})])
-        [row] = await store.read("secret_find", key=_NAME)
-        self._secret = bytes.fromhex(row["value"])
+    async def load(self, store: Store, cipher: Cipher) -> None:
+        """Take the secret of this database; the first dispatcher creates it."""
+        if not (found := await store.read("secret_find", key=_NAME)):
+            value = await cipher.encrypt(_PLACE, secrets.token_hex(32))
+            await store.write([Step("secret_add", {"name": _NAME, "value": value})])
+            found = await store.read("secret_find", key=_NAME)
+        self._secret = bytes.fromhex(cipher.decrypt(_PLACE, found[0]["value"]))
 
     def of(self, channel: str, id_: int, claim: int) -> str:
         """The token of a claim."""

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from ..kernel.clock import Clock
 from ..kernel.lanes import Lane
+from ..store.encryption import Cipher
 from ..store.port import Store
 from ..wire.addresses import Rules
 from .adoption.rollout import RollOut
@@ -85,6 +86,7 @@ class Desk:
 
 def open_desk(
     store: Store,
+    cipher: Cipher,
     clock: Clock,
     messages: Messages,
     channels: Mapping[str, Channel],
@@ -102,7 +104,7 @@ def open_desk(
     board = ChannelBoard(store, channels, lanes, callbacks.address)
     dead = DeadLetters(store, grace=grace)
     callable_at: Rules = getattr(channels.get(telling.CHANNEL), "rules", Rules())
-    subscriptions = Subscriptions(store, clock, callable_at)
+    subscriptions = Subscriptions(store, clock, cipher, callable_at)
     reachable = [name for name in channels if name != telling.CHANNEL]
     own = frozenset({telling.CHANNEL, *lanes} - set(reachable))  # queues of the engine itself
     contacts = Contacts(store, clock, reachable)

@@ -132,6 +132,8 @@ class EventsChannel:
         return self._signer.of(tenant, str(check_url(recipient, self.rules).url)).secrets
 
     async def _attempt(self, receiver: _Receiver, message: Message) -> Outcome:
+        if receiver.listener is not None and receiver.listener.problem is not None:
+            return Retry(Category.SYSTEM, f"not signed: {receiver.listener.problem}")
         try:
             answer = await self._post(receiver, message)
         except Forbidden as error:  # a name may lead to a wrong address for a while

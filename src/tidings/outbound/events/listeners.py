@@ -7,15 +7,18 @@ secret goes from its row to the signature without ever being part of a message.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import orjson
 
+from ...model.errors import TidingsError
 from ...model.time import micros
+from ...store.encryption import Cipher
 from ...store.port import Row, Step, Store
 from ...wire.signature import Key, parse_secret
 from . import telling
+from .subscriptions import place
 
 PAGE = 1000
 PATIENCE = timedelta(days=5)  # a receiver that took nothing for so long is not called any more
@@ -33,13 +36,16 @@ class Listener:
     keys: tuple[Key, ...] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
     failing_since: int | None = None
+    stored: tuple[str, ...] = field(default=(), repr=False)  # the secrets as the row has them
+    problem: str | None = None  # why they cannot be decrypted; then nothing is sent
 
 
 class Listeners:
     """All active subscriptions, by id."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, cipher: Cipher) -> None:
         self._store = store
+        self._cipher = cipher
         self._by_id: dict[str, Listener] = {}
         self._tenants: Mapping[str, tuple[str, ...]] = {}
 
@@ -86,11 +92,18 @@ class Listeners:
         self._tenants = {tenant: tuple(patterns) for tenant, patterns in tenants.items()}
 
     def _listener(self, row: Row) -> Listener:
-        secrets = tuple(secret for secret in (row["secret"], row["old_secret"]) if secret)
-        before = self._by_id.get(row["id"])
-        keys = before.keys if before and before.secrets == secrets else tuple(map(parse_secret, secrets))
+        stored = tuple(secret for secret in (row["secret"], row["old_secret"]) if secret)
         patterns = tuple(orjson.loads(row["events"]))
-        return Listener(row["id"], row["tenant"], row["url"], patterns, keys, secrets, row["failing_since"])
+        plain = Listener(row["id"], row["tenant"], row["url"], patterns, (), (), row["failing_since"], stored)
+        before = self._by_id.get(row["id"])
+        if before and before.stored == stored and before.problem is None:
+            return replace(plain, keys=before.keys, secrets=before.secrets)
+        at = place(row["tenant"], row["id"])
+        try:
+            secrets = tuple(self._cipher.decrypt(at, one) for one in stored)
+            return replace(plain, keys=tuple(map(parse_secret, secrets)), secrets=secrets)
+        except (TidingsError, ValueError) as error:  # of this subscription only: the others are told
+            return replace(plain, problem=str(error))
 
     async def failed(self, listener: Listener, problem: str, *, now: int, gone: bool = False) -> None:
         """An event was not taken. Written when it is news: at first, and when patience ends."""

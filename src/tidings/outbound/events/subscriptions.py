@@ -19,6 +19,7 @@ from ...model.errors import Invalid, NotFound, Refused
 from ...model.time import iso, micros
 from ...reading.cursor import page_size
 from ...reading.fields import Field, check
+from ...store.encryption import Cipher, Place
 from ...store.port import Row, Step, Store
 from ...wire.addresses import Forbidden, Rules, check_url
 from ...wire.signature import PREFIX
@@ -46,14 +47,26 @@ def new_secret() -> str:
     return PREFIX + b64encode(secrets.token_bytes(32)).decode()
 
 
+def place(tenant: str, id_: str) -> Place:
+    """Where the secrets of a subscription are stored."""
+    return Place("subscriptions", tenant, id_)
+
+
 class Subscriptions:
     """All that faces may do with subscriptions. `rules` say which addresses may be called."""
 
     def __init__(
-        self, store: Store, clock: Clock, rules: Rules = Rules(), *, secret: Callable[[], str] = new_secret
+        self,
+        store: Store,
+        clock: Clock,
+        cipher: Cipher,
+        rules: Rules = Rules(),
+        *,
+        secret: Callable[[], str] = new_secret,
     ) -> None:
         self._store = store
         self._clock = clock
+        self._cipher = cipher
         self._rules = rules
         self._secret = secret
 
@@ -72,11 +85,12 @@ class Subscriptions:
                 "tenant": tenant,
                 "url": self._url(given["url"]),
                 "events": orjson.dumps(telling.check_patterns(given["events"])).decode(),
-                "secret": self._secret(),
+                "secret": await self._cipher.encrypt(place(tenant, id_), self._secret()),
             }
             earlier = await repeats.create(self._store, [Step("subscription_add", row)], id_, once)
         found = await self._find(earlier.answer, tenant)
-        return Created({**described(found), "secret": found["secret"]}, earlier.replayed)
+        secret = self._cipher.decrypt(place(tenant, found["id"]), found["secret"])
+        return Created({**described(found), "secret": secret}, earlier.replayed)
 
     async def page(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
         """Subscriptions, newest first."""
@@ -106,7 +120,8 @@ class Subscriptions:
     async def rotate(self, id_: str, *, tenant: str = "default") -> Row:
         """A new secret, shown this once; for a day events are signed with both."""
         secret = self._secret()
-        step = {"id": id_, "tenant": tenant, "secret": secret, "overlap": micros(OVERLAP)}
+        stored = await self._cipher.encrypt(place(tenant, id_), secret)
+        step = {"id": id_, "tenant": tenant, "secret": stored, "overlap": micros(OVERLAP)}
         await self._change(Step("subscription_rotate", step), id_)
         return {**await self.show(id_, tenant=tenant), "secret": secret}
 
