@@ -27,7 +27,7 @@ from tidings.store.sqlite import SqliteStore
 from tidings.testing import Cluster, Rabbit
 
 from .groups import keep_groups
-from .patience import pytest_timeout_set_timer  # noqa: F401 (a hook)
+from .time_limits import pytest_timeout_set_timer  # noqa: F401 (a hook)
 
 _MEMORY_DISK = Path("/dev/shm")
 _ROOM_NEEDED = 2 << 30

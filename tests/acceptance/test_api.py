@@ -23,7 +23,7 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
 from tidings.outbound.health import Status, judge
 
-from ..patience import within
+from ..time_limits import within
 from .house import KEY, House, house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)

@@ -11,7 +11,7 @@ import pytest
 
 from ..acceptance.house import KEY, house
 from ..acceptance.program import run, serving
-from ..patience import slowness
+from ..time_limits import slowness
 
 HERE = {"sec-fetch-site": "same-origin", "accept": "text/html"}
 

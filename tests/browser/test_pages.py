@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, ViewportSize, expect
 
-from ..patience import Limit, slowness
+from ..time_limits import Limit, slowness
 from .stage import AXE, Sample, Stage, disappoint, first_of, places, serving, settled, watch
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("browser")]

@@ -16,7 +16,7 @@ from tidings.drill.ledger import Fault, Kind
 from tidings.drill.rig import names
 from tidings.testing import Cluster
 
-from ..patience import until
+from ..time_limits import until
 from .books import PostgresDatabase
 from .cable import ADDRESS, Cable, cable
 from .conftest import Report
