@@ -1,7 +1,7 @@
 # Needs python3 (3.11 or newer) with venv or pip, and make; everything else is installed into .tools/ and .venv/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run sync quick quick-tests test coverage contract wheel-check audit dist postgres pgbouncer rabbitmq promtool faketime strace xfs ip chromium screenshots docs lint format types bench crash soak fuzz clean
+.PHONY: help run sync quick quick-tests test collect coverage contract wheel-check audit dist postgres pgbouncer rabbitmq promtool faketime strace xfs ip chromium screenshots docs lint format types bench crash soak fuzz clean
 
 PYTHON ?= python3
 WORKERS ?= 4
@@ -31,7 +31,7 @@ run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 	@exec $(BIN)/tidings serve $(ARGS)
 
 sync: $(UV)
-	@$(UV) sync --frozen --all-extras --group docs --group fuzz --inexact --quiet
+	@$(UV) sync --frozen --all-extras --group docs --group fuzz --inexact --quiet --compile-bytecode
 
 quick: lint ## unit tests, contract tests on SQLite, lint, types: no servers, no root, about a minute
 	@$(MAKE) --no-print-directory -j 2 -O types quick-tests
@@ -39,9 +39,14 @@ quick: lint ## unit tests, contract tests on SQLite, lint, types: no servers, no
 quick-tests: sync
 	$(BIN)/pytest -q -n 3 -m "$(QUICK)" tests/unit tests/contract tests/layers $(ARGS)
 
-test: lint types postgres pgbouncer rabbitmq faketime strace xfs ip chromium promtool ## check and test everything (ARGS="-k retry", COVERAGE=1)
+test: lint postgres pgbouncer rabbitmq faketime strace xfs ip chromium promtool ## check and test everything (ARGS="-k retry", COVERAGE=1)
+	@$(MAKE) --no-print-directory -j 2 -O types collect
 	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(if $(COVERAGE),--cov --cov-report=) $(ARGS)
 	$(if $(COVERAGE),@$(MAKE) --no-print-directory coverage)
+
+# Compiles the tests once, on the core that mypy leaves idle; otherwise every worker does it in a fresh clone.
+collect: sync
+	@$(BIN)/pytest -qq --collect-only >/dev/null || $(BIN)/pytest -qq --collect-only --no-header -rN
 
 coverage: ## what the last `make test COVERAGE=1` did not reach, least covered modules first
 	$(BIN)/coverage report --sort=cover --skip-covered | sed -n 1,40p

@@ -7,6 +7,7 @@ URL with the right to create databases). Without PostgreSQL those tests are skip
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import os
 import shutil
@@ -27,7 +28,7 @@ from tidings.store.sqlite import SqliteStore
 from tidings.testing import Cluster, Rabbit
 
 from .groups import keep_groups
-from .patience import pytest_timeout_set_timer  # noqa: F401 (a hook)
+from .time_limits import pytest_timeout_set_timer  # noqa: F401 (a hook)
 
 _MEMORY_DISK = Path("/dev/shm")
 _ROOM_NEEDED = 2 << 30
@@ -41,6 +42,17 @@ def pytest_configure() -> None:
     folder = _roomy_folder()
     if folder is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep a million objects that stay, modules and tests, out of the garbage collector's way."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import httpx
+import pytest
 from fastapi import FastAPI
 
 from tidings.api import create_api
@@ -121,3 +122,25 @@ async def house(database: str, **settings: Any) -> AsyncIterator[House]:
     finally:
         await built.http.aclose()
         await app.close()
+
+
+def in_one_house(
+    names: str | tuple[str, ...], cases: Iterable[Any]
+) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., Awaitable[None]]]:
+    """Parametrize a test, but run all cases in the same house, which takes longer to build than a request."""
+    keys = (names,) if isinstance(names, str) else names
+
+    def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        async def each(home: House, subtests: pytest.Subtests) -> None:
+            for case in cases:
+                values = (case,) if isinstance(names, str) else getattr(case, "values", case)
+                fields = dict(zip(keys, values, strict=True))
+                with subtests.test(**fields):
+                    await test(home, **fields)
+
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            setattr(each, name, getattr(test, name))
+        vars(each).update(vars(test))  # marks
+        return each
+
+    return decorate

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from urllib.request import Request, urlopen
 
 from ..launcher import Forked, fork_server
-from ..patience import Limit
+from ..time_limits import Limit
 
 T = TypeVar("T")
 

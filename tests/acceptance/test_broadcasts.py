@@ -19,7 +19,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
 
-from .house import House, house
+from .house import House, house, in_one_house
 from .program import run
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
@@ -141,7 +141,7 @@ async def test_a_malformed_upload_names_its_rows_and_sends_nothing(home: House) 
     assert good.json()["total"] == 2
 
 
-@pytest.mark.parametrize(
+@in_one_house(
     ("content", "headers", "status", "words"),
     [
         (b"", CSV, 422, "empty"),

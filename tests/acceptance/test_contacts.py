@@ -19,7 +19,7 @@ from tidings.cli.failures import guarded
 from tidings.cli.program import program
 from tidings.model.errors import StoreUnavailable
 
-from .house import House, house
+from .house import House, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 ADA = {"name": "Ada", "addresses": {"out": "ada"}, "zone": "Europe/Berlin", "tags": ["vip"]}
@@ -102,7 +102,7 @@ async def test_the_same_key_creates_once(home: House) -> None:
     assert len(await everybody(home)) == 1
 
 
-@pytest.mark.parametrize(
+@in_one_house(
     ("method", "path", "body", "status", "field"),
     [
         ("POST", "/v1/contacts", {"zone": "Mars/Olympus"}, 422, "zone"),
@@ -262,7 +262,7 @@ async def test_all_or_nothing_and_a_dry_run_write_nothing(home: House) -> None:
     assert (summary["created"], len(await everybody(home))) == (1, 1)
 
 
-@pytest.mark.parametrize(
+@in_one_house(
     ("url", "content", "headers", "status", "field"),
     [
         ("", PEOPLE, {"content-type": "application/json"}, 422, "content-type"),

@@ -23,7 +23,7 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
 from tidings.store.statements import statements
 
-from .house import KEY, House, house
+from .house import KEY, House, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 HERE = Path(tidings.dashboard.__file__).parent
@@ -154,7 +154,7 @@ async def test_pressing_send_twice_sends_once(home: House) -> None:
     assert len(await home.everything()) == 1
 
 
-@pytest.mark.parametrize(
+@in_one_house(
     ("change", "problem"),
     [
         ({"at": "tomorrow 25:00"}, "names no possible time of day"),

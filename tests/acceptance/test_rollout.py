@@ -10,7 +10,7 @@ import pytest
 
 from tidings.model.time import MINUTE, iso
 
-from .house import House, house
+from .house import House, house, in_one_house
 from .program import run
 
 
@@ -68,7 +68,7 @@ async def test_a_report_comes_in_as_csv_or_ndjson_and_is_compared(home: House) -
     assert (len(found["differences"]), found["more"]) == (5, True)
 
 
-@pytest.mark.parametrize(
+@in_one_house(
     ("method", "path", "body", "status"),
     [
         ("POST", "/v1/channels/nowhere/rollout", {"mode": "observe"}, 404),

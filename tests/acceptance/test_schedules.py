@@ -17,7 +17,7 @@ from tidings.cli.program import program
 from tidings.outbound.scheduling.schedule_drafts import FIELDS
 from tidings.outbound.scheduling.scheduler import Scheduler
 
-from .house import House, house
+from .house import House, house, in_one_house
 from .program import Serving, free_port, get, post, serving, until
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
@@ -175,7 +175,7 @@ BAD: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "field", "remedy"), BAD)
+@in_one_house(("change", "field", "remedy"), BAD)
 async def test_bad_input_gets_a_clear_answer_and_changes_nothing(
     home: House, change: dict[str, Any], field: str | None, remedy: str
 ) -> None:
@@ -189,7 +189,7 @@ async def test_bad_input_gets_a_clear_answer_and_changes_nothing(
     assert (await home.http.get("/v1/schedules")).json()["items"] == []
 
 
-@pytest.mark.parametrize("junk", [b"", b"[]", b"null", b"{", b'{"rule": []}', b'{"rule": {"cron": {}}}'])
+@in_one_house("junk", [b"", b"[]", b"null", b"{", b'{"rule": []}', b'{"rule": {"cron": {}}}'])
 async def test_junk_is_refused(home: House, junk: bytes) -> None:
     """Whatever comes, the answer is an envelope."""
     for path in ("/v1/schedules", "/v1/schedules:preview"):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from .house import House, house
+from .house import House, house, in_one_house
 from .program import post, run, serving, until
 
 BODY = {"url": "https://example.com/hooks", "events": ["message.*", "broadcast.completed"]}
@@ -68,7 +68,7 @@ async def test_the_same_call_with_the_same_key_is_answered_as_before(home: House
     assert other.status_code == 422
 
 
-@pytest.mark.parametrize(
+@in_one_house(
     ("body", "field"),
     [
         ({}, "url"),

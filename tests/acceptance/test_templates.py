@@ -14,7 +14,7 @@ import pytest
 from tidings.cli.failures import guarded
 from tidings.cli.program import program
 
-from .house import House, house
+from .house import House, house, in_one_house
 
 both = pytest.mark.parametrize("home", ["sqlite", "postgres"], indirect=True)
 TEMPLATE: dict[str, Any] = {
@@ -104,7 +104,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("more", "status", "field"), BAD)
+@in_one_house(("more", "status", "field"), BAD)
 async def test_a_bad_template_is_refused(home: House, more: dict[str, Any], status: int, field: str) -> None:
     """Issue 3, bad input: the field is named with a remedy, and nothing is saved."""
     answer = await home.http.post("/v1/templates", json=TEMPLATE | more)

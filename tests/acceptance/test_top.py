@@ -25,7 +25,7 @@ from tidings.model.outcome import Done, Reject
 from tidings.model.task import Category
 from tidings.outbound.glance import glance
 
-from ..patience import within
+from ..time_limits import within
 from .house import House, house
 from .program import COMMAND
 

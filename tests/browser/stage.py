@@ -31,7 +31,7 @@ from tidings.wire.signature import headers, parse_secret
 
 from ..acceptance.house import Scripted
 from ..contract.channels.conftest import serving as pretending
-from ..patience import Limit
+from ..time_limits import Limit
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -28,7 +28,7 @@ from tidings.wire.addresses import Forbidden
 from tidings.wire.http import SHOWN, HttpClient, MaybeSent
 from tidings.wire.signature import parse_secret, verify
 
-from ..patience import Limit
+from ..time_limits import Limit
 from .receiver import (
     Act,
     Receiver,

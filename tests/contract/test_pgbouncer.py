@@ -21,7 +21,7 @@ from tidings.store.postgres import PostgresStore
 from tidings.store.server import SESSION
 from tidings.testing import Cluster
 
-from ..patience import until
+from ..time_limits import until
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
 PAGE = Path(__file__).parents[2] / "docs/how-to/postgresql.md"

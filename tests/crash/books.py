@@ -15,7 +15,7 @@ from tidings.drill.books import Row
 from tidings.store.statements import statements
 from tidings.testing import Cluster
 
-from ..patience import Limit
+from ..time_limits import Limit
 
 ROLE = "drill"  # the role that workers connect as, so that their connections can be told from ours
 

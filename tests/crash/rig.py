@@ -27,7 +27,7 @@ from tidings.drill.rig import Process, Sender, receiving, spawn
 from tidings.drill.rig import Rig as BaseRig
 
 from ..launcher import fork_server
-from ..patience import Limit, until
+from ..time_limits import Limit, until
 from .books import Database
 from .worker import CHANNEL
 

@@ -18,7 +18,7 @@ from tidings.model.errors import StoreFull
 from tidings.model.message import Draft
 from tidings.testing import Cluster
 
-from ..patience import until
+from ..time_limits import until
 from .books import PostgresDatabase, SqliteFile, make_role
 from .conftest import Report
 from .rig import Options, Rig, drill, scaled

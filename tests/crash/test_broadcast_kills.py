@@ -20,7 +20,7 @@ from tidings.drill.receiver import digest
 from tidings.drill.rig import names
 from tidings.outbound.broadcasting.broadcasts import Broadcasts
 
-from ..patience import Limit
+from ..time_limits import Limit
 from .books import Database
 from .conftest import Report
 from .rig import STANDSTILL, Options, Rig, drill, scaled

@@ -16,7 +16,7 @@ from tidings.drill.ledger import Copy, Fault, Kind
 from tidings.drill.rig import Sender, names
 from tidings.testing import Cluster
 
-from ..patience import slowness, until
+from ..time_limits import slowness, until
 from .books import PostgresDatabase
 from .cable import ADDRESS, Cable, cable
 from .conftest import Report

@@ -21,7 +21,7 @@ from tidings.drill.journal import lines
 from tidings.drill.rig import receiving
 from tidings.model.time import SECOND
 
-from ..patience import Limit
+from ..time_limits import Limit
 from .books import Database, SqliteFile
 from .chat import ROUNDS, TALK, Life, live
 from .conftest import Note

@@ -15,7 +15,7 @@ from tidings.drill.ledger import Fault, Kind
 from tidings.drill.rig import names
 from tidings.testing import Cluster
 
-from ..patience import until
+from ..time_limits import until
 from .books import PostgresDatabase
 from .conftest import Report
 from .proxy import Proxy, proxy

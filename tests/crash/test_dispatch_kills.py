@@ -18,7 +18,7 @@ from tidings.drill.ledger import Fault, Kind
 from tidings.drill.rig import Sender, names
 from tidings.testing import Rabbit
 
-from ..patience import until
+from ..time_limits import until
 from .books import Database, SqliteFile
 from .conftest import Report
 from .rig import IS_FULL, Options, Rig, drill, portions, scaled

@@ -30,7 +30,7 @@ from tidings.drill.rig import Process
 from tidings.migration.jobfile import read_job
 from tidings.migration.jobs import JobState
 
-from ..patience import Limit
+from ..time_limits import Limit
 from .books import Database, PostgresDatabase, SqliteFile
 from .conftest import Note
 from .rig import ROOT, STANDSTILL, Options, fork, scaled

@@ -26,7 +26,7 @@ from tidings.store.port import Step, Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
-from ..patience import Limit, within
+from ..time_limits import Limit, within
 from .books import Database, SqliteFile
 from .conftest import Note
 from .rig import IS_FULL

@@ -13,7 +13,7 @@ import pytest
 from tidings.drill.books import held
 from tidings.drill.rig import Sender, names
 
-from ..patience import until
+from ..time_limits import until
 from .books import PostgresDatabase, late_results
 from .conftest import Report
 from .rig import Options, Rig, drill, portions, scaled

@@ -25,7 +25,7 @@ import pytest
 from tidings.drill.journal import Tail, lines
 from tidings.drill.rig import names, receiving
 
-from ..patience import until
+from ..time_limits import until
 from . import blackout
 from .conftest import Note
 from .rig import ROOT, Options, scaled

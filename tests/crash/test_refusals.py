@@ -12,7 +12,7 @@ from tidings.drill.books import books
 from tidings.drill.ledger import Fault, Kind
 from tidings.drill.rig import Sender, names
 
-from ..patience import until
+from ..time_limits import until
 from .books import ROLE, PostgresDatabase
 from .conftest import Report
 from .rig import Options, drill, scaled

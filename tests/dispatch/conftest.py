@@ -25,7 +25,7 @@ from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Outcome
 from tidings.observability.events import Event
 
-from ..patience import within
+from ..time_limits import within
 from .cleaning import clean
 
 CHANNEL = "way"

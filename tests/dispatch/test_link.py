@@ -12,7 +12,7 @@ from tidings.dispatch.incoming import Incoming, ack_all
 from tidings.dispatch.link import OUTCOMES, Link, outcomes_of
 from tidings.kernel.clock import SystemClock
 
-from ..patience import within
+from ..time_limits import within
 from .conftest import CHANNEL, SOON
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")

@@ -9,7 +9,7 @@ import pytest
 from tidings.dispatch.link import PARCELS, Doubtful, Down, Link, Refused
 from tidings.kernel.clock import SystemClock
 
-from ..patience import within
+from ..time_limits import within
 from .conftest import CHANNEL, SOON
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")

@@ -14,7 +14,7 @@ from tidings.dispatch.trouble import trouble
 from tidings.kernel.clock import SystemClock
 from tidings.model.errors import Misconfigured
 
-from ..patience import within
+from ..time_limits import within
 from .conftest import CHANNEL, SOON, Fleet, accept
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")

@@ -250,10 +250,10 @@ def test_only_the_clock_module_asks_for_time_chance_and_identity() -> None:
 def test_no_test_sleeps() -> None:
     """Tests move time by hand; only crash drills, with real processes, wait for real.
 
-    In the simulation a sleep is virtual: its loop jumps to the next timer. `patience.py` sleeps between two
-    looks at what another process does, for all tests that start one.
+    In the simulation a sleep is virtual: its loop jumps to the next timer. `time_limits.py` sleeps between
+    two looks at what another process does, for all tests that start one.
     """
-    apart = {TESTS / "crash", TESTS / "simulation", TESTS / "patience.py"}
+    apart = {TESTS / "crash", TESTS / "simulation", TESTS / "time_limits.py"}
     quiet = (path for path in modules(TESTS) if not apart & {path, *path.parents})
 
     assert inspect(quiet, sleeps) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from tests.patience import Limit
+from tests.time_limits import Limit
 
 from tidings.model.errors import Broken, Misconfigured
 from tidings.testing import Cluster

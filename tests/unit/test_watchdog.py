@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.patience import until
+from tests.time_limits import until
 
 from tidings.testing import Cluster, Rabbit
 from tidings.testing.watchdog import listening

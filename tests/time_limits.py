@@ -31,21 +31,25 @@ def slowness() -> float:
 
 
 class Limit:
-    """A time limit that runs from now on; `restart` it when something has moved."""
+    """A time limit that runs from now on; `restart` it when something has moved.
 
-    def __init__(self, seconds: float) -> None:
+    With `time.process_time` or `time.thread_time` as its clock, it limits work instead of time.
+    """
+
+    def __init__(self, seconds: float, *, clock: Callable[[], float] | None = None) -> None:
         self._seconds = seconds
+        self._clock = clock or time.monotonic
         self._factor = 1.0
         self.restart()
 
     def restart(self) -> None:
         """Count from now on."""
-        self._began = time.monotonic()
+        self._began = self._clock()
 
     @property
     def left(self) -> float:
         """Seconds until it is worth asking whether the limit is exceeded."""
-        return self._began + self._seconds * self._factor - time.monotonic()
+        return self._began + self._seconds * self._factor - self._clock()
 
     def is_over(self) -> bool:
         """Whether the limit is exceeded; measures the machine before it says yes."""

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests import patience
-from tests.patience import Limit, until, within
+from tests import time_limits
+from tests.time_limits import Limit, until, within
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ def test_a_limit_is_stretched_by_how_slow_the_machine_is(monkeypatch: pytest.Mon
         asked.append(clock[0])
         return next(measured)
 
-    monkeypatch.setattr(patience, "slowness", slowness)
+    monkeypatch.setattr(time_limits, "slowness", slowness)
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     limit = Limit(10)
 
@@ -39,7 +39,7 @@ def test_a_limit_is_stretched_by_how_slow_the_machine_is(monkeypatch: pytest.Mon
 
 async def test_a_wait_ends_only_when_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress restarts the clock; a standstill ends the wait."""
-    monkeypatch.setattr(patience, "slowness", lambda: 1.0)
+    monkeypatch.setattr(time_limits, "slowness", lambda: 1.0)
     looks = 0
 
     def count() -> int:
@@ -53,7 +53,7 @@ async def test_a_wait_ends_only_when_nothing_moves(monkeypatch: pytest.MonkeyPat
 
 async def test_a_body_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """`within` raises TimeoutError when its stretched limit is over."""
-    monkeypatch.setattr(patience, "slowness", lambda: 2.0)
+    monkeypatch.setattr(time_limits, "slowness", lambda: 2.0)
     began = time.monotonic()
 
     with pytest.raises(TimeoutError):
@@ -65,16 +65,16 @@ async def test_a_body_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPat
 
 SLEEPY = """
 import time, pytest
-from tests import patience
+from tests import time_limits
 
 @pytest.mark.timeout(0.3)
 def test_on_a_slow_machine(monkeypatch):
-    patience.slowness = lambda: 10.0
+    time_limits.slowness = lambda: 10.0
     time.sleep(0.6)
 
 @pytest.mark.timeout(0.3)
 def test_on_a_quiet_machine(monkeypatch):
-    patience.slowness = lambda: 1.0
+    time_limits.slowness = lambda: 1.0
     time.sleep(60)
 """
 
