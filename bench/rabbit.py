@@ -103,7 +103,7 @@ _LOG = log_sink(form="json", level="warning")
 def _settings(broker: str, started_marks: bool, dsn: str | None, slots: int = SLOTS) -> Settings:
     channel = {"on_unknown": "hold" if started_marks else "resend"}
     channels = {CHANNEL: ChannelSettings("noop", channel)}
-    settings = Settings(channels=channels, sandbox=False, broker=broker, slots=slots)
+    settings = Settings(channels=channels, sandbox=False, broker=(broker,), slots=slots)
     return settings if dsn is None else replace(settings, database=dsn)
 
 
