@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
@@ -85,7 +85,7 @@ async def linked(link: Link) -> AsyncIterator[Link]:
 
 
 @pytest.fixture(params=[0.0, 0.99], ids=["first", "last"])
-def clock(request: pytest.FixtureRequest) -> Iterator[SystemClock]:
+def clock(request: pytest.FixtureRequest) -> SystemClock:
     return Chosen(request.param)
 
 
