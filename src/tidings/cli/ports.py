@@ -6,8 +6,7 @@ import errno
 import socket
 
 from ..model.errors import Misconfigured
-
-BACKLOG = 256  # connections that may be accepted in one turn of the loop, before any can be refused
+from ..wire.connections import BACKLOG
 
 
 class PortInUse(Misconfigured):

@@ -23,8 +23,8 @@ from ..observability.events import Emit
 from ..observability.extras import extra_sinks
 from ..observability.log import fan_out, log_sink
 from ..observability.metrics import Metrics
+from ..wire.connections import ConnectionLimits, connection_budget, sandbox_connections
 from . import banner, fleet
-from .connections import ConnectionLimits, connection_budget, sandbox_connections
 from .engine import learn_time
 from .logs import adopt_libraries
 from .phone import Phone, is_wanted, ledger_of, mail_port_of
