@@ -15,6 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
+
 from .app import App, build
 from .config import Settings, mask_url
 from .kernel.clock import Drift, judge_drift
@@ -236,7 +238,9 @@ def on_broker(nodes: Sequence[Row], dispatched: Collection[str]) -> list[Finding
         return [Finding("broker", Grade.NOTE, what, "start one: tidings serve --role dispatcher")]
     remedy = "mend that; until then what is due waits, and nothing is lost"
     said = [Finding("broker", Grade.WRONG, trouble, remedy) for trouble in troubles(nodes)]
-    return said or [Finding("broker", Grade.FINE, "every dispatcher reaches RabbitMQ")]
+    used = {orjson.loads(node["info"]).get("broker_at") for node in nodes if node["state"] == "live"} - {None}
+    at = f" ({', '.join(sorted(used))})" if used else ""
+    return said or [Finding("broker", Grade.FINE, f"every dispatcher reaches RabbitMQ{at}")]
 
 
 def standing(queue: Row, now: int) -> Standing:

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 
-from ..acceptance.program import Serving, get, post, serving, until
+from ..acceptance.program import Serving, environment, get, post, serving, until
+from ..launcher import fork_server
 from ..time_limits import Limit
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
@@ -162,3 +164,43 @@ def test_a_caller_that_goes_away_in_a_row_of_requests_leaves_no_traceback(tmp_pa
         assert get(served.address("page") + "/health")["status"] == "up"
         assert served.stop() == 0
     assert [line for line in served.logged if "Traceback" in line] == []
+
+
+@contextmanager
+def sandbox(folder: Path, *, files: int) -> Iterator[tuple[str, int]]:
+    """`tidings sandbox` with so many files; gives its host and port."""
+    process = fork_server().start(
+        "tidings.cli", "sandbox", "--port", "0", cwd=folder, files=files, env=environment()
+    )
+    served = Serving(process)
+    try:
+        served.hears("Its ledger is")
+        found = re.search(r"http://([\d.]+):(\d+)/", "\n".join(served.told))
+        assert found
+        yield found[1], int(found[2])
+    finally:
+        served.kill()
+
+
+def test_the_sandbox_as_a_program_has_the_limits_of_the_api(tmp_path: Path) -> None:
+    """A header over 64 KiB gets 431; connections over the limit get 503 until others close."""
+    with sandbox(tmp_path, files=200) as place:
+        with socket.create_connection(place, timeout=20) as connection:
+            many = b"".join(b"x-%d: %s\r\n" % (n, b"a" * 1000) for n in range(66))
+            connection.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n" + many + b"\r\n")
+            status, text = answer(connection)
+        assert status == 431 and "header_too_large" in text
+        with ExitStack() as half_open:
+            for _ in range(60):
+                connection = half_open.enter_context(socket.create_connection(place, timeout=20))
+                connection.sendall(b"GET / HTTP/1.1\r\nx: ")
+            # The last of them is over the limit: it is answered at once, not after the time for a header.
+            status, text = answer(connection)
+            assert (status, "retry-after: 1" in text) == (503, True)
+        until(lambda: _serves(place), "a free connection")
+
+
+def _serves(place: tuple[str, int]) -> bool:
+    with suppress(OSError), urlopen(f"http://{place[0]}:{place[1]}/sandbox/faults", timeout=20) as got:
+        return int(got.status) == 200
+    return False

@@ -156,7 +156,8 @@ def test_a_broker_without_tls_elsewhere_is_refused_at_the_start(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("url", "allowed"),
     [("amqp://127.0.0.1/", True), ("amqp://localhost:5672/x", True), ("amqp://[::1]/", True),
-     ("amqps://rabbit.example.com/", True), ("amqp://rabbit/", False), ("amqp://10.0.0.1/", False)],
+     ("amqps://rabbit.example.com/", True), ("amqp://rabbit/", False), ("amqp://10.0.0.1/", False),
+     ("amqps://rabbit1/,amqps://rabbit2/", True), ("amqps://rabbit1/,amqp://rabbit2/", False)],
 )  # fmt: skip
 def test_plain_amqp_is_for_this_machine(url: str, allowed: bool) -> None:
     """Low: loopback needs no TLS."""

@@ -52,6 +52,7 @@ async def refused(rig: Rig) -> int:
         while True:
             await app.messages.accept(Draft(CHANNEL, f"extra-{accepted}", "x" * 2000))
             accepted += 1
+    assert app.store.writes.refusal == "disk full", "health must say so"
     return accepted
 
 

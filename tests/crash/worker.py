@@ -59,7 +59,7 @@ def settings(options: dict[str, Any]) -> Settings:
         poison_after=options["poison_after"],
         breaker_pause=timedelta(seconds=options.get("breaker_pause", 60)),
         sandbox=False,
-        broker=options.get("broker"),
+        broker=(options["broker"],) if "broker" in options else (),
         encryption_keys=(KEY,),
         broker_wait=timedelta(seconds=options.get("broker_wait", 1.0)),
     )

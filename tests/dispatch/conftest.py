@@ -17,6 +17,7 @@ from tidings.app import App
 from tidings.config import ChannelSettings, Settings
 from tidings.dispatch import link
 from tidings.dispatch.link import Link
+from tidings.dispatch.office import Office
 from tidings.dispatch.roles import Role, Share
 from tidings.dispatch.transport import Transport
 from tidings.dispatch.wire import Key
@@ -60,8 +61,9 @@ class Sender:
 class Fleet:
     """Dispatchers and transports on one broker and one database; whatever was started is stopped."""
 
-    url: str
+    urls: tuple[str, ...]
     folder: Path
+    clock: Callable[[], SystemClock] = SystemClock
     events: list[Event] = field(default_factory=list)
     pulse: asyncio.Event = field(default_factory=asyncio.Event)
     apps: list[App] = field(default_factory=list)
@@ -105,10 +107,10 @@ class Fleet:
             sandbox=False,
             lease=timedelta(seconds=1),
             beat=timedelta(milliseconds=200),
-            **{"broker": self.url, "broker_wait": timedelta(seconds=5), **options},
+            **{"broker": self.urls, "broker_wait": timedelta(seconds=5), **options},
         )
         share = Share(frozenset({Role.DISPATCHER}))
-        app = engine.build(settings, emit=self.emit, share=share)
+        app = engine.build(settings, clock=self.clock(), emit=self.emit, share=share)
         self.apps.append(app)
         await app.open()
         assert app.office is not None
@@ -118,11 +120,11 @@ class Fleet:
 
     async def transport(self, sender: Sender, slots: int = 50) -> Transport:
         """A transport; it knows the broker and nothing else."""
-        clock = SystemClock()
+        clock = self.clock()
 
         def connect(came: Callable[[], None], went: Callable[[], None]) -> Link:
             return Link(
-                self.url, clock, emit=self.emit, channels=(CHANNEL,), name="transport",
+                self.urls, clock, emit=self.emit, channels=(CHANNEL,), name="transport",
                 declares=False, came=came, went=went,
             )  # fmt: skip
 
@@ -177,8 +179,13 @@ async def accept(app: App, *recipients: str, **more: Any) -> list[str]:
 
 def token_of(app: App, task: int, claim: int = 1) -> Key:
     """What a genuine report calls a claim."""
+    return task, claim, office(app)._tokens.of(CHANNEL, task, claim)
+
+
+def office(app: App) -> Office:
+    """Return the office of a dispatcher."""
     assert app.office is not None
-    return task, claim, app.office._tokens.of(CHANNEL, task, claim)
+    return app.office
 
 
 async def states(app: App, ids: list[str]) -> list[str]:
@@ -196,6 +203,6 @@ async def broker(rabbit_url: str) -> str:
 @pytest.fixture
 async def fleet(broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
     monkeypatch.setattr(link, "SETTLE", 0.0)  # nobody kills the broker here
-    made = Fleet(broker, tmp_path)
+    made = Fleet((broker,), tmp_path)
     yield made
     await made.close()

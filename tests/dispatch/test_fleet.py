@@ -12,7 +12,6 @@ from tidings.app import App
 from tidings.config import ChannelSettings, Settings
 from tidings.dispatch.dispatcher import RemoteHands
 from tidings.dispatch.link import OUTCOMES, PARCELS, parcels_of
-from tidings.dispatch.office import Office
 from tidings.dispatch.roles import Role, Share
 from tidings.dispatch.wire import PARCEL, REPORT, Item, Parcel, Report, Told, Why, pack, write_report
 from tidings.model.errors import Misconfigured
@@ -23,15 +22,9 @@ from tidings.model.time import HOUR
 from tidings.observability.events import BrokerLost, NoTransport, ReportRefused, TasksInherited, TransportLost
 from tidings.outbound.health import Status
 
-from .conftest import CHANNEL, Fleet, accept, states, token_of
+from .conftest import CHANNEL, Fleet, accept, office, states, token_of
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
-
-
-def office(app: App) -> Office:
-    """Return the office of a dispatcher."""
-    assert app.office is not None
-    return app.office
 
 
 def hands(app: App) -> RemoteHands:
@@ -90,7 +83,7 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
 
     await fleet.until(came_back)
     nobody = f"no transport takes messages of {CHANNEL}"
-    assert office(app).standing() == {"broker": nobody, "stuck": [CHANNEL]}
+    assert office(app).standing().items() >= {"broker": nobody, "stuck": [CHANNEL]}.items()
     await app.worker._beat_once()
     assert (await app.desk.why(ids[0])).answer == f"due, and waits: {nobody}"
     sender = fleet.sender()
@@ -98,7 +91,7 @@ async def test_without_a_transport_messages_come_back_and_wait(fleet: Fleet) -> 
     await fleet.all_are(app, ids)
 
     assert sorted(sender.sent) == ["a", "b"]
-    assert office(app).standing() == {"broker": "connected"}
+    assert office(app).standing()["broker"] == "connected"
     assert (await app.messages.show(ids[0]))["tries"] == 1
 
 
@@ -114,7 +107,7 @@ async def test_what_expired_while_the_broker_was_away_says_nothing_about_transpo
 
     await fleet.until(came_back)
 
-    assert office(app).standing() == {"broker": "connected"}
+    assert office(app).standing()["broker"] == "connected"
     assert not [event for event in fleet.events if isinstance(event, NoTransport)]
 
 
@@ -337,7 +330,7 @@ async def test_what_is_in_doubt_is_looked_up_by_a_transport(fleet: Fleet) -> Non
 
 async def test_without_a_broker_everything_waits_and_health_says_so(tmp_path: object, fleet: Fleet) -> None:
     """Nothing is claimed, nothing is lost, and the log, the node's row and health name the reason (F40)."""
-    app = await fleet.dispatcher(broker="amqp://guest:guest@127.0.0.1:1/")
+    app = await fleet.dispatcher(broker=("amqp://guest:guest@127.0.0.1:1/",))
     ids = await accept(app, "a")
 
     async def told() -> bool:

@@ -25,7 +25,7 @@ async def test_what_two_connections_brought_is_acknowledged_together(
 ) -> None:
     """The first connection is gone, and that keeps nothing that the second one brought from being over."""
     monkeypatch.setattr(links, "SETTLE", 0.0)
-    link = Link(broker, SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
+    link = Link((broker,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
     came: asyncio.Queue[Incoming] = asyncio.Queue()
 
     async def take(batch: list[Incoming]) -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group("rabbitmq")
 
 async def test_what_has_nowhere_to_go_was_not_published(broker: str) -> None:
     """The broker returns it, and that is said as a certain no; the link goes on (F43)."""
-    link = Link(broker, SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
+    link = Link((broker,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
     await link.start()
     async with within(SOON):
         with pytest.raises(Refused):
@@ -30,7 +30,9 @@ async def test_confirms_of_a_closed_channel_are_in_doubt_and_the_link_comes_back
     """A protocol error closes it with twenty in flight: each is confirmed, or in doubt, or certainly not
     published, never simply gone; and it can be published again (F47)."""
     came = asyncio.Event()
-    link = Link(broker, SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test", came=came.set)
+    link = Link(
+        (broker,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test", came=came.set
+    )
     await link.start()
     came.clear()
     channel = link._publishing

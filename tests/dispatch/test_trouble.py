@@ -30,7 +30,7 @@ async def test_what_never_gets_better_is_refused_at_the_start(
     """One sentence that names the setting, instead of a process that waits for ever."""
     head, found, tail = broker.rpartition(right)
     assert found
-    link = Link(head + wrong + tail, SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
+    link = Link((head + wrong + tail,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
 
     with pytest.raises(Misconfigured, match=problem) as refused:
         await link.start()
@@ -58,7 +58,7 @@ async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet
             came.put_nowait(incoming)
 
     app = await fleet.dispatcher()
-    link = Link(broker, SystemClock(), emit=fleet.emit, channels=(), name="test", declares=False)
+    link = Link((broker,), SystemClock(), emit=fleet.emit, channels=(), name="test", declares=False)
     for channel in ("mail", CHANNEL):
         await link.read(parcels_of(channel), take, prefetch=1)
     await link.start()

@@ -15,6 +15,7 @@ from tidings.model.errors import StoreUnavailable
 from tidings.model.task import NodeId, Settled, Task, TaskId, Transition
 from tidings.store.pacing import Turns
 from tidings.store.port import Claimed, Enqueued, NextDue, Row, Step, Wish
+from tidings.store.writes import WriteState
 
 from .loop import Host
 
@@ -45,6 +46,7 @@ class Link:
         self._world = world
         self._host = host
         self.wakes: list[Callable[[], None]] = []
+        self.writes = WriteState()  # nobody asks for it here
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """It is open."""

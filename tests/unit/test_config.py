@@ -141,6 +141,35 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
     assert by_file.database_path is None
 
 
+SEVERAL = ("amqps://u:o,ne@a:5671/x", "amqps://u:two@b/x")
+
+
+@pytest.mark.parametrize(
+    ("text", "environ"),
+    [
+        (f"broker = {list(SEVERAL)}", {}),
+        (f"broker = '{', '.join(SEVERAL)}'", {}),
+        (None, {"TIDINGS_BROKER": ",".join(SEVERAL)}),
+        ("broker = 'env:BROKERS'", {"BROKERS": ",".join(SEVERAL)}),
+        ("broker = ['env:ONE', 'env:TWO']", dict(zip(("ONE", "TWO"), SEVERAL, strict=True))),
+    ],
+)
+def test_a_cluster_of_brokers_is_a_list_or_has_commas(
+    loaded: Loader, text: str | None, environ: dict[str, str]
+) -> None:
+    """A comma in a password splits nothing, and no password is shown."""
+    settings = loaded(text, environ)
+
+    assert settings.broker == SEVERAL
+    assert settings.describe()["broker"] == ["amqps://u:***@a:5671/x", "amqps://u:***@b/x"]
+
+
+def test_a_password_of_the_second_broker_keeps_the_file_private(loaded: Loader) -> None:
+    """A readable file is refused wherever in the list the password is."""
+    with pytest.raises(Misconfigured, match="holds broker in clear"):
+        loaded("broker = 'amqps://a/,amqps://u:secret@b/'", mode=0o644)
+
+
 def test_every_setting_says_what_it_is_for() -> None:
     """The reference page is made of these."""
     assert all(item.metadata["about"] for item in dataclasses.fields(Settings) if item.metadata)
@@ -171,6 +200,10 @@ def test_every_setting_says_what_it_is_for() -> None:
         ("api_keys = ['short']", "under 16 characters"),
         ("api_keys = [1]", "not a list of texts"),
         ("encryption_keys = ['short']", "keys of 64 hex digits"),
+        ("broker = 'rabbit'", "broker in .* is 'rabbit'. Use the URL of a RabbitMQ"),
+        ("broker = 'amqps://a:port/'", "broker in .* is 'amqps://a:port/'"),
+        ("broker = 'amqps://u:pw@a,b/'", r"is 'amqps://u:\*\*\*@a,b/'. .* separate several whole URLs"),
+        ("broker = ['amqps://a/', 5]", "broker in .* not a text"),
         ("port = ", "is not valid TOML"),
         ("channels = 1", r"channels in .* is not a table\. Write \[channels.NAME\]"),
         ("[channels]\nphone = 1", r"channels.phone in .* is not a table"),

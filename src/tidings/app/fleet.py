@@ -68,7 +68,7 @@ def office_of(
     if Role.DISPATCHER not in share.roles:
         return None
     return Office(
-        _broker(settings),
+        _brokers(settings),
         store,
         clock,
         runs,
@@ -87,8 +87,8 @@ def _terms(settings: Settings) -> Terms:
     return Terms(ttl=wait, within=wait / 2, poison_after=settings.poison_after)
 
 
-def _broker(settings: Settings) -> str:
-    if settings.broker is None:
+def _brokers(settings: Settings) -> tuple[str, ...]:
+    if not settings.broker:
         raise Misconfigured(
             "dispatchers and transports need a RabbitMQ, and none is set",
             remedy="Set broker to its URL, such as amqps://user@host/tidings",
@@ -121,7 +121,7 @@ def build_carrier(
     """Wire a transport for its share of the channels: only theirs need credentials here."""
     clock = clock or SystemClock()
     share.check(settings.channels)
-    url = _broker(settings)
+    urls = _brokers(settings)
     names = sorted(name for name in settings.dispatched if share.takes(name))
     channels = {
         name: build_channel(
@@ -136,7 +136,7 @@ def build_carrier(
     def connect(came: Callable[[], None], went: Callable[[], None]) -> Link:
         name = f"transport@{host()}"
         return Link(
-            url, clock, emit=emit, channels=tuple(names), name=name, declares=False, came=came, went=went
+            urls, clock, emit=emit, channels=tuple(names), name=name, declares=False, came=came, went=went
         )
 
     return Carrier(channels, Transport(channels, clock, connect, slots=settings.slots, emit=emit))

@@ -49,8 +49,8 @@ def show_roles(settings: Settings, share: Share, problem: str | None = None) -> 
     output.say(("Tidings ", "bold"), (__version__, "bold"), stands, ", ".join(sorted(share.roles)))
     if share.needs_database:
         output.say(("  database  ", "dim"), mask_url(settings.database))
-    if settings.broker is not None:
-        output.say(("  broker    ", "dim"), mask_url(settings.broker))
+    if settings.broker:
+        output.say(("  broker    ", "dim"), ", ".join(map(mask_url, settings.broker)))
     if problem is not None:
         output.say(("  waiting   ", "dim"), problem)
     if share.queues is not None:

@@ -107,7 +107,7 @@ class Phone:
 
     async def _serve(self, listening: socket.socket) -> None:
         from ..sandbox import create_sandbox
-        from .connections import ConnectionLimits
+        from ..wire.connections import ConnectionLimits
         from .servers import QuietServer
 
         mail = None if self._mail_port is None else listen(HOST, self._mail_port, remedy=_REMEDY)

@@ -1,6 +1,7 @@
-"""The serving process: takes its ports, opens the engine, and goes down in order.
+"""The serving process: binds its ports, opens the engine, and goes down gracefully.
 
-Nothing is touched before the ports are had. On the way down the API stops accepting while the worker
+Nothing is touched before the ports are bound, and the API's port takes no connection before the database was
+opened and checked. On the way down the API stops accepting while the worker
 finishes or gives back; the phone goes last, for until then messages may still be on their way to it.
 """
 
@@ -22,12 +23,12 @@ from ..observability.events import Emit
 from ..observability.extras import extra_sinks
 from ..observability.log import fan_out, log_sink
 from ..observability.metrics import Metrics
+from ..wire.connections import ConnectionLimits, connection_budget, sandbox_connections
 from . import banner, fleet
-from .connections import ConnectionLimits, connection_budget, sandbox_connections
 from .engine import learn_time
 from .logs import adopt_libraries
 from .phone import Phone, is_wanted, ledger_of, mail_port_of
-from .ports import listen, port_of
+from .ports import accept_on, bind, port_of
 from .recycling import Recycler
 from .servers import QuietServer
 
@@ -60,7 +61,7 @@ async def _serve(
     if path is not None and not path.exists():
         settings.refuse_open_door(has_admin=False)  # before anything is made
     async with AsyncExitStack() as stack:  # undone in the opposite order
-        listening = listen(settings.host, settings.port, remedy=_REMEDY)
+        listening = bind(settings.host, settings.port, remedy=_REMEDY)
         stack.callback(listening.close)
         settings = replace(settings, port=port_of(listening))
         phone = None
@@ -94,6 +95,7 @@ async def _serve(
         api = create_api(app, metrics)
         pages = add_pages(api, app)
         server = QuietServer(api, listening, _limits(settings))
+        accept_on(listening, remedy=_REMEDY)
         serving = await server.begin()
         if works:
             await fleet.begin(app)

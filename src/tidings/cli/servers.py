@@ -10,8 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from .connections import ConnectionLimits, LimitedProtocol
-from .ports import BACKLOG
+from ..wire.connections import BACKLOG, ConnectionLimits, limited
 
 _LAST_ANSWERS = 3  # seconds for what is being answered when the stop comes
 
@@ -23,7 +22,7 @@ class QuietServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=_limited(limits or ConnectionLimits()),
+                http=limited(limits or ConnectionLimits()),
                 backlog=BACKLOG,
                 ws="none",
                 log_config=None,
@@ -63,10 +62,3 @@ class QuietServer(uvicorn.Server):
         self.should_exit = True
         if self._serving is not None:
             await self._serving
-
-
-def _limited(limits_: ConnectionLimits) -> type[LimitedProtocol]:
-    class Connection(LimitedProtocol):
-        limits = limits_
-
-    return Connection

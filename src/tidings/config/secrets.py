@@ -65,9 +65,14 @@ def _meaning(name: str, value: object, within: str) -> str:
     return "" if is_plain and within == "headers" else "secret" if within == "headers" else name
 
 
+def split_urls(text: str) -> list[str]:
+    """URLs with commas between them; a comma inside a URL splits nothing."""
+    return [part for part in re.split(r"\s*,\s*(?=\w+://|$)", text) if part]
+
+
 def has_password(text: str) -> bool:
     try:
-        return "://" in text and bool(urlsplit(text).password)
+        return "://" in text and any(urlsplit(url).password for url in split_urls(text))
     except ValueError:
         return True  # not a URL that can be read, but it tried to be one
 

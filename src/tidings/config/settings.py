@@ -155,10 +155,10 @@ class Settings:
     memory_limit: int | None = _setting(
         None, values.size, "memory that one process may use, for its alert; unset: what the system allows"
     )
-    broker: str | None = _setting(
-        None,
-        values.broker,
-        "the RabbitMQ between dispatchers and transports; unset: nodes send by themselves",
+    broker: tuple[str, ...] = _setting(
+        (),
+        values.brokers,
+        "the RabbitMQ between dispatchers and transports, or the nodes of its cluster; unset: none is used",
     )
     broker_allow_plaintext: bool = _setting(
         False, values.flag, "let amqp:// without TLS go to another machine, on a network of your own"
@@ -210,7 +210,7 @@ class Settings:
     @property
     def dispatched(self) -> frozenset[str]:
         """The channels whose messages are sent by transports."""
-        if self.broker is None:
+        if not self.broker:
             return frozenset()
         return frozenset(self.broker_channels or self.channels)
 
@@ -243,11 +243,11 @@ class Settings:
                 remedy=f"Use some of: {', '.join(sorted(self.channels))}",
                 field="broker_channels",
             )
-        broker = urlsplit(self.broker or "")
-        is_plain = broker.scheme == "amqp" and not is_loopback(broker.hostname or "")
-        if is_plain and not self.broker_allow_plaintext:
+        parts = [(url, urlsplit(url)) for url in self.broker]
+        plain = [url for url, its in parts if its.scheme == "amqp" and not is_loopback(its.hostname or "")]
+        if plain and not self.broker_allow_plaintext:
             raise Misconfigured(
-                f"broker is {mask_url(self.broker or '')!r}: messages and the password would travel in clear",
+                f"broker is {mask_url(plain[0])!r}: messages and the password would travel in clear",
                 remedy="Use amqps://, or set broker_allow_plaintext = true on a network of your own",
                 field="broker",
             )

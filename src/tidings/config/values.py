@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from ..model import durations
 from ..store.encryption import KEY
 from ..wire.signature import parse_secret
-from .secrets import mask_url
+from .secrets import mask_url, split_urls
 
 _SIZES = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
 
@@ -215,12 +215,22 @@ def names(raw: object) -> tuple[str, ...]:
     return tuple(one.strip() for one in raw)
 
 
-def broker(raw: object) -> str:
-    url = text(raw)
-    parts = urlsplit(url)
-    if parts.scheme not in ("amqp", "amqps") or not parts.hostname:
+def brokers(raw: object) -> tuple[str, ...]:
+    """One URL, several with commas between them, or a list of either."""
+    given = raw if isinstance(raw, list | tuple) else [raw]
+    return tuple(_broker(url) for one in given for url in split_urls(text(one)))
+
+
+def _broker(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises where it is not a number
+        is_usable = parts.scheme in ("amqp", "amqps") and re.fullmatch(r"[^\s,]+", parts.hostname or "")
+    except ValueError:
+        is_usable = None
+    if not is_usable:
         remedy = "Use the URL of a RabbitMQ, such as amqps://tidings:secret@rabbit.example.com/tidings"
-        raise Bad(f"is {mask_url(url)!r}", remedy)
+        raise Bad(f"is {mask_url(url)!r}", f"{remedy}; separate several whole URLs with commas")
     return url
 
 

@@ -1,5 +1,7 @@
 """The link to RabbitMQ: one connection that comes back by itself, its topology, publishing and reading.
 
+Of several URLs, the nodes of one cluster, it uses one: a random one first, and the next after a loss.
+
 The only module that knows the client library. Everything is durable: quorum queues, persistent messages,
 confirms, `mandatory`, and a dead-letter exchange under each queue of parcels; a queue that is there without
 one is refused, because its broker would drop what it cannot deliver. One virtual host for each engine.
@@ -24,7 +26,7 @@ from ..kernel.clock import Clock
 from ..model.errors import Misconfigured
 from ..observability.events import BrokerLost, BrokerReached, Emit
 from .incoming import Incoming
-from .trouble import trouble
+from .trouble import Trouble, place, trouble, worst
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractExchange, AbstractIncomingMessage
@@ -74,7 +76,7 @@ class Link:
 
     def __init__(
         self,
-        url: str,
+        urls: Sequence[str],
         clock: Clock,
         *,
         emit: Emit,
@@ -84,7 +86,8 @@ class Link:
         came: Callable[[], None] = lambda: None,
         went: Callable[[], None] = lambda: None,
     ) -> None:
-        self._url = url
+        self._urls = urls
+        self._turn = int(clock.chance() * len(urls))  # of the URL in use
         self._clock = clock
         self._emit = emit
         self._channels = channels
@@ -107,15 +110,11 @@ class Link:
 
     async def start(self) -> None:
         """Connect once, so that what can never work is refused at the start; then stay connected."""
-        try:
-            await self._connect()
-        except Misconfigured:
-            raise
-        except Exception as error:  # the library raises many things; the next try comes by itself
-            found = trouble(error, self._url)
+        found = await self._connect()
+        if found is not None:
             if found.remedy is not None:
-                raise Misconfigured(found.problem, remedy=found.remedy, field="broker") from None
-            self._lost(error)
+                raise Misconfigured(found.problem, remedy=found.remedy, field="broker")
+            self._lost(found)
         self._life = asyncio.create_task(self._live())
 
     async def stop(self) -> None:
@@ -135,22 +134,29 @@ class Link:
         """Whether something can be published now."""
         return self._publishing is not None and not self._publishing.is_closed
 
+    @property
+    def place(self) -> str | None:
+        """The host and port of the broker in use."""
+        return place(self._url) if self.is_up else None
+
+    @property
+    def _url(self) -> str:
+        return self._urls[self._turn % len(self._urls)]
+
     async def _live(self) -> None:
         pause = 0.1
         while True:
             if not self.is_up:
                 if self._was_up:
-                    self._lost(ConnectionError("the connection was closed"))
-                try:
-                    await self._connect()
-                except Exception as error:  # an actor's step: the next one must come all the same
-                    self._lost(error)
+                    self._lost(self._closed_on_us())
+                if found := await self._connect():
+                    self._lost(found)
                     await asyncio.sleep(pause * (0.5 + self._clock.chance()))
                     pause = min(pause * 2, 2.0)
                     continue
             pause = 0.1
             await self._until_closed()
-            self._lost(ConnectionError("the connection was closed"))
+            self._lost(self._closed_on_us())
 
     async def _until_closed(self) -> None:
         while self._missing:
@@ -164,17 +170,32 @@ class Link:
                 return
         await self._closed.wait()
 
-    def _lost(self, error: BaseException) -> None:
+    def _closed_on_us(self) -> Trouble:
+        return trouble(ConnectionError(f"{place(self._url)} closed the connection"), self._url)
+
+    def _lost(self, found: Trouble) -> None:
         self._publishing = None
         was, was_up, self._was_up = self.problem, self._was_up, False
-        found = trouble(error, self._url)
         self.problem = found.problem
         if was_up or was == _NEVER or (found.remedy is not None and was != found.problem):
             self._emit(BrokerLost(found.problem))
         if was_up:
             self._went()
 
-    async def _connect(self) -> None:
+    async def _connect(self) -> Trouble | None:
+        """Use the first broker that works, each is tried once; gives what is wrong where none does."""
+        found: dict[str, Trouble] = {}
+        for _ in self._urls:
+            self._turn += 1
+            try:
+                await self._connect_to(self._url)
+            except Exception as error:  # the library raises many things; the next one must be tried
+                found[self._url] = trouble(error, self._url)
+            else:
+                return None
+        return worst(found)
+
+    async def _connect_to(self, url: str) -> None:
         aio_pika = library()
         if self._connection is not None:
             with contextlib.suppress(Exception):
@@ -182,7 +203,7 @@ class Link:
                     await self._connection.close()
         self._closed = closed = asyncio.Event()
         async with asyncio.timeout(_PATIENCE):
-            connection = await aio_pika.connect(self._url, heartbeat=_HEARTBEAT, name=self._name)
+            connection = await aio_pika.connect(url, heartbeat=_HEARTBEAT, name=self._name)
             connection.close_callbacks.add(lambda *_: closed.set())
             channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
             channel.close_callbacks.add(lambda *_: closed.set())
@@ -207,7 +228,7 @@ class Link:
                 problem = trouble(error, self._url).problem
         self._missing, self.problem = missing, problem
         if problem != was:
-            self._emit(BrokerReached() if problem is None else BrokerLost(problem))
+            self._emit(BrokerReached(place(self._url)) if problem is None else BrokerLost(problem))
 
     # -- topology
 

@@ -6,7 +6,7 @@ It keeps the link, gives each incarnation of the node its hands, reads the two q
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ..kernel.clock import Clock
@@ -41,7 +41,7 @@ class Office:
 
     def __init__(
         self,
-        url: str,
+        urls: Sequence[str],
         store: Store,
         clock: Clock,
         lanes: Mapping[str, Lane],
@@ -70,7 +70,7 @@ class Office:
         self._hands: RemoteHands | None = None
         self._runner: Runner | None = None
         self._link = Link(
-            url, clock, emit=emit, channels=tuple(queues), name=name, came=self._came, went=self._went
+            urls, clock, emit=emit, channels=tuple(queues), name=name, came=self._came, went=self._went
         )
         self.heir = Heir(store, self._me, self._inherit, self._prepare)
 
@@ -121,7 +121,7 @@ class Office:
         unserved = [] if self._hands is None else self._hands.unserved
         idle = f"no transport takes messages of {', '.join(unserved)}" if unserved else None
         stuck = unserved if self._link.problem is None else sorted(self._queues)
-        said = {"broker": self._link.problem or idle or "connected"}
+        said = {"broker": self._link.problem or idle or "connected", "broker_at": self._link.place}
         return {**said, "stuck": stuck} if stuck else said
 
     def _me(self) -> NodeId:

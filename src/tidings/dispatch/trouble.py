@@ -6,6 +6,7 @@ Some things never get better by waiting: they are refused at the start, and said
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -17,6 +18,20 @@ class Trouble(NamedTuple):
 
     problem: str
     remedy: str | None = None
+
+
+def place(url: str) -> str:
+    """The host and port of a broker: what may be shown of its URL."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (5671 if parts.scheme == 'amqps' else 5672)}"
+
+
+def worst(found: Mapping[str, Trouble]) -> Trouble:
+    """Return why none of the brokers can be used, by URL; what needs a person comes before the rest."""
+    urls = sorted(found, key=lambda url: found[url].remedy is None)
+    if len(urls) == 1:
+        return found[urls[0]]
+    return Trouble("; ".join(f"{place(url)}: {found[url].problem}" for url in urls), found[urls[0]].remedy)
 
 
 def trouble(error: BaseException, url: str) -> Trouble:

@@ -11,6 +11,7 @@
         TooOften           over a rate (429, Retry-After)
       Temporary          the same call may succeed later: 503, exit code 75
         StoreUnavailable   the database does not answer
+          StoreRefused       it answers, and refuses to work for us
         StoreFull          the disk is full
       Broken             a person must look: 500, exit code 70
         WrongStore         the database cannot be used as it is
@@ -111,11 +112,20 @@ class StoreUnavailable(Temporary):
     code = "store_unavailable"
 
 
+class StoreRefused(StoreUnavailable):
+    """The database answers, and refuses to work for us; `reason` names neither hosts nor files."""
+
+    def __init__(self, problem: str, *, remedy: str, reason: str) -> None:
+        super().__init__(problem, remedy=remedy)
+        self.reason = reason
+
+
 class StoreFull(Temporary):
     """The disk under the database is full."""
 
     code = "store_full"
     status = 507
+    reason = "disk full"
 
 
 class Broken(TidingsError):

@@ -232,6 +232,8 @@ class BrokerLost(Event):
 class BrokerReached(Event):
     """The connection to RabbitMQ stands."""
 
+    broker: str  # host and port
+
 
 @dataclass(frozen=True, slots=True)
 class TasksInherited(Event):

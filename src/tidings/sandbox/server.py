@@ -10,6 +10,7 @@ from types import FrameType
 import uvicorn
 
 from tidings.model.errors import Misconfigured
+from tidings.wire.connections import BACKLOG, ConnectionLimits, connection_budget, limited
 
 from .access import read_access
 from .app import create_sandbox
@@ -50,9 +51,11 @@ def serve(
         else:
             print(f"It takes mail at {_shown(host)}:{mail.getsockname()[1]}", flush=True)
         print(f"Its ledger is {ledger_path or 'kept in memory only (give --ledger to keep it)'}", flush=True)
+        limits = ConnectionLimits(connections=connection_budget(1000, concurrency=0))
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, proxy_headers=False, timeout_graceful_shutdown=2
-        )
+            app, http=limited(limits), ws="none", backlog=BACKLOG, log_level="warning", access_log=False,
+            proxy_headers=False, timeout_graceful_shutdown=2,
+        )  # fmt: skip
         _Server(config, app.state.world).run(sockets=[listening])
     finally:
         listening.close()
@@ -90,7 +93,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(2048)
+        listening.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         listening.close()
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from ..model.errors import StoreFull, StoreUnavailable, WrongStore
+from ..model.errors import StoreFull, StoreRefused, StoreUnavailable, WrongStore
 
 T = TypeVar("T")
 
@@ -170,10 +170,11 @@ def _translate(error: BaseException, *, started: bool = True) -> Exception:
         case apsw.BusyError() | apsw.LockedError():
             return StoreUnavailable("another process holds the database", remedy="try again in a moment")
         case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError():
-            return (StoreUnavailable if started else WrongStore)(
-                "the database cannot be written",
-                remedy="check the owner, the mode and the mount of its folder",
-            )
+            problem = "the database cannot be written"
+            remedy = "check the owner, the mode and the mount of its folder"
+            if started:
+                return StoreRefused(problem, remedy=remedy, reason="read-only")
+            return WrongStore(problem, remedy=remedy)
         case apsw.NotADBError() | apsw.CorruptError():
             return WrongStore("the database file is damaged or not a database", remedy="restore a backup")
         case apsw.IOError() if (
@@ -183,7 +184,8 @@ def _translate(error: BaseException, *, started: bool = True) -> Exception:
                 "the disk under the database is full", remedy="free space; work resumes by itself"
             )
         case apsw.IOError():
-            return StoreUnavailable(f"the disk answers with an error ({error})", remedy="check the disk")
+            problem = f"the disk answers with an error ({error})"
+            return StoreRefused(problem, remedy="check the disk", reason="disk error")
         case Exception():
             return error
         case _:

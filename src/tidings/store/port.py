@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..model.task import NewTask, NodeId, Settled, Task, TaskId, Transition
 from .pacing import Turns
+from .writes import WriteState
 
 Row = dict[str, Any]
 OrderKey = tuple[str, str]  # queue, order key
@@ -124,6 +125,7 @@ class Store(Protocol):
     dialect: str
     sole_worker: bool  # at most one process works on this database at a time
     bulk: int  # new tasks that one transaction should take at the most
+    writes: WriteState  # whether the last ones of this process were refused
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Connect and check that the schema is the one this code knows; an empty one may be brought up."""

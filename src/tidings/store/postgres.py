@@ -46,6 +46,7 @@ from .server import (
 from .statements import statements
 from .steps import Steps
 from .turns import pace_of, taken, when_free
+from .writes import WriteState
 
 
 class PostgresStore:
@@ -63,6 +64,7 @@ class PostgresStore:
         self._patience = patience
         self._pool: asyncpg.Pool | None = None
         self._hints = Hints(self._dsn, self._connection)
+        self.writes = WriteState()
         self._sql = statements("postgres")
         self._steps = Steps(self._sql, now)
         self._creating = Creating(self._connection, self._steps, self.schema)
@@ -117,7 +119,8 @@ class PostgresStore:
 
     async def read(self, name: str, **params: Any) -> list[Row]:
         """Run a read statement."""
-        return (await self.write([Step(name, params)]))[0]
+        async with self._connection() as connection:
+            return await self._steps.run(connection, Step(name, params))
 
     async def load(self, name: str, ids: Sequence[TaskId]) -> Sequence[Sequence[Any]]:
         """Run a read statement over many ids."""
@@ -129,9 +132,12 @@ class PostgresStore:
         """Run statements in one transaction."""
         async with self._connection() as connection:
             if len(steps) == 1 and not steps[0].needed:
-                return [await self._steps.run(connection, steps[0])]
-            async with connection.transaction():
-                return await self._steps.run_all(connection, steps)
+                done = [await self._steps.run(connection, steps[0])]
+            else:
+                async with connection.transaction():
+                    done = await self._steps.run_all(connection, steps)
+        self.writes.wrote()
+        return done
 
     async def change(self, steps: Sequence[Step], *, keys: Collection[OrderKey]) -> list[list[Row]]:
         """`write`, holding these order keys and passing their turn on."""
@@ -152,11 +158,15 @@ class PostgresStore:
         together: bool = False,
     ) -> Enqueued:
         """One statement for one task; COPY in one transaction for many."""
-        return await self._creating.enqueue(Creation(tasks, rows, also), once=once, together=together)
+        made = await self._creating.enqueue(Creation(tasks, rows, also), once=once, together=together)
+        self.writes.stored(made.ids)
+        return made
 
     async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
         """COPY the domain's rows under ids of their own; their tasks come later."""
-        return await self._creating.keep(rows, also=also)
+        ids = await self._creating.keep(rows, also=also)
+        self.writes.stored(ids)
+        return ids
 
     async def claim(self, node: NodeId, wish: Wish) -> Claimed:
         """One statement; two more and a transaction only where a queue has a rate."""
@@ -277,6 +287,7 @@ class PostgresStore:
             for move in lost:
                 if await self._was_ours(connection, move):
                     kept[move.id] = move.to
+        self.writes.stored(kept)
         return [_verdict(move, kept.get(move.id)) for move in moves]
 
     async def _settle_some(
@@ -335,7 +346,7 @@ class PostgresStore:
             raise StoreUnavailable("the database is not open", remedy="open the store first")
         # With one that is free nobody waits, and a limit would cost as much as the connection.
         patience = None if pool.get_idle_size() else self._patience
-        with translated(started=True):
+        with self.writes.noted(), translated(started=True):
             connection = await pool.acquire(timeout=patience)
             try:
                 yield connection

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
-from ..model.errors import StoreFull, StoreUnavailable, WrongStore
+from ..model.errors import StoreFull, StoreRefused, StoreUnavailable, WrongStore
 
 # Plans are pinned to index scans and made once: a queue's table is empty in one minute and full in the next,
 # statistics lag behind, and planning the claim costs as much as running it. JIT would cost more still.
@@ -137,22 +137,24 @@ def translated(*, started: bool) -> Iterator[None]:
 
 
 def _refused(error: asyncpg.PostgresError, started: bool) -> StoreUnavailable | WrongStore:
-    problem, remedy = _refusal(error)
+    problem, remedy, reason = _refusal(error)
+    if started and reason:
+        return StoreRefused(problem, remedy=remedy, reason=reason)
     return (StoreUnavailable if started else WrongStore)(problem, remedy=remedy)
 
 
-def _refusal(error: asyncpg.PostgresError) -> tuple[str, str]:
-    """Return why the server refuses to work for us, and the remedy."""
+def _refusal(error: asyncpg.PostgresError) -> tuple[str, str, str]:
+    """Return why the server refuses to work for us, the remedy, and a few words for strangers."""
     match error:
         case asyncpg.InvalidCatalogNameError() | asyncpg.InvalidAuthorizationSpecificationError():
-            return f"PostgreSQL refused the connection: {error}", "check the database URL"
+            return f"PostgreSQL refused the connection: {error}", "check the database URL", "login refused"
         case asyncpg.InsufficientPrivilegeError():
             remedy = "let the role own its schema, or GRANT CREATE ON DATABASE to it for the first start"
-            return f"PostgreSQL does not allow it ({error})", remedy
+            return f"PostgreSQL does not allow it ({error})", remedy, "permission denied"
         case asyncpg.ProtocolViolationError():
             remedy = "behind PgBouncer list them in ignore_startup_parameters, see docs/how-to/postgresql.md"
-            return f"the server refused our session settings ({error})", remedy
+            return f"the server refused our session settings ({error})", remedy, "login refused"
         case asyncpg.ReadOnlySQLTransactionError():
-            return "this PostgreSQL is read-only", "point the database URL at the primary"
+            return "this PostgreSQL is read-only", "point the database URL at the primary", "read-only"
         case _:
-            return f"PostgreSQL refused a statement ({error.sqlstate}: {error})", "check the server's log"
+            return f"PostgreSQL refused a statement ({error.sqlstate}: {error})", "check the server's log", ""

@@ -26,6 +26,7 @@ from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Row, Rows, Step, T
 from .statements import statements
 from .task_rows import task_rows
 from .turns import pace_of, taken, when_free
+from .writes import WriteState
 
 
 class SqliteStore:
@@ -42,6 +43,7 @@ class SqliteStore:
         self._now = now
         self._inline = inline
         self._patience = patience
+        self.writes = WriteState()
         self._sql = statements("sqlite")
         self._steps = FileSteps(self._sql, now)
         self._claiming = Claiming(self._steps, now)
@@ -132,7 +134,10 @@ class SqliteStore:
 
     async def _run(self, work: Callable[[apsw.Connection], Any], *, is_routine: bool = False) -> Any:
         assert self._writer is not None
-        return await self._writer.run(work, is_routine=is_routine)
+        with self.writes.noted():
+            answer = await self._writer.run(work, is_routine=is_routine)
+        self.writes.wrote()
+        return answer
 
     # -- the three verbs
 
@@ -165,6 +170,7 @@ class SqliteStore:
             return Enqueued(ids)
 
         answer: Enqueued = await self._run(work)
+        self.writes.stored(answer.ids)
         return answer
 
     def _next_ids(self, connection: apsw.Connection, n: int) -> list[TaskId]:
@@ -186,6 +192,7 @@ class SqliteStore:
             return ids
 
         answer: Sequence[TaskId] = await self._run(work)
+        self.writes.stored(answer)
         return answer
 
     async def claim(self, node: NodeId, wish: Wish) -> Claimed:
@@ -258,6 +265,7 @@ class SqliteStore:
             return answers
 
         answer: list[Settled] = await self._run(work, is_routine=not also)
+        self.writes.stored(Settled.KEPT in answer)
         return answer
 
     def _settle_plain(

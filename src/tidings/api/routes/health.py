@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ...access.rules import OPEN, allowed
-from ...model.errors import StoreFull, TidingsError
+from ...model.errors import TidingsError
 from ...outbound.desk import Desk
 from ...outbound.health import Status
 from ...outbound.pulse import pulse
@@ -31,7 +31,7 @@ def routes(desk: Desk) -> APIRouter:
         """This process runs."""
         return answer({"status": "live"})
 
-    @router.get("/ready", responses={503: {"description": "the database does not answer"}})
+    @router.get("/ready", responses={503: {"description": "the database does not answer, or refuses writes"}})
     @allowed(OPEN)
     async def ready() -> Response:
         """This process can accept messages."""
@@ -67,10 +67,9 @@ async def _problem(desk: Desk) -> str | None:
     try:
         async with asyncio.timeout(PATIENCE):
             await desk.ping()
-    except StoreFull:
-        return "the disk under the database is full"
     except TidingsError:  # whose words may name hosts and files; the log has them
         return "the database does not answer"
     except TimeoutError:
         return f"the database did not answer within {PATIENCE:g} s"
-    return None
+    refusal = desk.store.writes.refusal
+    return None if refusal is None else f"the database refuses writes: {refusal}"

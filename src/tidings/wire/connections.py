@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from .ports import BACKLOG
-
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
 
+BACKLOG = 256  # connections that may be accepted in one turn of the loop, before any can be refused
 _OWN_FILES = 64  # database, logs, listening sockets, the broker
 _PER_SLOT = 2  # a connection in use and one kept open
 _RETRY_AFTER = 1  # seconds
@@ -198,6 +197,15 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._answering is not None and not self._answering.response_complete:
             self._answering.disconnected = True
             self._answering.message_event.set()
+
+
+def limited(limits_: ConnectionLimits) -> type[LimitedProtocol]:
+    """Return the protocol of a server with these limits."""
+
+    class Connection(LimitedProtocol):
+        limits = limits_
+
+    return Connection
 
 
 def _refusal(status: int, code: str, problem: str, remedy: str) -> bytes:

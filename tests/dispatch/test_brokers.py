@@ -1,0 +1,171 @@
+"""Several URLs of one RabbitMQ cluster: the link uses one that works, and moves when it is lost (F48)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+
+from tidings.diagnosis import Grade, on_broker
+from tidings.dispatch.link import Link
+from tidings.dispatch.trouble import place
+from tidings.kernel.clock import SystemClock
+from tidings.model.errors import Misconfigured
+from tidings.observability.events import BrokerLost, BrokerReached, Event
+
+from ..patience import within
+from .conftest import CHANNEL, SOON, Fleet, accept, office
+
+pytestmark = pytest.mark.xdist_group("rabbitmq")
+
+DEAD = "amqp://guest:CANARY@127.0.0.1:1/"
+
+
+class Chosen(SystemClock):
+    """A clock whose chance is chosen: the share of the list after which the first URL is tried."""
+
+    def __init__(self, chance: float) -> None:
+        super().__init__()
+        self.chance = lambda: chance  # type: ignore[method-assign]
+
+
+class Relay:
+    """The broker under another address, which can go away with its connections."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._writers: list[asyncio.StreamWriter] = []
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> str:
+        """Listen; gives the URL."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        return self._url.replace(f":{urlsplit(self._url).port}", f":{port}")
+
+    def stop(self) -> None:
+        """Close the port and cut every connection."""
+        assert self._server is not None
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        parts = urlsplit(self._url)
+        there, back = await asyncio.open_connection(parts.hostname, parts.port)
+        self._writers += [writer, back]
+        await asyncio.gather(_copy(reader, back), _copy(there, writer))
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError):
+        while data := await reader.read(65_536):
+            writer.write(data)
+    writer.transport.abort()
+
+
+@pytest.fixture
+async def relay(broker: str) -> AsyncIterator[tuple[str, Relay]]:
+    made = Relay(broker)
+    yield await made.start(), made
+    made.stop()
+
+
+@asynccontextmanager
+async def linked(link: Link) -> AsyncIterator[Link]:
+    await link.start()
+    try:
+        yield link
+    finally:
+        await link.stop()
+
+
+@pytest.fixture(params=[0.0, 0.99], ids=["first", "last"])
+def clock(request: pytest.FixtureRequest) -> SystemClock:
+    return Chosen(request.param)
+
+
+async def test_a_dead_broker_of_several_does_not_keep_the_link_from_the_others(
+    broker: str, clock: SystemClock
+) -> None:
+    """Wherever it begins; the event says which one is used, without its password."""
+    told: list[Event] = []
+    link = Link((DEAD, broker), clock, emit=told.append, channels=(CHANNEL,), name="test")
+    async with linked(link):
+        assert link.is_up and link.problem is None and link.place == place(broker)
+    assert told == [BrokerReached(place(broker))]
+
+
+async def test_where_the_link_begins_is_chance(broker: str, relay: tuple[str, Relay]) -> None:
+    """So that a fleet spreads over its cluster."""
+    used = set()
+    for chance in (0.0, 0.99):
+        link = Link((broker, relay[0]), Chosen(chance), emit=lambda _: None, channels=(CHANNEL,), name="test")
+        async with linked(link):
+            used.add(link.place)
+    assert used == {place(broker), place(relay[0])}
+
+
+async def test_a_fleet_moves_to_another_broker_when_its_own_is_lost(
+    fleet: Fleet, broker: str, relay: tuple[str, Relay]
+) -> None:
+    """Dispatcher and transport go on by themselves, and what is accepted afterwards is sent."""
+    url, proxy = relay
+    fleet.urls = (url, broker)
+    fleet.clock = lambda: Chosen(0.99)  # the first of two
+    app = await fleet.dispatcher()
+    sender = fleet.sender()
+    transport = await fleet.transport(sender)
+    await fleet.all_are(app, await accept(app, "before"))
+    before = {office(app)._link.place, transport._link.place}
+    proxy.stop()
+    await fleet.until(lambda: BrokerReached(place(broker)) in fleet.events)
+    await fleet.all_are(app, await accept(app, "after"))
+
+    assert before == {place(url)}
+    assert {office(app)._link.place, transport._link.place} == {place(broker)}
+    assert office(app).standing()["broker_at"] == place(broker)
+    assert any(isinstance(event, BrokerLost) and place(url) in event.reason for event in fleet.events)
+    assert sender.sent == ["before", "after"]
+
+
+async def test_what_needs_a_person_is_refused_even_if_another_broker_is_dead(broker: str) -> None:
+    """The error names each broker by host and port, and repeats no password."""
+    wrong = broker.replace("guest:guest", "guest:CANARY")
+    link = Link((DEAD, wrong), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
+    with pytest.raises(Misconfigured, match="user or password") as refused:
+        await link.start()
+    assert "127.0.0.1:1: RabbitMQ does not answer" in refused.value.problem
+    assert place(wrong) in refused.value.problem and "CANARY" not in str(refused.value)
+
+
+async def test_a_link_without_any_broker_goes_on_trying_all(broker: str, relay: tuple[str, Relay]) -> None:
+    """Both are dead at the start, and one comes up."""
+    told: list[Event] = []
+    up = asyncio.Event()
+    url, proxy = relay
+    proxy.stop()
+    link = Link((DEAD, url), Chosen(0.0), emit=told.append, channels=(CHANNEL,), name="test", came=up.set)
+    async with linked(link), within(SOON):
+        assert not link.is_up and link.place is None and link.problem is not None
+        assert place(DEAD) in link.problem and place(url) in link.problem
+        server = await asyncio.start_server(proxy._serve, "127.0.0.1", urlsplit(url).port)
+        await up.wait()
+        assert link.place == place(url)
+        server.close()
+    assert isinstance(told[0], BrokerLost) and BrokerReached(place(url)) in told
+
+
+def test_the_doctor_names_the_brokers_in_use() -> None:
+    """Of several, those that dispatchers are connected to."""
+    rows = [
+        {"name": f"dispatcher@{at}", "state": "live", "info": orjson.dumps({"broker_at": at})}
+        for at in ("b:5671", "a:5671")
+    ]
+    finding = on_broker(rows, {"phone"})[0]
+    assert finding.grade is Grade.FINE
+    assert finding.what == "every dispatcher reaches RabbitMQ (a:5671, b:5671)"
