@@ -124,6 +124,8 @@ class Store(Protocol):
     dialect: str
     sole_worker: bool  # at most one process works on this database at a time
     bulk: int  # new tasks that one transaction should take at the most
+    server: str  # which start of which server the newest connection leads to; constant for a file
+    newest: dict[str, int]  # the newest task that this process has created, by server
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Connect and check that the schema is the one this code knows; an empty one may be brought up."""

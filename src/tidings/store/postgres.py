@@ -50,6 +50,8 @@ class PostgresStore:
         self, url: str, *, now: Callable[[], int] | None = None, connections: int = 10, patience: float = 10.0
     ) -> None:
         self._dsn, self.schema = split(url)
+        self.server = ""
+        self.newest: dict[str, int] = {}
         self._size = connections
         self._patience = patience
         self._pool: asyncpg.Pool | None = None
@@ -68,6 +70,7 @@ class PostgresStore:
                 min_size=0,
                 init_size=1,
                 max_size=self._size,
+                init=self._meet,
                 reset=no_reset,
                 command_timeout=self._patience,
                 timeout=5,
@@ -84,6 +87,10 @@ class PostgresStore:
             except BaseException:
                 await self.close()
                 raise
+
+    async def _meet(self, connection: asyncpg.Connection) -> None:
+        """Learn which server a new connection leads to: after a failover or a restart it is another."""
+        self.server = await connection.fetchval("select extract(epoch from pg_postmaster_start_time())::text")
 
     async def close(self) -> None:
         """Close all connections; a hint that is about to go out still goes."""
@@ -142,15 +149,24 @@ class PostgresStore:
         together: bool = False,
     ) -> Enqueued:
         """One statement for one task; COPY in one transaction for many."""
-        return await self._creating.enqueue(Creation(tasks, rows, also), once=once, together=together)
+        made = await self._creating.enqueue(Creation(tasks, rows, also), once=once, together=together)
+        if made.ids:
+            self.newest[self.server] = made.ids[-1]
+        return made
 
     async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
         """COPY the domain's rows under ids of their own; their tasks come later."""
         return await self._creating.keep(rows, also=also)
 
     async def claim(self, node: NodeId, wish: Wish) -> Claimed:
-        """One statement; two more and a transaction only where a queue has a rate."""
+        """One statement; two more and a transaction only where a queue has a rate.
+
+        Never on a server to which the connection is made for it: its node has not looked at that one yet.
+        """
+        server = self.server
         async with self._connection() as connection:
+            if self.server != server:
+                raise StoreUnavailable("another server answers", remedy="the next heartbeat decides")
             if not wish.limited & wish.rooms.keys():
                 return await self._claim(connection, node, wish, wish.rooms)
             async with connection.transaction():
