@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import asyncpg
 import pytest
 
+from tidings.diagnosis import Grade, on_standbys
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.nodes import Rewound
 from tidings.model.task import OnUnknown, State, Transition
@@ -299,3 +300,29 @@ async def test_the_alert_says_how_far_it_went_back_and_ends_after_a_day(
     await world.step(seconds=86_400)
     await world.worker.node.beat()
     assert "database_rewound" not in await house.raised()
+
+
+class TestDoctor:
+    """`tidings doctor` warns of standbys that a failover would lose acknowledged messages to."""
+
+    async def test_without_standbys_there_is_nothing_to_say(self, store: PostgresStore) -> None:
+        """The statement needs no privilege."""
+        assert [on_standbys(row) for row in await store.read("replication")] == [[]]
+
+    @pytest.mark.parametrize(
+        ("seen", "grade", "what"),
+        [
+            ({"names": ""}, Grade.NOTE, "all asynchronous"),
+            ({"names": "", "hidden": 1}, Grade.NOTE, "all asynchronous"),
+            ({"commits": "local", "synchronous": 1}, Grade.NOTE, "all asynchronous"),
+            ({"hidden": 1}, Grade.NOTE, "this role may not see"),
+            ({"synchronous": 1}, Grade.FINE, "synchronous: 1"),
+        ],
+    )
+    def test_standbys_are_told_apart_as_far_as_the_role_may_see(
+        self, seen: dict[str, object], grade: Grade, what: str
+    ) -> None:
+        """An ordinary role sees that they are there, and no more."""
+        row = {"standbys": 1, "hidden": 0, "synchronous": 0, "names": "db2", "commits": "on", **seen}
+        [finding] = on_standbys(row)
+        assert finding.grade is grade and what in finding.what
