@@ -24,8 +24,6 @@ from ..store.port import Row, Step, Store
 from .clock import Clock
 
 TRUST = 0.7  # share of the lease for which a node believes in itself after its last beat
-
-
 _BEATS = 1000  # whose times a node remembers
 DISPATCHER = "dispatcher@"  # how the names of nodes begin that give their tasks to transports
 

@@ -77,10 +77,8 @@ class Rewinds:
             for task, row in zip(tasks, page, strict=True)
         ]
         ids, claims, states, _, dues, *_ = map(list, zip(*moves, strict=True))
-        settle = {
-            "ids": ids, "claims": claims, "states": states, "dues": dues, "detail": moves[0].detail,
-            "node": self._me(),
-        }  # fmt: skip
+        settle = {"ids": ids, "claims": claims, "states": states, "dues": dues, "node": self._me()}
+        settle["detail"] = moves[0].detail
         own = effects(self._handlers, tasks, moves)
         steps = [self._take(len(page)), Step("rewind_settle", settle), *own]
         await self._store.change(steps, keys=order_keys(tasks))
