@@ -98,9 +98,11 @@ async def _on_database(app: App) -> list[Finding]:
     nodes = await app.store.read("node_list")
     queues = await app.store.read("queue_list")
     waiting = {queue["name"]: found for queue in queues if (found := await _waiting(app, queue["name"]))}
+    replication = [] if app.store.sole_worker else await app.store.read("replication")
     is_worked_on = not app.store.may_work() if app.store.sole_worker else None
     return [
         good,
+        *(finding for row in replication for finding in on_standbys(row)),
         *on_door(app.settings, has_admin=await app.access.door.has_admin()),
         on_clock(app.clock.drift(), seen=max((node["seen_at"] for node in nodes), default=0), now=now),
         *on_nodes(nodes, is_worked_on=is_worked_on, lease=app.settings.lease, now=now),
@@ -187,6 +189,20 @@ def on_disk(folder: Path, free: int) -> Finding:
     if free < ROOM_NOTED:
         return Finding("disk", Grade.NOTE, f"{room} free under {folder}", "think of more space")
     return Finding("disk", Grade.FINE, f"{room} free under {folder}")
+
+
+def on_standbys(row: Row) -> list[Finding]:
+    """Whether an acknowledged message survives a failover to a standby; nothing where there is none."""
+    if not row["standbys"]:
+        return []
+    count, how = f"standbys: {row['standbys']}", "see docs/how-to/postgresql.md#failover"
+    if row["names"] and row["commits"] != "local" and row["synchronous"]:
+        return [Finding("standby", Grade.FINE, f"{count}, synchronous: {row['synchronous']}")]
+    if row["names"] and row["commits"] != "local" and row["hidden"]:
+        what = f"{count}; this role may not see whether one of them is synchronous"
+        return [Finding("standby", Grade.NOTE, what, "GRANT pg_monitor TO it, then look again")]
+    what = f"{count}, all asynchronous: a failover may lose the newest acknowledged messages"
+    return [Finding("standby", Grade.NOTE, what, how)]
 
 
 def on_clock(drift: timedelta, *, seen: int, now: int) -> Finding:

@@ -41,10 +41,12 @@ class Link:
     dialect = "sqlite"
     sole_worker = False
     bulk = 1000
+    server = ""
 
     def __init__(self, world: World, host: Host) -> None:
         self._world = world
         self._host = host
+        self.newest: dict[str, int] = {}
         self.wakes: list[Callable[[], None]] = []
         self.writes = WriteState()  # nobody asks for it here
 

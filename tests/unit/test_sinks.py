@@ -16,6 +16,7 @@ from tidings.observability.events import (
     AuthenticationLimited,
     BatchSettled,
     ClaimLost,
+    DatabaseRewound,
     Event,
     NodeLost,
     StoreTrouble,
@@ -38,6 +39,7 @@ FACTS: list[Event] = [
     TasksExpired(3),
     TasksReaped(1, 2, 4, 0),
     NodeLost(1, "n"),
+    DatabaseRewound(1, 5, 9, 6),
     AuthenticationFailed("203.0.113.9", "tdk_00000000", "api"),
     AuthenticationLimited("203.0.113.9", None),
 ]

@@ -120,6 +120,19 @@ def died(
     return Decision(move, "unknown")
 
 
+def rewound(task: Task, on_unknown: str, *, at: int) -> Transition:
+    """Decide what happens to a waiting task that may have been sent on a copy of the database that is lost.
+
+    It is unknown, as if its node had died: failed where only a person may send it again, otherwise sent or
+    asked for `at` the time when an attempt that is still under way must have ended.
+    """
+    evidence = "the database has gone back, and it may have been sent on the copy that was lost"
+    if on_unknown == OnUnknown.HOLD:
+        return _failed(task, evidence, None, unknown=True)
+    due = at if task.expires_at is None else min(at, task.expires_at - 1)
+    return _back(task, due, detail=evidence)._replace(tries=task.tries, unknown=True)
+
+
 def _retry(task: Task, outcome: Retry, lane: Lane, now: int, chance: float) -> Decision:
     category = outcome.category
     throttled = category is Category.THROTTLING

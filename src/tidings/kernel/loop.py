@@ -15,14 +15,15 @@ from typing import Any
 from ..model.errors import Temporary, told
 from ..observability import memory
 from ..observability.events import ClockDrift, Emit, NodeFenced, NodeJoined, StoreTrouble
-from ..store.port import Store
+from ..store.port import Step, Store
 from .actor import Actor
 from .clock import Clock, Drift, judge_drift
 from .handler import Handler
 from .lanes import Lane
-from .nodes import Node
+from .nodes import Node, Rewound
 from .pruner import Pruner, Retention
 from .reaper import Reaper
+from .rewind import Rewinds
 from .runner import Runner, Tunables
 from .slots import Hands, Slots
 from .sweeper import Sweeper
@@ -80,6 +81,7 @@ class Worker:
             poison_after=poison_after,
         )
         self.pruner = Pruner(store, clock, retention, emit=emit, me=lambda: self.node.id, contents=contents)
+        self.rewinds = Rewinds(store, handlers, emit=emit, me=lambda: self.node.id, actors=actors)
         self.sweeper = Sweeper(store, clock, lanes, emit=emit, me=lambda: self.node.id)
         self._actors = [(actor, asyncio.Event()) for actor in actors]
         self._pruners = pruners
@@ -152,6 +154,8 @@ class Worker:
         while True:
             try:
                 await self.node.join()
+                while not await self.rewinds.step():  # noqa: ASYNC110  (another node's commit has no event)
+                    await asyncio.sleep(1)
                 await self.reaper.step()
                 await self.runner.start()
                 break
@@ -212,8 +216,12 @@ class Worker:
                 pause = min(seconds, again * (0.5 + self._clock.chance()))
 
     async def _beat_once(self) -> None:
-        if not await self.node.beat(json.dumps(self.load)):
-            await self._begin_anew()
+        try:
+            if not await self.node.beat(json.dumps(self.load)):
+                self._emit(NodeFenced(self.node.id))
+                await self._begin_anew()
+        except Rewound as rewound:
+            await self._recover(rewound)
         drift = self._clock.drift()
         if judge_drift(drift) is not Drift.FINE:
             self._emit(ClockDrift(drift.total_seconds(), judge_drift(drift) is Drift.UNHEALTHY))
@@ -225,9 +233,15 @@ class Worker:
         used = {} if share is None else {"memory": round(share, 4)}
         return {**self.runner.load, **used, **self._also_load()}
 
+    async def _recover(self, rewound: Rewound) -> None:
+        """Begin anew once what may have been sent is marked; the reaper decides what this node still held."""
+        await self.rewinds.open(rewound)
+        if await self.rewinds.step():
+            await self._store.write([Step("node_dead", {"id": self.node.id, "beat": self.node.beats})])
+            await self._begin_anew()
+
     async def _begin_anew(self) -> None:
-        """The others have given this incarnation up: what it still sends is late, and a new one begins."""
-        self._emit(NodeFenced(self.node.id))
+        """This incarnation is given up: what it still sends is late, and a new one begins."""
         old, self.node = (
             self.runner,
             Node(self._store, self._clock, lease=timedelta(seconds=self.node.lease), name=self.node.name),

@@ -3,23 +3,28 @@
 A node beats a number. Another one gives it up only after it has itself seen the same number for a full lease
 on its own monotonic clock, without a failed read in between; so after an outage of the database everyone
 reports first. A node that could not beat for most of a lease stops starting things before others take over.
+
+The same number shows whether the database has gone back (a failover to a standby that lagged, a restored
+backup): it only ever grows. On another server, or a restarted one, nothing is started before the next beat,
+which also looks for the newest work that this node has seen committed.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from ..model.task import NodeId
+from ..model.task import NodeId, Task
 from ..store.port import Row, Step, Store
 from .clock import Clock
 
 TRUST = 0.7  # share of the lease for which a node believes in itself after its last beat
-
-
+_BEATS = 1000  # whose times a node remembers
 DISPATCHER = "dispatcher@"  # how the names of nodes begin that give their tasks to transports
 
 
@@ -52,6 +57,14 @@ def silent(
     return fresh, dead
 
 
+@dataclass
+class Rewound(Exception):
+    """The database has gone back."""
+
+    survived_at: int  # when it was last known to be as it is now
+    again: bool  # on a server that this node had already worked on
+
+
 class Node:
     """This process, as the others see it."""
 
@@ -61,12 +74,25 @@ class Node:
         self.lease = lease.total_seconds()
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.id = NodeId(0)
+        self.beats = 0
+        self._seen: tuple[int, int, bool] | None = None  # task, claim, whether its result was kept
+        self._started_at = 0
         self._beaten_at = float("-inf")
+        self._beats: deque[tuple[int, int]] = deque(maxlen=_BEATS)  # number, the database's time
+        self._server = store.server
+        self._newest = 0  # the newest task that this process had created at the last beat
+        self._rewound: Rewound | None = None
 
     @property
     def is_trusted(self) -> bool:
-        """Whether this node may still start something: its last beat is recent enough."""
-        return self._store.sole_worker or self._clock.monotonic() - self._beaten_at < self.lease * TRUST
+        """Whether this node may still start something: its last beat is recent, and was to this server."""
+        is_recent = self._clock.monotonic() - self._beaten_at < self.lease * TRUST
+        return self._store.sole_worker or (is_recent and self.knows_server)
+
+    @property
+    def knows_server(self) -> bool:
+        """Whether the last beat was to the server that answers now; another may have lost what we know."""
+        return self._server == self._store.server
 
     async def join(self) -> None:
         """A new incarnation, which knows the database's time; claims of an earlier one are no longer ours."""
@@ -74,17 +100,51 @@ class Node:
         rows = await self._store.write([Step("node_join", {"name": self.name, "info": "{}"})])
         self._clock.learn(rows[0][0]["seen_at"], asked, self._clock.monotonic())
         self.id = NodeId(rows[0][0]["id"])
+        self._started_at = rows[0][0]["started_at"]
+        self._server = self._store.server
+        self._newest = self._store.newest.get(self._server, 0)
         self._beaten_at = asked
 
+    def see(self, task: Task, *, settled: bool) -> None:
+        """Remember the newest claim or result that is committed on the server of the last beat."""
+        if self.knows_server:
+            self._seen = (task.id, task.claim_no, settled)
+
     async def beat(self, info: str = "{}") -> bool:
-        """Say 'alive'; False means that the others have given this incarnation up."""
-        asked = self._clock.monotonic()
-        rows = (await self._store.write([Step("node_beat", {"id": self.id, "info": info})]))[0]
+        """Say 'alive'; False means that the others have given this incarnation up.
+
+        Raises Rewound, from then on every time, where the database has forgotten what this node knows of it.
+        """
+        me = {"id": self.id, "started_at": self._started_at, "info": info}
+        asked, newest = self._clock.monotonic(), dict(self._store.newest)
+        rows = (await self._store.write([Step("node_beat", me)]))[0]
+        beat = rows[0]["beat"] if rows else self.beats + 1
+        server = rows[0]["server"] if rows else self._store.server
+        is_elsewhere = server != self._server
+        if self._rewound is None and (beat <= self.beats or (is_elsewhere and await self._is_missed())):
+            survived_at = dict(self._beats).get(beat - 1, self._started_at)
+            self._rewound = Rewound(survived_at, again=not is_elsewhere)
+        if self._rewound is not None:
+            self.beats, self._beaten_at = beat, float("-inf")
+            raise self._rewound
         if not rows:
             return False
         self._clock.learn(rows[0]["seen_at"], asked, self._clock.monotonic())
         self._beaten_at = asked  # the moment before the question: never later than what the others saw
+        self.beats, self._server, self._newest = beat, server, newest.get(server, 0)
+        self._beats.append((beat, rows[0]["seen_at"]))
+        self._seen = None
         return True
+
+    async def _is_missed(self) -> bool:
+        """Whether this server lacks what this node has seen committed since its last beat on another."""
+        newest = self._store.newest.get(self._server, 0)
+        task, claim_no, settled = self._seen or (0, 0, False)
+        known = {
+            "node": self.id, "started_at": self._started_at, "server": self._store.server, "task": task,
+            "newest": newest if newest != self._newest else 0, "claim_no": claim_no, "settled": settled,
+        }  # fmt: skip
+        return bool((await self._store.read("rewind_look", **known))[0]["lost"])
 
     async def leave(self) -> None:
         """Gone for good, if it holds nothing any more."""

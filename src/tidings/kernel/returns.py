@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ..model.errors import StoreUnavailable
 from ..model.task import State, Task, TaskId, Transition
 from ..store.port import Store, order_keys
 from .handler import Handler, effects
@@ -36,6 +37,8 @@ class Returns:
     async def give_back_strangers(self, mine: Callable[[], Collection[TaskId]]) -> None:
         """After a claim whose answer was lost: what we hold without knowing it goes back."""
         held = await self._store.read("node_held", node=self._node.id, after=0, limit=_HELD)
+        if not self._node.knows_server:
+            raise StoreUnavailable("another server answers", remedy="the next heartbeat decides")
         known = mine()
         strangers = [
             Task(*(row[name] for name in Task._fields[:14])) for row in held if row["id"] not in known

@@ -248,7 +248,7 @@ class Runner:
 
     async def _fetch(self) -> tuple[int, int]:
         """One claim, and the start of everything it brought."""
-        if self._doubtful_claim:
+        if self._doubtful_claim and self._node.knows_server:
             await self._give_back_strangers()
         if not self._store.may_work() or not self._node.is_trusted:
             return 0, 0
@@ -263,9 +263,12 @@ class Runner:
         limited, keyed = self._limited & rooms.keys(), self._keyed & rooms.keys()
         wish = Wish(rooms, room, fair, limited, keyed, frozenset(probes))
         asked = self._clock.monotonic()
+        if not self._node.knows_server:  # since the question for probes
+            return 0, 0
         claimed = await self._store.claim(self._node.id, wish)
         self._pressure.note(self._clock.monotonic() - asked)
         if claimed.tasks:
+            self._node.see(claimed.tasks[-1], settled=False)
             # By what was claimed, not by what there was room for: with a rate that is one or two at a time.
             self._credit += len(claimed.tasks) - min(fair, len(claimed.tasks)) * _FAIR_SHARE
         if claimed.expired:

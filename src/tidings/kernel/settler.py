@@ -135,6 +135,8 @@ class Settler:
         point("settled")
         for _ in batch:
             self._results.popleft()
+        if answers[-1] is Settled.KEPT:
+            self._node.see(batch[-1].task, settled=True)
         self._tell(batch, decisions, answers)
         if also:
             await self._standing.refresh()

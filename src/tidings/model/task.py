@@ -27,7 +27,8 @@ class State(StrEnum):
 
 LEGAL: Mapping[State, frozenset[State]] = {
     # DONE from PENDING or FAILED: by evidence of sending only (a late result, a receipt).
-    State.PENDING: frozenset({State.PROCESSING, State.CANCELLED, State.EXPIRED, State.DONE}),
+    # FAILED from PENDING: only after the database has gone back, if it may have been sent on the lost copy.
+    State.PENDING: frozenset({State.PROCESSING, State.CANCELLED, State.EXPIRED, State.DONE, State.FAILED}),
     State.PROCESSING: frozenset({State.DONE, State.FAILED, State.PENDING, State.CANCELLED}),
     State.FAILED: frozenset({State.PENDING, State.CANCELLED, State.EXPIRED, State.DONE}),
 }

@@ -24,6 +24,7 @@ COUNTERS = (
     "messages_in_doubt_total",
     "stubborn_errors_total",
     "nodes_lost_total",
+    "database_rewinds_total",
     "authentication_failures_total",
 )
 TIMES = ("schedule_execution_lag_seconds", "processing_time_ms")
@@ -49,6 +50,10 @@ def counts(event: events.Event) -> Iterator[Count]:
         case events.TasksExpired(count=n):
             yield Count("messages_expired_total", n)
         case events.TasksReaped(in_doubt=n) if n:
+            yield Count("messages_in_doubt_total", n)
+        case events.DatabaseRewound(unknown=n):
+            yield Count("database_rewinds_total", 1)
+            yield Count("duplicate_detections_total", n)
             yield Count("messages_in_doubt_total", n)
         case events.NodeLost():
             yield Count("nodes_lost_total", 1)

@@ -123,6 +123,16 @@ class TasksReaped(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class DatabaseRewound(Event):
+    """The database has gone back: `unknown` tasks may have been sent on the lost copy."""
+
+    node: int
+    survived_at: int
+    found_at: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoreTrouble(Event):
     """The database did not answer; work goes on when it does."""
 

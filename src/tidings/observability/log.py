@@ -27,6 +27,7 @@ _LEVELS: dict[type[events.Event], int] = {
     events.NodeLost: logging.WARNING,
     events.NodeFenced: logging.WARNING,
     events.TasksReaped: logging.WARNING,
+    events.DatabaseRewound: logging.ERROR,
     events.StoreTrouble: logging.ERROR,
     events.StoreSlow: logging.WARNING,
     events.BrokerLost: logging.ERROR,

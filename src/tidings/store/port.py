@@ -126,6 +126,8 @@ class Store(Protocol):
     sole_worker: bool  # at most one process works on this database at a time
     bulk: int  # new tasks that one transaction should take at the most
     writes: WriteState  # whether the last ones of this process were refused
+    server: str  # which start of which server the newest connection leads to; constant for a file
+    newest: dict[str, int]  # the newest task that this process has created, by server
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Connect and check that the schema is the one this code knows; an empty one may be brought up."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -60,6 +59,8 @@ class PostgresStore:
         self, url: str, *, now: Callable[[], int] | None = None, connections: int = 10, patience: float = 10.0
     ) -> None:
         self._dsn, self.schema = split(url)
+        self.server = ""
+        self.newest: dict[str, int] = {}
         self._size = connections
         self._patience = patience
         self._pool: asyncpg.Pool | None = None
@@ -79,7 +80,7 @@ class PostgresStore:
                 min_size=0,
                 init_size=1,
                 max_size=self._size,
-                init=partial(end_abandoned_transactions, after=self._patience / 2),
+                init=self._meet,
                 reset=no_reset,
                 command_timeout=self._patience,
                 timeout=5,
@@ -96,6 +97,11 @@ class PostgresStore:
             except BaseException:
                 await self.close()
                 raise
+
+    async def _meet(self, connection: asyncpg.Connection) -> None:
+        """Learn which server a new connection leads to: after a failover or a restart it is another."""
+        await end_abandoned_transactions(connection, after=self._patience / 2)
+        self.server = await connection.fetchval("select extract(epoch from pg_postmaster_start_time())::text")
 
     async def close(self) -> None:
         """Close all connections; a hint that is about to go out still goes."""
@@ -160,6 +166,8 @@ class PostgresStore:
         """One statement for one task; COPY in one transaction for many."""
         made = await self._creating.enqueue(Creation(tasks, rows, also), once=once, together=together)
         self.writes.stored(made.ids)
+        if made.ids:
+            self.newest[self.server] = made.ids[-1]
         return made
 
     async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
@@ -169,8 +177,14 @@ class PostgresStore:
         return ids
 
     async def claim(self, node: NodeId, wish: Wish) -> Claimed:
-        """One statement; two more and a transaction only where a queue has a rate."""
+        """One statement; two more and a transaction only where a queue has a rate.
+
+        Never on a server to which the connection is made for it: its node has not looked at that one yet.
+        """
+        server = self.server
         async with self._connection() as connection:
+            if self.server != server:
+                raise StoreUnavailable("another server answers", remedy="the next heartbeat decides")
             if not wish.limited & wish.rooms.keys():
                 return await self._claim(connection, node, wish, wish.rooms)
             async with connection.transaction():

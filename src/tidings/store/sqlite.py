@@ -34,12 +34,14 @@ class SqliteStore:
 
     dialect = "sqlite"
     sole_worker = True
+    server = ""  # a file cannot be replaced under the process that has it open
     bulk = 1000  # they are written on the loop's own thread: more would make what is due wait
 
     def __init__(
         self, path: Path, *, now: Callable[[], int], inline: bool = False, patience: float = 10.0
     ) -> None:
         self.path = path
+        self.newest: dict[str, int] = {}
         self._now = now
         self._inline = inline
         self._patience = patience

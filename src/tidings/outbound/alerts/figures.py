@@ -64,6 +64,7 @@ class Figures:
             "missed_runs": await self._missed_runs(now),
             "stalled_jobs": await self._stalled_jobs(now),
             "database_full": self._room(),
+            "rewinds": rewinds(await store.read("rewind_recent", since=now - DAY, limit=1)),
         }
 
     def free(self) -> int | None:
@@ -145,6 +146,12 @@ def memory(nodes: Sequence[Row]) -> list[Reading]:
         for name, share in loads.items()
         if isinstance(share, int | float)
     ]
+
+
+def rewinds(rows: Sequence[Row]) -> list[Reading]:
+    """The newest rewind of the database, for a day."""
+    said = "it went back to its state of about {}; {:,} tasks may have been sent already and are unknown"
+    return [Reading(1, said.format(iso(row["survived_at"]), row["unknown"])) for row in rows]
 
 
 def stopped(queues: Sequence[Row]) -> list[Reading]:

@@ -69,6 +69,8 @@ def _expression(rule: Rule, limits: Thresholds) -> str:
             return f"{share} > {over}\nand {_increase(_DONE)} + {_increase(_FAILED)} >= {LEAST}"
         case "errors_persist":
             return f"{_increase('stubborn_errors_total')} > {over}"
+        case "database_rewound":
+            return f"sum(increase(database_rewinds_total[1d])) > {over}"
         case "database_full":
             return f"min(database_free_bytes) < {limits.database_full}"
         case name:

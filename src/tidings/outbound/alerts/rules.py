@@ -60,6 +60,7 @@ def rules_of(limits: Thresholds) -> dict[str, Rule]:
         Rule("channel_stopped", warning, "stopped_channels", 0, "a channel sends nothing", _A_MINUTE),
         Rule("errors_persist", warning, "stubborn", 0, "the other side fails again and again"),
         Rule("database_full", critical, "database_full", 0, "the database has no room"),
+        Rule("database_rewound", critical, "rewinds", 0, "the database has gone back"),
         Rule("database_slow", warning, "database_seconds", slow, "the database is slow", _A_MINUTE),
     )
     return {rule.name: rule for rule in rules}

@@ -61,6 +61,7 @@ class Scheduler:
     """An actor; one step makes all that is due. Any number of them may run."""
 
     name = "scheduler"
+    makes_tasks = True
 
     def __init__(
         self,

@@ -1,0 +1,5 @@
+-- One node at a time works on a rewind; another takes over when it has not been heard of for :stale.
+update rewinds set node = :node, touched_at = coalesce(cast(:now as bigint), tidings_now()), unknown = unknown + :more
+where server = :server and finished_at is null
+  and (node = :node or touched_at <= coalesce(cast(:now as bigint), tidings_now()) - :stale)
+returning found_at, unknown

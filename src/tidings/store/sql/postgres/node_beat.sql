@@ -1,0 +1,5 @@
+-- One more beat, and which server has written it; no row back means that the others have given this node up. An id may be
+-- another node's after a failover that lost our row, so the start is compared as well. Own file: SQLite has no server.
+update nodes set beat = beat + 1, seen_at = coalesce(:now::bigint, tidings_now()), info = :info
+where id = :id and started_at = :started_at and state = 'live'
+returning beat, seen_at, extract(epoch from pg_postmaster_start_time())::text as server
