@@ -72,6 +72,7 @@ class Owner:
         ids |= {"migrations": await self._migration(folder)}
         hook = await self.post("/v1/subscriptions", {"url": f"https://example.com/{CANARY}", "events": ["*"]})
         key = await self.post("/v1/keys", {"name": f"{NAME} {CANARY}", "role": "viewer"})
+        ids |= {"channels": {"name": "out"}}  # the engine's own, but with secrets of each tenant
         return ids | {"subscriptions": {"id": hook["id"]}, "keys": {"id": key["id"]}}
 
     async def _messages(self) -> dict[str, Mapping[str, str]]:
@@ -86,7 +87,7 @@ class Owner:
         broadcast = await self.post("/v1/broadcasts", news)
         await self.post("/v1/templates", {"name": NAME, "text": CANARY})
         return {
-            "messages": {"id": sent["id"], "day": iso(self._home.clock.now())[:10]},
+            "messages": {"id": sent["id"], "day": str(iso(self._home.clock.now()))[:10]},
             "dead": {"id": dead["id"]},
             "schedules": {"id": schedule["id"]},
             "broadcasts": {"id": broadcast["id"]},

@@ -314,7 +314,7 @@ async def test_an_operators_connector_is_called_at_the_checked_address_and_never
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """S6: a name is looked up once and the connection goes there; one forbidden address spoils the others."""
-    found = ["127.0.0.1"]
+    found = ["127.0.0.2", "127.0.0.1"]  # nobody listens at the first one
 
     async def look_up(_host: str, **_: Any) -> list[str]:
         return found

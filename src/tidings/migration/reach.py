@@ -9,7 +9,7 @@ over https, unless a setting opens private networks. Nobody's job calls metadata
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class Allowed:
             if known.reach is not Reach.DATABASE:
                 settings = self._settings(job, side, system)
                 self._check_hosts(side, known, settings, {text.partition(":")[2] for _, text in references})
-                self._check_addresses(side, known, settings)
+                _check_addresses(side, _urls(known, settings), self.confinement(job).rules or Rules())
 
     def checked(self, job: Job, before: Job) -> Job:
         """A repaired map: under the same systems it may reach what it could before; raises Invalid."""
@@ -67,10 +67,8 @@ class Allowed:
 
     def confinement(self, job: Job) -> Confinement:
         """The folder of the job's files, and the addresses that it may call."""
-        return FREE if job.is_local else Confinement(self.folder / job.tenant, self._rules())
-
-    def _rules(self) -> Rules:
-        return Rules(allow_private=self.private, allow_http=self.private)
+        rules = Rules(allow_private=self.private, allow_http=self.private)
+        return FREE if job.is_local else Confinement(self.folder / job.tenant, rules)
 
     def _lookup(self) -> Lookup:
         return Lookup({name: one.value for name, one in self.credentials.items()})
@@ -130,16 +128,16 @@ class Allowed:
                 remedy = f"add the host to credentials.{name}.hosts in the configuration, or correct the URL"
                 raise Invalid(problem, field=f"{side}.url", remedy=remedy)
 
-    def _check_addresses(self, side: str, known: Connector, settings: Any) -> None:
-        """Refuse URLs that could never be called; names are looked up when they are called."""
-        for option, url in _urls(known, settings):
-            parts = urlsplit(url)
-            try:
-                check_url(f"{parts.scheme}://{parts.netloc}", self._rules())
-            except Forbidden as error:
-                remedy = "use a public https URL, or set migration_api_private = true"
-                problem = f"{side}.{option} cannot be called: {error}"
-                raise Invalid(problem, field=f"{side}.{option}", remedy=remedy) from None
+
+def _check_addresses(side: str, urls: Iterable[tuple[str, str]], rules: Rules) -> None:
+    """Refuse URLs that could never be called; names are looked up when they are called."""
+    for option, url in urls:
+        try:
+            check_url("{0.scheme}://{0.netloc}".format(urlsplit(url)), rules)
+        except Forbidden as error:
+            problem = f"{side}.{option} cannot be called: {error}"
+            remedy = "use a public https URL, or set migration_api_private = true"
+            raise Invalid(problem, field=f"{side}.{option}", remedy=remedy) from None
 
 
 def _urls(known: Connector, settings: Any) -> list[tuple[str, str]]:

@@ -156,20 +156,10 @@ class Calls:
             raise Trouble(Failure.VALIDATION, "a value would lead to another path of the API: it is . or ..")
         url, encoded = _url(self._base + path), _encoded(body)
         try:
-            pinned, deadline = await self._address(url)
-            answer = await self._http.request(
-                method,
-                url,
-                headers={**self._headers, **headers},
-                body=encoded,
-                deadline=deadline,
-                pinned=pinned,
-                max_answer=MAX_ANSWER,
-            )
+            answer = await self._request(method, url, {**self._headers, **headers}, encoded)
         except Forbidden as error:
             raise Trouble(Failure.PERMISSION, f"not called: {error}") from error
         except (Unresolved, NotSent) as error:
-            self._turn += 1
             raise Trouble(Failure.TEMPORARY, f"not sent: {self.shown(str(error))}") from error
         except MaybeSent as error:
             late = isinstance(error.__cause__, TimeoutError)
@@ -177,11 +167,20 @@ class Calls:
             raise Trouble(Failure.TIMEOUT if late else Failure.TEMPORARY, reason, sent=writes) from error
         return self._judged(answer, writes=writes, any_answer=any_answer)
 
-    async def _address(self, url: Url) -> tuple[str | None, timedelta]:
-        """A checked address of the URL's host, and the time that is left; raises Forbidden or Unresolved."""
+    async def _request(self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None) -> Answer:
+        """Call the host at a checked address, and at its next one where no connection could be made."""
         began, origin = time.monotonic(), url.origin_ascii
         admitted = self._guard.known(origin) or await self._guard.admit(origin)
-        return admitted.pin(self._turn), self._deadline - timedelta(seconds=time.monotonic() - began)
+        others = len(admitted.addresses) - 1
+        ask = partial(self._http.request, method, url, headers=headers, body=body, max_answer=MAX_ANSWER)
+        while True:
+            left = self._deadline - timedelta(seconds=time.monotonic() - began)
+            try:
+                return await ask(deadline=left, pinned=admitted.pin(self._turn))
+            except NotSent:
+                self._turn, others = self._turn + 1, others - 1
+                if others < 0 or time.monotonic() - began > self._deadline.total_seconds() / 3:
+                    raise
 
     def _judged(self, answer: Answer, *, writes: bool, any_answer: bool) -> Reply:
         raw = answer.body_prefix.strip()
