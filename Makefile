@@ -58,8 +58,15 @@ contract: sync ## the contract tests alone (TIDINGS_TEST_POSTGRES names a runnin
 wheel-check: sync ## build the wheel, install it alone, send a first message with it
 	$(BIN)/python -m tests.packaging.wheel
 
+# Needs the network, so it is not part of `make test`; every version of the lock file is checked by its hash.
+PIP_AUDIT_VERSION := 2.10.1
 audit: $(UV) ## look up known vulnerabilities of the locked dependencies
-	$(UV) audit --frozen --no-default-groups --preview-features audit-command
+	@mkdir -p .tools && rm -f .tools/audit.txt
+	@$(UV) export --quiet --frozen --no-default-groups --all-extras --no-emit-project --output-file .tools/locked.txt >/dev/null
+	@$(UV) tool run --quiet pip-audit==$(PIP_AUDIT_VERSION) --requirement .tools/locked.txt --require-hashes --disable-pip \
+	  --strict --progress-spinner off --output .tools/audit.txt \
+	|| { test -s .tools/audit.txt || echo "The audit did not take place: pip-audit or its vulnerability service was not reached." >&2; \
+	  cat .tools/audit.txt 2>/dev/null; exit 1; }
 
 # What a release publishes: the sdist, the wheel, and a software bill of materials.
 dist: $(UV) ## build the distribution and its SBOM into dist/

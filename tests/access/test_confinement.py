@@ -6,17 +6,23 @@ import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tidings.config import load
+from tidings.migration.connectors import calls, registry
+from tidings.migration.connectors.http import HttpSource
+from tidings.migration.connectors.options import Connector, Reach
 from tidings.migration.credentials import Credential
 from tidings.migration.jobfile import read_job
+from tidings.migration.words import Failure, Trouble
 from tidings.model.errors import Misconfigured
 
 from ..acceptance.house import House, house
 from ..acceptance.program import run
+from ..contract.receiver import answer, receiving
 
 TYPES = {"people": {"fields": {"name": "name"}}}
 ATTIO = {"kind": "attio", "key": "credential:crm"}
@@ -239,6 +245,109 @@ async def test_a_map_repaired_through_the_api_cannot_widen_a_job_of_the_operator
         home.clock.advance(1)
         await home.work()
     assert not (tmp_path / "loot.csv").exists()
+
+
+INWARD = ("https://127.0.0.1", "https://2130706433", "https://[::1]", "https://10.1.2.3", "http://169.254.169.254",
+          "https://169.254.169.254", "https://[fd00:ec2::254]", "https://168.63.129.16", "http://crm",
+          "https://crm.example:8443")  # fmt: skip
+
+
+async def test_a_job_of_the_api_names_no_address_inside_the_network(home: House) -> None:
+    """High 1, S6: addresses that are not public, http and other ports are refused before anything is kept."""
+    out = {"kind": "csv", "path": "out.csv"}
+    web = {"kind": "http", "url": "https://e.org"}
+    cells = [
+        cell
+        for url in INWARD
+        for cell in (
+            ({"kind": "http", "url": url + "/people"}, out, "source.url"),
+            ({"kind": "affinity", "url": url, "key": "credential:crm"}, out, "source.url"),
+            (web, {"kind": "attio", "url": url, "key": "credential:crm"}, "target.url"),
+            (web, {"kind": "http", "url": url}, "target.url"),
+            (web, {**web, "find_url": url + "/{%key%}"}, "target.find_url"),
+        )
+    ]
+    for source, target, field in cells:
+        refused = await home.http.post("/v1/migrations", json=job(source, target))
+        assert refused.status_code == 422, (source, target, refused.text)
+        assert refused.json()["error"]["field"] == field and refused.json()["error"]["remedy"]
+    assert (await home.http.get("/v1/migrations")).json()["items"] == []
+
+
+async def test_a_name_that_leads_inside_the_network_is_not_called(home: House) -> None:
+    """High 1, S6: every address of a name is checked when it is called, whatever it was before."""
+    shown = await ran(
+        home, job({"kind": "http", "url": "https://localhost/"}, {"kind": "csv", "path": "out.csv"})
+    )
+
+    assert shown["state"] == "paused" and "not called: the host has an address that is not public" in str(
+        shown
+    )
+
+
+async def test_a_setting_opens_private_networks_to_the_api_but_no_metadata_service(
+    database: str, tmp_path: Path
+) -> None:
+    """High 1, S6: for a sandbox or a system of one's own; a redirect is not followed either."""
+    opened = {"migration_api_private": True, "migration_api_files": True, "migration_folder": tmp_path}
+    out = {"kind": "csv", "path": "out.csv"}
+    async with receiving() as receiver, house(database, **opened) as home:
+        metadata = {"kind": "http", "url": "http://169.254.169.254/latest"}
+        refused = await home.http.post("/v1/migrations", json=job(metadata, out))
+        assert refused.status_code == 422 and refused.json()["error"]["field"] == "source.url"
+
+        receiver.script(answer(302, location=f"{receiver.url}/secret"))
+        source = {"kind": "http", "url": f"http://localhost:{receiver.port}/people"}
+        moved = await ran(home, job(source, out))
+        assert moved["state"] == "paused" and "HTTP 302" in str(moved)
+        assert {one.path for one in receiver.requests} == {"/people"}
+
+        receiver.script(answer(200, b'[{"id": 1, "name": "Ada"}]'))
+        await home.http.post(f"/v1/migrations/{moved['id']}/resume")
+        for _ in range(20):
+            home.clock.advance(1)
+            await home.work()
+        assert "Ada" in (tmp_path / "default" / "out.csv").read_text()
+
+
+async def test_an_operators_connector_is_called_at_the_checked_address_and_never_at_a_metadata_service(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S6: a name is looked up once and the connection goes there; one forbidden address spoils the others."""
+    found = ["127.0.0.2", "127.0.0.1"]  # nobody listens at the first one
+
+    async def look_up(_host: str, **_: Any) -> list[str]:
+        return found
+
+    monkeypatch.setattr(calls, "resolve", look_up)
+    async with receiving() as receiver:
+        receiver.script(answer(200, b'[{"id": 1}]'))
+        here = registry.source("http", {"url": f"http://crm:{receiver.port}/people"})
+        page = await here.page("people", None)
+        await here.close()
+        found.append("169.254.169.254")
+        there = registry.source("http", {"url": f"http://crm:{receiver.port}/people"})
+        with pytest.raises(Trouble, match="not public") as refused:
+            await there.page("people", None)
+        await there.close()
+
+    assert [record.id for record in page.records] == ["1"]
+    assert refused.value.failure is Failure.PERMISSION and not refused.value.sent
+    assert len(receiver.requests) == 1
+
+
+async def test_a_connector_that_takes_no_rules_is_closed_to_the_api(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """High 1: another package's connector must say that it keeps to them; otherwise nothing holds it."""
+    other = Connector(SimpleNamespace, {"url": str}, source=HttpSource, reach=Reach.NETWORK)
+    monkeypatch.setattr(registry, "CONNECTORS", {**registry.CONNECTORS, "other": other})
+    target = {"kind": "csv", "path": "out.csv"}
+    refused = await home.http.post(
+        "/v1/migrations", json=job({"kind": "other", "url": "https://e.org"}, target)
+    )
+
+    assert refused.status_code == 422 and refused.json()["error"]["field"] == "source.kind"
 
 
 def test_the_operator_names_any_file_and_reference_on_the_command_line(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import tomllib
 
 from ..acceptance.house import house
@@ -53,6 +54,21 @@ def test_every_dependency_is_locked_with_its_hash() -> None:
     files = [file for one in foreign for file in [*one.get("wheels", []), *filter(None, [one.get("sdist")])]]
 
     assert len(foreign) > 20 and all(file["hash"].startswith("sha256:") for file in files)
+
+
+def test_the_locked_dependencies_are_audited_and_a_release_lists_them() -> None:
+    """S24: CI asks about every locked version by its hash; it fails where nobody answers."""
+    steps = subprocess.run(
+        ["make", "-n", "audit", "dist"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    export, audit = (next(line for line in steps.stdout.splitlines() if word in line)
+                     for word in ("locked.txt >", "pip-audit=="))  # fmt: skip
+    assert "--frozen" in export and "--all-extras" in export and "--no-hashes" not in export
+    assert "--require-hashes" in audit and "--strict" in steps.stdout and "cyclonedx" in steps.stdout
+    workflows = ROOT / ".github" / "workflows"
+    ci = (workflows / "ci.yml").read_text(encoding="utf-8")
+    assert "run: make audit" in ci and re.search(r"needs: \[.*\baudit\b.*\]", ci)
+    assert "run: make dist" in (workflows / "release.yml").read_text(encoding="utf-8")
 
 
 async def test_hostile_words_in_every_filter_are_only_words(sqlite_url: str) -> None:

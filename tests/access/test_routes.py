@@ -289,6 +289,26 @@ async def test_what_is_made_belongs_to_the_callers_tenant(home: House) -> None:
     assert (await stranger.get("/v1/audit", params={"tenant": "default"})).status_code == 404
 
 
+async def test_every_route_refuses_a_field_that_it_does_not_know(home: House) -> None:
+    """S4: in a body and in a query, wherever the description lists fields; a hidden one changes nothing."""
+    paths = (await home.http.get("/openapi.json")).json()["paths"]
+    wrong, asked = [], 0
+    for path, method, operation in ((path, *one) for path, ways in paths.items() for one in ways.items()):
+        there = re.sub(r"\{\w+\}", "nowhere", path)
+        calls: list[dict[str, Any]] = []
+        if "application/json" in operation.get("requestBody", {}).get("content", {}):
+            calls.append({"json": {"zq7": "default"}})
+        if method == "get" and path.startswith("/v1/"):
+            calls.append({"params": {"zq7": "default"}})
+        for call in calls:
+            answer, asked = await home.http.request(method, there, **call), asked + 1
+            is_missing = answer.status_code == 404 and "{" in path  # the thing may be looked for first
+            if not is_missing and (answer.status_code != 422 or "zq7" not in answer.text):
+                wrong.append(f"{method} {path}: {answer.status_code} {answer.text[:200]}")
+
+    assert asked > 60 and "\n".join(wrong) == ""
+
+
 async def test_the_description_says_who_may_call_and_what_comes_back(home: House) -> None:
     """S21: a key, or none where the rule says so; each status that the gate itself may answer with."""
     document = (await home.http.get("/openapi.json")).json()

@@ -107,6 +107,7 @@ def test_every_setting_can_be_given_in_the_file_and_in_the_environment(loaded: L
         "max_bulk": "10",
         "migration_folder": "/srv/moves",
         "migration_api_files": "true",
+        "migration_api_private": "true",
         "max_header": "32KiB",
         "header_timeout": "5s",
         "max_connections": "100",

@@ -307,5 +307,6 @@ def _connections(settings: Settings, store: Store, clock: Clock, lanes: dict[str
             f"the channel name {batches.QUEUE!r} is the engine's own", remedy="give your channel another name"
         )
     lanes[batches.QUEUE] = batches.lane()
-    allowed = Allowed(settings.migration_folder, settings.migration_api_files, settings.credentials)
+    files, private = settings.migration_api_files, settings.migration_api_private
+    allowed = Allowed(settings.migration_folder, files, settings.credentials, private)
     return Connections(store, clock, environ=os.environ, folder=Path(), allowed=allowed)

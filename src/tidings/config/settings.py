@@ -127,6 +127,9 @@ class Settings:
     migration_api_files: bool = _setting(
         False, values.flag, "let migrations that come through the API read and write files there"
     )
+    migration_api_private: bool = _setting(
+        False, values.flag, "let migrations that come through the API call private addresses and http URLs"
+    )
     max_header: int = _setting("64KiB", values.size, "largest header of a request to the API")
     header_timeout: timedelta = _setting("10s", values.length, "longest time for the header to arrive")
     max_connections: int = _setting(

@@ -125,9 +125,9 @@ class Connections:
             side: self.allowed.options(job, side, environ=self._environ, folder=self._folder)
             for side in ("source", "target")
         }
-        root, now = self.allowed.root(job), self._clock.now
-        source = registry.source(job.source.kind, sides["source"], now=now, root=root)
-        target = registry.target(job.target.kind, sides["target"], now=now, root=root)
+        within, now = self.allowed.confinement(job), self._clock.now
+        source = registry.source(job.source.kind, sides["source"], now=now, within=within)
+        target = registry.target(job.target.kind, sides["target"], now=now, within=within)
         there, here = f"{tenant}/{identity(job.source)}", f"{tenant}/{identity(job.target)}"
         deadline = job.target.options.get("deadline")
         return Opened(

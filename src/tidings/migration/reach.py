@@ -3,20 +3,22 @@
 A job file given on the command line comes from the operator, who can open the database and the files anyway:
 it may name any path, and any `env:` or `file:` reference. A job that came through the API may not. Its files
 are in a folder of its tenant, and only where a setting opens it; its secrets are those that the configuration
-names for it (`credential:NAME`), each for the hosts that the configuration lists.
+names for it (`credential:NAME`), each for the hosts that the configuration lists; it calls public addresses
+over https, unless a setting opens private networks. Nobody's job calls metadata services of clouds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..model.errors import Invalid, Misconfigured
+from ..wire.addresses import Forbidden, Rules, check_url
 from .connectors import registry
-from .connectors.options import Connector, Reach
+from .connectors.options import FREE, Confinement, Connector, Reach
 from .credentials import Credential, Lookup, is_reference, resolve
 from .jobfile import Job, System
 
@@ -28,6 +30,7 @@ class Allowed:
     folder: Path = Path("data/migrations")  # of jobs that came through the API
     files: bool = False
     credentials: Mapping[str, Credential] = field(default_factory=dict, repr=False)
+    private: bool = False  # addresses of private networks, and http
 
     def check(self, job: Job) -> None:
         """Refuse what a job of the API may not reach; raises Invalid."""
@@ -42,6 +45,7 @@ class Allowed:
             if known.reach is not Reach.DATABASE:
                 settings = self._settings(job, side, system)
                 self._check_hosts(side, known, settings, {text.partition(":")[2] for _, text in references})
+                _check_addresses(side, _urls(known, settings), self.confinement(job).rules or Rules())
 
     def checked(self, job: Job, before: Job) -> Job:
         """A repaired map: under the same systems it may reach what it could before; raises Invalid."""
@@ -61,16 +65,17 @@ class Allowed:
             raise Misconfigured(error.problem, remedy=error.remedy, field=error.field) from None
         return resolve(system.options, side, self._lookup())
 
-    def root(self, job: Job) -> Path | None:
-        """What the job's files are confined to; None: what its author named."""
-        return None if job.is_local else self.folder / job.tenant
+    def confinement(self, job: Job) -> Confinement:
+        """The folder of the job's files, and the addresses that it may call."""
+        rules = Rules(allow_private=self.private, allow_http=self.private)
+        return FREE if job.is_local else Confinement(self.folder / job.tenant, rules)
 
     def _lookup(self) -> Lookup:
         return Lookup({name: one.value for name, one in self.credentials.items()})
 
     def _check_kind(self, side: str, system: System, known: Connector) -> None:
         match known.reach:
-            case Reach.NETWORK:
+            case Reach.NETWORK if hasattr(known.settings, "rules"):
                 return
             case Reach.FOLDER if self.files:
                 return
@@ -109,7 +114,7 @@ class Allowed:
         """The settings of the connector; an option that it cannot use is said now, not when the job runs."""
         try:
             options = resolve(system.options, side, self._lookup())
-            return registry.settings_of(side, system.kind, options, root=self.root(job))[1]
+            return registry.settings_of(side, system.kind, options, within=self.confinement(job))[1]
         except Misconfigured as error:
             place = f"{side}.{error.field}" if error.field else side
             raise Invalid(error.problem, field=place, remedy=error.remedy) from None
@@ -117,20 +122,28 @@ class Allowed:
     def _check_hosts(self, side: str, known: Connector, settings: Any, used: set[str]) -> None:
         """A credential goes only to the hosts that it is for, whatever address the job names."""
         for name in sorted(used):
-            if other := sorted(_hosts(known, settings) - self.credentials[name].hosts):
+            hosts = {urlsplit(url).netloc.lower() for _, url in _urls(known, settings)}
+            if other := sorted((hosts or {"an unknown host"}) - self.credentials[name].hosts):
                 problem = f"{side} would send the credential {name!r} to {other[0][:100]!r}"
                 remedy = f"add the host to credentials.{name}.hosts in the configuration, or correct the URL"
                 raise Invalid(problem, field=f"{side}.url", remedy=remedy)
 
 
-def _hosts(known: Connector, settings: Any) -> set[str]:
-    """The hosts that a connector calls: of its option `url`, and of those that end in `_url`."""
-    urls = [
-        getattr(settings, option)
-        for option in known.options
-        if option == "url" or (option.endswith("_url") and getattr(settings, option))
-    ]
-    return {urlsplit(str(url)).netloc.lower() for url in urls} or {"an unknown host"}
+def _check_addresses(side: str, urls: Iterable[tuple[str, str]], rules: Rules) -> None:
+    """Refuse URLs that could never be called; names are looked up when they are called."""
+    for option, url in urls:
+        try:
+            check_url("{0.scheme}://{0.netloc}".format(urlsplit(url)), rules)
+        except Forbidden as error:
+            problem = f"{side}.{option} cannot be called: {error}"
+            remedy = "use a public https URL, or set migration_api_private = true"
+            raise Invalid(problem, field=f"{side}.{option}", remedy=remedy) from None
+
+
+def _urls(known: Connector, settings: Any) -> list[tuple[str, str]]:
+    """The URLs that a connector calls: its option `url`, and those that end in `_url`."""
+    names = [option for option in known.options if option == "url" or option.endswith("_url")]
+    return [(name, str(getattr(settings, name))) for name in names if getattr(settings, name)]
 
 
 def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:

@@ -71,10 +71,10 @@ class _Contacts:
         """What a person asks of one contact."""
         id_, action, form = request.path_params["id"], request.path_params["action"], await read_form(request)
         contacts, opt_outs = self._desk.contacts, self._desk.suppressions
+        before = await contacts.show(id_)
         try:
             match action:
                 case "edit":
-                    before = await contacts.show(id_)
                     await contacts.edit(id_, _card(form, before, empties=True))
                 case "opt-out":
                     await opt_outs.create(

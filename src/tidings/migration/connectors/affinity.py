@@ -14,10 +14,11 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+from ...wire.addresses import Rules
 from ..words import Attribute, Failure, Limits, Page, Quota, Trouble
 from .calls import Calls, Refusal, Reply
 from .flaws import sift
-from .options import Connector, Reach, base_url, count, header, length, one_of, rate, words
+from .options import ANY_HOST, Connector, Reach, base_url, count, header, length, one_of, rate, words
 
 URL = "https://api.affinity.co"
 PER_SECOND = 15.0  # 900 a minute
@@ -77,6 +78,7 @@ class Settings:
     reads_per_second: float = PER_SECOND
     per_month: int | None = None
     deadline: timedelta = timedelta(seconds=60)
+    rules: Rules = ANY_HOST
 
 
 def explain(refusal: Refusal) -> Trouble:
@@ -126,6 +128,7 @@ class AffinitySource:
             settings.url,
             headers={"authorization": f"Basic {basic}" if is_first else f"Bearer {settings.key}"},
             deadline=settings.deadline,
+            rules=settings.rules,
             hide=[settings.key, basic],
             now=now,
             explain=explain,

@@ -17,10 +17,11 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from ...wire.addresses import Rules
 from ..words import Attribute, Failure, Fields, Limits, Strategy, Trouble, Written
 from .attio_values import attribute_of, explain, first_text, instant_of, linked, plain, same_note
 from .calls import Calls
-from .options import Connector, Reach, base_url, header, length, rate, texts
+from .options import ANY_HOST, Connector, Reach, base_url, header, length, rate, texts
 
 URL = "https://api.attio.com"
 NOTES: Final = "notes"
@@ -64,6 +65,7 @@ class Settings:
     reads_per_second: float = 100.0
     writes_per_second: float = 25.0
     deadline: timedelta = timedelta(seconds=30)
+    rules: Rules = ANY_HOST
 
 
 class AttioTarget:
@@ -80,6 +82,7 @@ class AttioTarget:
             f"{settings.url}/v2",
             headers={"authorization": f"Bearer {settings.key}"},
             deadline=settings.deadline,
+            rules=settings.rules,
             hide=[settings.key],
             now=now,
             explain=explain,

@@ -1,8 +1,10 @@
 """One call to a system's HTTP API: its answer, or the trouble that it means.
 
-The address comes from whoever runs the job and not from a record, so it is called as it is. A path is never
-made of a record's value without quoting. Secrets are taken out of everything that can be shown.
+The job names the host, a record never does: a path is never made of a record's value without quoting. Every
+address of the host's name must be within the job's rules, and the connection goes to a checked address.
+Secrets are taken out of everything that can be shown.
 
+    address not allowed      PERMISSION, not sent
     not connected            TEMPORARY, not sent
     no answer in time        TIMEOUT   } `sent` for a write
     cut, reset               TEMPORARY } `sent` for a write
@@ -13,17 +15,18 @@ made of a record's value without quoting. Secrets are taken out of everything th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import orjson
 from pyreqwest.http import Url
 
-from ...wire.addresses import climbs
-from ...wire.http import SHOWN, Answer, HttpClient, MaybeSent, NotSent
+from ...wire.addresses import Forbidden, Guard, Rules, Unresolved, climbs
+from ...wire.http import SHOWN, Answer, HttpClient, MaybeSent, NotSent, resolve
 from ...wire.retry_after import retry_after
 from ..words import Failure, Trouble
 
@@ -97,7 +100,7 @@ def by_status(status: int) -> Failure:
 
 
 class Calls:
-    """The API of one system. `hide` are the secrets that an answer might repeat."""
+    """The API of one system, called within `rules`. `hide` are the secrets that an answer might repeat."""
 
     def __init__(
         self,
@@ -105,6 +108,7 @@ class Calls:
         *,
         headers: Mapping[str, str],
         deadline: timedelta,
+        rules: Rules,
         hide: Sequence[str],
         now: Callable[[], int],
         explain: Explain = Refusal.trouble,
@@ -112,7 +116,10 @@ class Calls:
         self._base, self._headers, self._deadline = base, {**_JSON, **headers}, deadline
         self._hide = tuple(spelled for secret in hide for spelled in {secret, quote(secret, safe="")})
         self._now, self._explain = now, explain
+        # A third for the name, a third for the connection: the time that is left can only be the answer's.
+        self._guard = Guard(rules, partial(resolve, within=deadline / 3))
         self._http = HttpClient(connect_within=deadline / 3)
+        self._turn = 1  # which of several addresses is called; the next one after a failed connection
 
     async def read(self, path: str, body: object = None) -> Reply:
         """Ask for something; a body makes it a POST that changes nothing."""
@@ -132,7 +139,7 @@ class Calls:
         return await self._ask(method, path, body, writes=True, headers=headers, any_answer=any_answer)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         await self._http.close()
 
     async def _ask(
@@ -147,23 +154,33 @@ class Calls:
     ) -> Reply:
         if climbs(path):
             raise Trouble(Failure.VALIDATION, "a value would lead to another path of the API: it is . or ..")
+        url, encoded = _url(self._base + path), _encoded(body)
         try:
-            answer = await self._http.request(
-                method,
-                _url(self._base + path),
-                headers={**self._headers, **headers},
-                body=_encoded(body),
-                deadline=self._deadline,
-                pinned=None,
-                max_answer=MAX_ANSWER,
-            )
-        except NotSent as error:
+            answer = await self._request(method, url, {**self._headers, **headers}, encoded)
+        except Forbidden as error:
+            raise Trouble(Failure.PERMISSION, f"not called: {error}") from error
+        except (Unresolved, NotSent) as error:
             raise Trouble(Failure.TEMPORARY, f"not sent: {self.shown(str(error))}") from error
         except MaybeSent as error:
             late = isinstance(error.__cause__, TimeoutError)
             reason = f"no answer after the request left: {self.shown(str(error))}"
             raise Trouble(Failure.TIMEOUT if late else Failure.TEMPORARY, reason, sent=writes) from error
         return self._judged(answer, writes=writes, any_answer=any_answer)
+
+    async def _request(self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None) -> Answer:
+        """Call the host at a checked address, and at its next one where no connection could be made."""
+        began, origin = time.monotonic(), url.origin_ascii
+        admitted = self._guard.known(origin) or await self._guard.admit(origin)
+        others = len(admitted.addresses) - 1
+        ask = partial(self._http.request, method, url, headers=headers, body=body, max_answer=MAX_ANSWER)
+        while True:
+            left = self._deadline - timedelta(seconds=time.monotonic() - began)
+            try:
+                return await ask(deadline=left, pinned=admitted.pin(self._turn))
+            except NotSent:
+                self._turn, others = self._turn + 1, others - 1
+                if others < 0 or time.monotonic() - began > self._deadline.total_seconds() / 3:
+                    raise
 
     def _judged(self, answer: Answer, *, writes: bool, any_answer: bool) -> Reply:
         raw = answer.body_prefix.strip()

@@ -21,6 +21,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
+from ...wire.addresses import Rules
 from ...wire.placeholders import DROPPED, Unresolved, fill, fill_text, look_up, names
 from ..words import Attribute, Failure, Fields, Limits, Page, Strategy, Trouble, Written
 from . import options
@@ -65,6 +66,7 @@ class Settings:
     bulk: int = 1
     bulk_in: str | None = None
     results: str = ""
+    rules: Rules = options.ANY_HOST  # what it may call
 
 
 def _calls(settings: Settings, now: Callable[[], int]) -> Calls:
@@ -73,7 +75,7 @@ def _calls(settings: Settings, now: Callable[[], int]) -> Calls:
     headers = {name.lower(): value for name, value in settings.headers.items()}
     if settings.token:
         headers["authorization"] = f"Bearer {settings.token}"
-    return Calls("", headers=headers, deadline=settings.deadline, hide=secrets, now=now)
+    return Calls("", headers=headers, deadline=settings.deadline, rules=settings.rules, hide=secrets, now=now)
 
 
 def _limits(settings: Settings) -> Limits:

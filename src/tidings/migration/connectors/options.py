@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ...model import durations
@@ -18,17 +19,27 @@ from ..words import Source, Target
 Now = Callable[[], int]
 Read = Callable[[object], object]
 
-_ANY_HOST = Rules(allow_private=True, allow_http=True)
+ANY_HOST = Rules(allow_private=True, allow_http=True)
 _PUBLIC = Rules(allow_http=True)
 
 
 class Reach(StrEnum):
     """What a connector touches, which decides who may use it through the API."""
 
-    NETWORK = "network"  # only the hosts of its options `url` and `*_url`
+    NETWORK = "network"  # only the hosts of its options `url` and `*_url`, within the `rules` of its settings
     FOLDER = "folder"  # only files below the root that its settings get
     DATABASE = "database"  # whatever its option `url` names
     ANYTHING = "anything"  # it does not say, so the API does not offer it
+
+
+class Confinement(NamedTuple):
+    """What a job may touch with its connectors; None: what its author names."""
+
+    root: Path | None = None  # files are below this folder
+    rules: Rules | None = None  # addresses that may be called
+
+
+FREE = Confinement()
 
 
 class Connector(NamedTuple):
@@ -135,7 +146,7 @@ def web_address(value: object) -> str:
     """A URL that may be called with a credential."""
     given = text(value)
     try:
-        found = check_url(given, _ANY_HOST)
+        found = check_url(given, ANY_HOST)
     except Forbidden as error:
         raise ValueError(f"{error}; it must be an https URL") from error
     if found.scheme != "https" and not _is_near(given, found.host, found.address is not None):

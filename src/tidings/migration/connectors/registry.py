@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
 
 from ...kernel.clock import SystemClock
 from ...reading.kinds import Kinds, Table, brought, hint
 from ..words import Source, Target
-from .options import Connector, Now, Reach
+from .options import FREE, Confinement, Connector, Now, Reach
 
 GROUP = "tidings.connectors"
 _NAMES = ("affinity", "attio", "csv", "http", "ndjson", "sql")
@@ -22,20 +21,20 @@ CONNECTORS: Mapping[str, Connector] = Kinds(Connector, __package__, _NAMES)
 
 
 def source(
-    kind: str, options: Mapping[str, object], *, now: Now | None = None, root: Path | None = None
+    kind: str, options: Mapping[str, object], *, now: Now | None = None, within: Confinement = FREE
 ) -> Source:
-    """The source that a table describes, its files below `root` if that is given; raises Misconfigured."""
-    known, settings = settings_of("source", kind, options, root=root)
+    """The source that a table describes; raises Misconfigured."""
+    known, settings = settings_of("source", kind, options, within=within)
     if known.source is None:
         raise _table("source").wrong("kind", f"nothing can be read from {kind!r}", "Use it as the target")
     return known.source(settings, now or SystemClock().now)
 
 
 def target(
-    kind: str, options: Mapping[str, object], *, now: Now | None = None, root: Path | None = None
+    kind: str, options: Mapping[str, object], *, now: Now | None = None, within: Confinement = FREE
 ) -> Target:
-    """The target that a table describes, its files below `root` if that is given; raises Misconfigured."""
-    known, settings = settings_of("target", kind, options, root=root)
+    """The target that a table describes; raises Misconfigured."""
+    known, settings = settings_of("target", kind, options, within=within)
     if known.target is None:
         raise _table("target").wrong("kind", f"nothing can be written to {kind!r}", "Use it as the source")
     return known.target(settings, now or SystemClock().now)
@@ -51,13 +50,15 @@ def connector(kind: str, *, place: str = "source") -> Connector:
 
 
 def settings_of(
-    place: str, kind: str, options: Mapping[str, object], *, root: Path | None = None
+    place: str, kind: str, options: Mapping[str, object], *, within: Confinement = FREE
 ) -> tuple[Connector, Any]:
     """The connector and its settings, judged, without touching anything; raises Misconfigured."""
     known = connector(kind, place=place)
     given = _table(place).read(options, known.options)
     if known.reach is Reach.FOLDER:
-        given["root"] = root
+        given["root"] = within.root
+    elif known.reach is Reach.NETWORK and within.rules is not None:
+        given["rules"] = within.rules
     return known, _table(place).settings_of(known, given)
 
 
