@@ -77,10 +77,10 @@ async def test_a_turn_that_was_not_used_frees_its_recipient(store: Store, clock:
     for _ in range(2):
         taken = (await store.take_turns("main", line("ada"), GAP)).starts
         assert taken, "ada is free"
-        await delivery.return_turn(task, Turn(taken[TaskId(1)], message))
+        await delivery.move_turn(task, Turn(taken[TaskId(1)], message), None)
         clock.advance(0.2)
     first = (await store.take_turns("main", line("ada"), GAP)).starts[TaskId(1)]
-    await delivery.return_turn(task, Turn(first - 1, message))
+    await delivery.move_turn(task, Turn(first - 1, message), None)
     assert not (await store.take_turns("main", line("ada"), GAP)).starts
 
 

@@ -53,8 +53,12 @@ class Lane:
     def _rate(self) -> Step:
         if self.per_second is None:
             return Step("limit_drop", {"queue": self.queue})
-        interval = max(1, round(SECOND / self.per_second))
-        return Step("limit_join", {"queue": self.queue, "interval": interval})
+        return Step("limit_join", {"queue": self.queue, "interval": self.interval})
+
+    @property
+    def interval(self) -> int:
+        """The least time between two sends, in microseconds, that the rate limit allows."""
+        return 1 if self.per_second is None else max(1, round(SECOND / self.per_second))
 
     def _link(self) -> Step:
         if self.has_session:

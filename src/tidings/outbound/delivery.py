@@ -114,13 +114,14 @@ class Delivery:
                     turns[task.id] = Defer(until, _BUSY)
         return turns
 
-    async def return_turn(self, task: Task, turn: Turn) -> None:
-        """Its recipient need not wait for something that was not sent."""
+    async def move_turn(self, task: Task, turn: Turn, by: int | None) -> None:
+        """Its recipient waits so much longer; or, for something that was not sent (None), no more."""
         gap = self._channels[task.queue].traits.per_recipient
         if gap is not None and type(turn.content) is Message:
             place = {"queue": task.queue, "key": turn.content.recipient}
             taken = turn.at + spaced(micros(gap))
-            await self._store.write([Step("pace_return", {**place, "taken": taken, "free": turn.at})])
+            free = turn.at if by is None else taken + by
+            await self._store.write([Step("pace_move", {**place, "taken": taken, "free": free})])
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """One attempt; for `ask`, an attempt in doubt is looked up before anything is sent again."""
