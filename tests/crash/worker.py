@@ -131,7 +131,7 @@ def arm_statement(spec: str) -> None:
 
 
 def arm_send_log(path: str, slow: float) -> None:
-    """Write down when each request is handed to the HTTP client, which takes `slow` seconds longer to build."""
+    """Log when each request is handed to the HTTP client, which takes `slow` seconds longer to build."""
     journal, build = Journal(path), http._new_client
 
     class Recorder:

@@ -77,7 +77,12 @@ class Turns:
         if not (misses := self._missed[task.id]):
             return task.start_at, LATEST
         step, more = spaced(lane.interval), LATEST * (2 ** min(misses, _DOUBLINGS) - 1)
-        room = {"queue": task.queue, "until": task.start_at + step, "step": step, "more": round(more * SECOND)}
+        room = {
+            "queue": task.queue,
+            "until": task.start_at + step,
+            "step": step,
+            "more": round(more * SECOND),
+        }
         [slots] = await self._store.write([Step("limit_widen", room)])
         at = slots[0]["at"] if slots else task.start_at
         await self._move(task, content, by=at - task.start_at + room["more"])
