@@ -17,7 +17,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
-from tidings.model.start_by import START_BY, StartedTooLate
+from tidings.model.start_check import TOO_LATE, StartedTooLate
 from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels import registry
 from tidings.outbound.channels.base import Channel
@@ -256,7 +256,7 @@ async def test_an_answer_is_read_raw_and_up_to_a_cap(receiver: Receiver) -> None
 
 
 async def test_what_waits_for_a_new_client_past_its_rate_limit_slot_is_not_sent(receiver: Receiver) -> None:
-    """A5: while a process starts, building takes long; all that waited would arrive at once."""
+    """While a process starts, building takes long; all that waited would arrive at once."""
     client = HttpClient(connect_within=PATIENT)
 
     async def post() -> Answer:
@@ -264,7 +264,7 @@ async def test_what_waits_for_a_new_client_past_its_rate_limit_slot_is_not_sent(
             Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_answer=9
         )
 
-    START_BY.set(time.monotonic())
+    TOO_LATE.set(lambda: True)
     told = await asyncio.gather(post(), post(), return_exceptions=True)
     assert [type(one) for one in told] == [StartedTooLate, StartedTooLate]
     assert not receiver.requests

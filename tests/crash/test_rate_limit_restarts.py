@@ -1,9 +1,10 @@
-"""A rate limit while the processes that share it are killed and started (R15)."""
+"""A rate limit while the processes that share it are killed and started."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ async def run(folder: Path, database: Database, *, overlap: bool) -> None:
     """Replace one process after the other, and look at when each of their requests began."""
     sends = folder / "sends.jsonl"
     sends.touch()
-    slow = {"sends": str(sends), "slow_client": 0.12}
+    slow: dict[str, Any] = {"sends": str(sends), "slow_client": 0.12}
     options = Options(per_second=RATE, slots=8)
     async with drill(folder / "drill", database, options, {"delay": (0.0, 0.01)}) as rig:
         await rig.producer.produce(names("m", 50 * STARTS))

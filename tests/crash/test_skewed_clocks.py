@@ -53,7 +53,7 @@ async def test_wrong_clocks_send_nothing_early_and_steal_nothing(
 async def test_what_was_accepted_with_a_clock_an_hour_ahead_is_sent_when_it_is_right(
     tmp_path: Path, sqlite_database: SqliteFile
 ) -> None:
-    """A process accepts messages an hour ahead and dies; the next one, whose clock is right, sends them all."""
+    """F20: a process accepts messages an hour ahead and dies; the next, with the right time, sends them."""
     refs = names("m", 20)
     async with drill(tmp_path / "drill", sqlite_database) as rig:
         ahead = rig.spawn(crash_at="claimed:1", surroundings=wrong("+1h"), produce=refs)

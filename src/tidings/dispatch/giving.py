@@ -64,9 +64,7 @@ class Giving:
         outcome = await self._turns.wait(errand.task, errand.lane, self._node.id, errand.content)
         if outcome is not None:
             self._end(errand, outcome)
-            return
-        self._turns.began(errand.task)
-        if (content := await self._content(errand)) is not None:
+        elif (content := await self._content(errand)) is not None:
             self._publish_all([(errand, content)])
 
     async def _content(self, errand: Errand) -> Message | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from math import inf
 
 from ..model.errors import told
 from ..model.outcome import Defer, Outcome, Retry, Unknown
-from ..model.start_by import START_BY, StartedTooLate
+from ..model.start_check import TOO_LATE, StartedTooLate
 from ..model.task import Category
 from ..store.port import Store
 from .clock import Clock
@@ -44,7 +43,7 @@ class Attempts:
         began = self._clock.monotonic()
         outcome: Outcome | None = None
         has_begun = False
-        START_BY.set(inf)
+        TOO_LATE.set(bool)
         try:
             if job.task.start_at:
                 outcome = await self._turns.wait(job.task, job.lane, self._node.id, job.content)
@@ -52,7 +51,10 @@ class Attempts:
                 outcome = Defer(job.claimed_at, "this node could not be sure of its claim any more")
             if outcome is None:
                 has_begun = True
-                outcome = await self._run(job)
+                try:
+                    outcome = await job.run(job.task, job.content)
+                except StartedTooLate:
+                    outcome = await self._turns.missed(job.task, job.content)
         except asyncio.CancelledError:
             if (me := asyncio.current_task()) is not None:
                 me.uncancel()  # the attempt ends, its slot goes on
@@ -62,12 +64,3 @@ class Attempts:
             outcome = Retry(Category.SYSTEM, told(error))
         point("sent")
         self._hand_in(Result(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
-
-    async def _run(self, job: Job) -> Outcome:
-        """Send, unless the rate-limit slot has passed before that could begin."""
-        try:
-            outcome: Outcome = await job.run(job.task, job.content)
-        except StartedTooLate:
-            return await self._turns.missed(job.task, job.content)
-        self._turns.began(job.task)
-        return outcome

@@ -29,12 +29,8 @@ class Lane:
     stop_on_failure: bool = False  # a failed task keeps its order key
     has_session: bool = False  # somebody looks at whether it is connected, and nothing starts while it is not
 
-    marks_start: bool = field(
-        init=False
-    )  # an attempt is written down before it acts, unless resending is safe
-    patience: float = field(
-        init=False
-    )  # seconds after which an attempt is cut off: its deadline and a little
+    marks_start: bool = field(init=False)  # it is written down before it acts, unless resending is safe
+    patience: float = field(init=False)  # seconds until an attempt is cut off: its deadline and a little
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "marks_start", self.on_unknown is not OnUnknown.RESEND)

@@ -153,7 +153,7 @@ class Worker:
         while True:
             try:
                 await self.node.join()
-                await self._follow_clock()
+                await move_back(self._store, self.node.id, self._emit)
                 await self.reaper.step()
                 await self.runner.start()
                 break
@@ -213,12 +213,10 @@ class Worker:
                 self._emit(StoreTrouble(where, told(error)))
                 pause = min(seconds, again * (0.5 + self._clock.chance()))
 
-    async def _follow_clock(self) -> None:
-        if (moved := await move_back(self._store, self.node.id)) is not None:
-            self._emit(moved)
-
     async def _beat_once(self) -> None:
-        await self._follow_clock()  # before the beat, which forgets the later time
+        await move_back(
+            self._store, self.node.id, self._emit
+        )  # before the beat, which forgets the later time
         if not await self.node.beat(json.dumps(self.load)):
             await self._begin_anew()
         drift = self._clock.drift()

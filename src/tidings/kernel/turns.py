@@ -8,7 +8,6 @@ that keeps missing its instants gets a longer slot, in which nothing else starts
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any
 
 from ..model.errors import Temporary
 from ..model.outcome import Defer, Outcome
-from ..model.start_by import START_BY
+from ..model.start_check import TOO_LATE
 from ..model.task import NodeId, Task, TaskId
 from ..model.time import SECOND
 from ..store.pacing import spaced
@@ -43,23 +42,20 @@ class Turns:
     async def wait(self, task: Task, lane: Lane, node: NodeId, content: Any) -> Outcome | None:
         """Wait for the task's instant, having marked its start; an outcome instead says why it cannot."""
         at, late = await self._slot(task, lane, content)
-        turn = time.monotonic() + (at - self._clock.now()) / SECOND
-        await _until(turn - LEAD if lane.marks_start else turn)
+        turn = self._clock.monotonic() + (at - self._clock.now()) / SECOND
+        await self._until(turn - LEAD if lane.marks_start else turn)
         if task.expires_at is not None and task.expires_at <= max(at, self._clock.now()):
             await self._move(task, content)
             return Defer(task.expires_at, "it expired while it waited for its turn")
         if lane.marks_start and task.id not in await self._store.start(node, [task]):
             await self._move(task, content)
             return Defer(task.due_at, "the claim was lost before the start")
-        await _until(turn)
-        START_BY.set(turn + late)
-        if time.monotonic() > turn + late:
+        await self._until(turn)
+        TOO_LATE.set(lambda: self._clock.monotonic() > turn + late)
+        if TOO_LATE.get()():
             return await self.missed(task, content)
-        return None
-
-    def began(self, task: Task) -> None:
-        """It was on time: the next miss counts as the first one again."""
         self._missed.pop(task.id, None)
+        return None
 
     async def missed(self, task: Task, content: Any) -> Outcome:
         """Nothing was sent: try again at once, with another instant."""
@@ -70,23 +66,15 @@ class Turns:
         return Defer(self._clock.now(), "it missed its turn")
 
     async def _slot(self, task: Task, lane: Lane, content: Any) -> tuple[int, float]:
-        """The instant, and how many seconds later the attempt may begin: more after each miss.
-
-        The longer slot is reserved, so that a node that is always slow sends at last, and within the limit.
-        """
+        """The instant, and by how many seconds the attempt may be late: reserved, more after each miss."""
         if not (misses := self._missed[task.id]):
             return task.start_at, LATEST
-        step, more = spaced(lane.interval), LATEST * (2 ** min(misses, _DOUBLINGS) - 1)
-        room = {
-            "queue": task.queue,
-            "until": task.start_at + step,
-            "step": step,
-            "more": round(more * SECOND),
-        }
-        [slots] = await self._store.write([Step("limit_widen", room)])
-        at = slots[0]["at"] if slots else task.start_at
-        await self._move(task, content, by=at - task.start_at + room["more"])
-        return at, LATEST + more
+        step, more = spaced(lane.interval), round(LATEST * SECOND) * (2 ** min(misses, _DOUBLINGS) - 1)
+        slot = {"queue": task.queue, "until": task.start_at + step, "step": step, "more": more}
+        [found] = await self._store.write([Step("limit_widen", slot)])
+        at = found[0]["at"] if found else task.start_at
+        await self._move(task, content, by=at - task.start_at + more)
+        return at, LATEST + more / SECOND
 
     async def _move(self, task: Task, content: Any, *, by: int | None = None) -> None:
         """Its recipient is free so much later; without a number, at once."""
@@ -95,7 +83,6 @@ class Turns:
             with suppress(Temporary):  # then its recipient waits once more, and nothing is lost
                 await handler.move_turn(task, content, by)
 
-
-async def _until(moment: float) -> None:
-    while (delay := moment - time.monotonic()) > 0:  # a timer of the event loop may be a little early
-        await asyncio.sleep(delay)
+    async def _until(self, moment: float) -> None:
+        if (delay := moment - self._clock.monotonic()) > 0:
+            await asyncio.sleep(delay)

@@ -139,11 +139,8 @@ class Delivery:
             found = await channel.lookup(message)
             if isinstance(found, Done | Unknown):
                 return found
-        if traits.per_recipient is not None and not has_turn:
-            gap = {"queue": task.queue, "key": message.recipient, "gap": spaced(micros(traits.per_recipient))}
-            too_early = await self._too_early(gap)
-            if too_early is not None:
-                return too_early
+        if traits.per_recipient is not None and not has_turn and (early := await self._early(task, message)):
+            return early
         outcome = await channel.send(message)
         self._destinations.learn(message, outcome)
         return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
@@ -156,13 +153,8 @@ class Delivery:
             return message  # type: ignore[no-any-return]  # Skip or Defer
         if (waits := self._destinations.wait(message)) is not None:
             return waits
-        traits = self._channels[task.queue].traits
-        if traits.per_recipient is not None and not has_turn:
-            gap = {"queue": task.queue, "key": message.recipient, "gap": spaced(micros(traits.per_recipient))}
-            too_early = await self._too_early(gap)
-            if too_early is not None:
-                return too_early
-        return message
+        early = None if has_turn else await self._early(task, message)
+        return early or message
 
     def incoming(self, task: Task, content: Any, outcome: Outcome) -> Outcome:
         """What a transport says came of it, with the sender's own wait."""
@@ -172,11 +164,16 @@ class Delivery:
         self._destinations.learn(message, outcome)
         return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
 
-    async def _too_early(self, gap: dict[str, Any]) -> Defer | None:
+    async def _early(self, task: Task, message: Message) -> Defer | None:
         """Reserve this recipient's next start, or say when it is."""
-        if (await self._store.write([Step("pace_take", gap)]))[0]:
+        place = {"queue": task.queue, "key": message.recipient}
+        gap = self._channels[task.queue].traits.per_recipient
+        if (
+            gap is None
+            or (await self._store.write([Step("pace_take", {**place, "gap": spaced(micros(gap))})]))[0]
+        ):
             return None
-        rows = await self._store.read("pace_find", queue=gap["queue"], key=gap["key"])
+        rows = await self._store.read("pace_find", **place)
         until = rows[0]["next_at"] if rows else 0
         return Defer(until, _BUSY)
 

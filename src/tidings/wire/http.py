@@ -28,7 +28,7 @@ from pyreqwest.exceptions import DetailedPyreqwestError, PyreqwestError
 from pyreqwest.http import Url
 
 from .. import __version__
-from ..model.start_by import check_start
+from ..model.start_check import check_start
 
 MOST_CLIENTS = 64  # each costs 136 KB and 8 ms to build
 IDLE_FOR = timedelta(seconds=4)  # less than the 5 s of common servers: losing that race makes a doubt
