@@ -38,11 +38,17 @@ async def ahead(store: Store, clock: ManualClock, *answers: Outcome, **options: 
     return await world.open()
 
 
+async def beat(world: World) -> None:
+    """A heartbeat, and what follows within a second."""
+    await world.worker._beat_once()
+    await world.worker._reap_once()
+
+
 async def corrected(world: World, seconds: float = 0) -> list[str]:
     """What is sent when the clock was set right and this time has passed since."""
     world.clock.jump(-3600)
     before = len(world.channel.sent)
-    await world.worker._beat_once()
+    await beat(world)
     await world.step(seconds=seconds)
     return [message.recipient for message in world.channel.sent[before:]]
 
@@ -55,7 +61,7 @@ async def test_a_message_to_be_sent_at_once_is_sent_at_once(store: Store, clock:
         clock.advance(0.5)
     assert await corrected(world) == ["ada", "bob"]
     assert world.told(ClockSetBack) == [ClockSetBack(3599.5, 2)]
-    await world.worker._beat_once()
+    await beat(world)
     assert len(world.told(ClockSetBack)) == 1, "once"
 
 
@@ -82,7 +88,7 @@ async def test_a_message_for_a_later_time_is_not_sent_early(store: Store, clock:
     await world.open()
     await world.send("before", at=due)
     clock.jump(3600)
-    await world.worker._beat_once()
+    await beat(world)
     await world.step()  # refused, as it seems half an hour late; it waits for its next attempt
     await world.send("meanwhile", at=clock.now() + MINUTE)
     moved = await world.send("moved")
@@ -102,7 +108,7 @@ async def test_a_wait_between_attempts_is_as_long_as_it_would_have_been(
     await world.send("ada")
     await world.step()
     await world.step(seconds=10)
-    await world.worker._beat_once()
+    await beat(world)
     assert await corrected(world, seconds=19) == []
     await world.step(seconds=2)
     assert len(world.channel.sent) == 2
@@ -127,7 +133,7 @@ async def test_a_rate_limit_does_not_stall_the_channel(store: Store, clock: Manu
     for number in range(3):
         await world.send("ada", f"number {number}")
     await world.step()
-    await world.worker._beat_once()
+    await beat(world)
     assert await corrected(world, seconds=1) == [], "the recipient still has to wait"
     for _ in range(2):
         await world.step(seconds=2.2)
@@ -143,7 +149,7 @@ async def test_breakers_and_throttled_channels_wait_as_long_as_they_would_have(
     for number in range(5):
         await world.send(f"ada-{number}")
     await world.step()
-    await world.worker._beat_once()
+    await beat(world)
     assert await corrected(world, seconds=58) == []
     for _ in range(2):
         await world.step(seconds=300)
@@ -192,7 +198,7 @@ async def test_doctor_and_health_say_that_the_clock_was_set_back(store: Store, c
     [finding] = on_clock_back(found, now=now)
     assert "set back by 1 h: 2 messages and 0 schedules" in finding.what
     assert "the clock was set back by 1 h" in (await pulse(store, clock)).reasons
-    await world.worker._beat_once()
+    await beat(world)
     await world.step()
     [found] = await store.read("clock_affected", at=now)
     assert "1 messages" in on_clock_back(found, now=now)[0].what

@@ -214,9 +214,6 @@ class Worker:
                 pause = min(seconds, again * (0.5 + self._clock.chance()))
 
     async def _beat_once(self) -> None:
-        await move_back(
-            self._store, self.node.id, self._emit
-        )  # before the beat, which forgets the later time
         if not await self.node.beat(json.dumps(self.load)):
             await self._begin_anew()
         drift = self._clock.drift()
@@ -247,3 +244,4 @@ class Worker:
     async def _reap_once(self) -> None:
         self.runner.overrun()
         await self.reaper.step()
+        await move_back(self._store, self.node.id, self._emit)

@@ -1,4 +1,7 @@
--- One more beat; no row back means that the others have given this node up.
-update nodes set beat = beat + 1, seen_at = coalesce(cast(:now as bigint), tidings_now()), info = :info
+-- One more beat; no row back means that the others have given this node up. A clock that was set back does not hide the
+-- later time that the node has seen: that is dealt with first.
+update nodes set beat = beat + 1, info = :info,
+  seen_at = case when seen_at - 1000000 > coalesce(cast(:now as bigint), tidings_now()) then seen_at
+    else coalesce(cast(:now as bigint), tidings_now()) end
 where id = :id and state = 'live'
-returning beat, seen_at
+returning beat, coalesce(cast(:now as bigint), tidings_now()) as seen_at
