@@ -104,7 +104,8 @@ async def _on_database(app: App) -> list[Finding]:
         good,
         *(finding for row in replication for finding in on_standbys(row)),
         *on_door(app.settings, has_admin=await app.access.door.has_admin()),
-        on_clock(app.clock.drift(), seen=max((node["seen_at"] for node in nodes), default=0), now=now),
+        on_clock(app.clock.drift(), seen=(await app.store.read("clock_high"))[0]["high"], now=now),
+        *on_clock_back((await app.store.read("clock_affected", at=now))[0], now=now),
         *on_nodes(nodes, is_worked_on=is_worked_on, lease=app.settings.lease, now=now),
         *on_broker(nodes, app.settings.dispatched),
         *on_channels(queues, app.settings.channels, now=now),
@@ -211,7 +212,7 @@ def on_clock(drift: timedelta, *, seen: int, now: int) -> Finding:
     worst = max((drift, behind), key=abs)
     apart = f"this machine's clock and the database's are {spell(abs(worst))} apart"
     if worst is behind and behind:
-        apart = f"the clock was set back: it is {spell(behind)} behind the last heartbeat"
+        apart = f"the clock was set back: it is {spell(behind)} behind the latest time in the database"
     match judge_drift(worst):
         case Drift.UNHEALTHY:
             return Finding("clock", Grade.WRONG, apart, "set the clocks by NTP (timedatectl set-ntp true)")
@@ -219,6 +220,20 @@ def on_clock(drift: timedelta, *, seen: int, now: int) -> Finding:
             return Finding("clock", Grade.NOTE, apart, "set the clocks by NTP (timedatectl set-ntp true)")
         case Drift.FINE:
             return Finding("clock", Grade.FINE, f"agrees with the database's (to {spell(abs(worst))})")
+
+
+def on_clock_back(found: Row, *, now: int) -> list[Finding]:
+    """What keeps the times that it got while the clock was ahead; nothing to tell where that was not so."""
+    if not found["messages"] and not found["schedules"]:
+        return []
+    ahead = spell(timedelta(seconds=(max(found["accepted_at"], found["ran_at"]) - now) // SECOND))
+    kept = (
+        f"{found['messages']:,} messages and {found['schedules']:,} schedules wait for times set before that"
+    )
+    remedy = (
+        "a working process sends at once what was due at once; change another: tidings messages reschedule"
+    )
+    return [Finding("clock", Grade.NOTE, f"the clock was set back by {ahead}: {kept}", remedy)]
 
 
 def on_nodes(nodes: Sequence[Row], *, is_worked_on: bool | None, lease: timedelta, now: int) -> list[Finding]:

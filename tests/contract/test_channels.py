@@ -17,6 +17,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
+from tidings.model.start_check import TOO_LATE, StartedTooLate
 from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels import registry
 from tidings.outbound.channels.base import Channel
@@ -25,7 +26,7 @@ from tidings.outbound.channels.options import COMMON
 from tidings.outbound.channels.registry import KINDS, build
 from tidings.outbound.channels.webhook import WebhookChannel, WebhookSettings
 from tidings.wire.addresses import Forbidden
-from tidings.wire.http import SHOWN, HttpClient, MaybeSent
+from tidings.wire.http import SHOWN, Answer, HttpClient, MaybeSent
 from tidings.wire.signature import parse_secret, verify
 
 from ..time_limits import Limit
@@ -252,6 +253,23 @@ async def test_an_answer_is_read_raw_and_up_to_a_cap(receiver: Receiver) -> None
             Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_answer=cap
         )
         assert 0 < len(got.body_prefix) <= min(cap, 100_000)
+    await client.close()
+
+
+async def test_what_waits_for_a_new_client_past_its_rate_limit_slot_is_not_sent(receiver: Receiver) -> None:
+    """While a process starts, building takes long; all that waited would arrive at once."""
+    client = HttpClient(connect_within=PATIENT)
+
+    async def post() -> Answer:
+        return await client.post(
+            Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_answer=9
+        )
+
+    TOO_LATE.set(lambda: True)
+    told = await asyncio.gather(post(), post(), return_exceptions=True)
+    assert [type(one) for one in told] == [StartedTooLate, StartedTooLate]
+    assert not receiver.requests
+    assert (await post()).status == 200
     await client.close()
 
 

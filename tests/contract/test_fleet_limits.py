@@ -8,13 +8,14 @@ from typing import Any
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.handler import Turn
 from tidings.kernel.lanes import Lane
+from tidings.kernel.turns import Turns
 from tidings.model.message import Message
-from tidings.model.outcome import Done, Outcome, Retry
+from tidings.model.outcome import Defer, Done, Outcome, Retry
 from tidings.model.task import Category, Task, TaskId
 from tidings.model.time import SECOND
 from tidings.outbound.delivery import Delivery
 from tidings.store.pacing import spaced
-from tidings.store.port import Store
+from tidings.store.port import Step, Store
 
 from .world import World
 
@@ -47,6 +48,48 @@ async def test_a_rate_that_was_taken_away_meanwhile_holds_nobody_up(store: Store
     assert (dict(turns.starts), dict(turns.waits)) == ({1: clock.now()}, {2: clock.now() + spaced(GAP)})
 
 
+async def test_a_slow_node_gets_a_longer_slot_in_which_nobody_else_starts(
+    store: Store, clock: ManualClock
+) -> None:
+    """The last slot grows; one with others behind it is replaced by a new one. The next starts after it."""
+    await store.write(RATE.join())
+    first = (await store.take_turns("main", line("ada"), GAP)).starts[TaskId(1)]
+    room = {"queue": "main", "until": first + STEP, "step": STEP, "more": 30_000}
+    assert await store.write([Step("limit_widen", room)]) == [[{"at": first}]]
+    second = (await store.take_turns("main", line("bob"), GAP)).starts[TaskId(1)]
+    assert second == first + STEP + 30_000
+
+    assert await store.write([Step("limit_widen", room)]) == [[{"at": second + STEP}]]
+    third = (await store.take_turns("main", line("cleo"), GAP)).starts[TaskId(1)]
+    assert third == second + 2 * STEP + 30_000
+
+
+async def test_a_task_that_missed_its_slot_waits_for_a_longer_one_and_so_does_its_recipient(
+    store: Store, clock: ManualClock
+) -> None:
+    """A second late, so it is put back; next time both limits leave it the longer slot."""
+    world = await World(store, clock, per_recipient=timedelta(seconds=1), per_second=10, keyed=True).open()
+    id_ = await world.send("ada")
+    task = Task(TaskId(1), "default", "main", "message", 5, 0, 1, 0, 1, 0, False, None, None, None)
+    message = Message(id_, "default", "main", "ada", {"text": "hello"}, clock.now())
+    turns = Turns(store, clock, {"message": Delivery(store, world.channels, now=clock.now)})
+
+    async def wait() -> tuple[int, Outcome | None]:
+        turn = Turn((await store.take_turns("main", line("ada"), GAP)).starts[TaskId(1)], message)
+        clock.advance(slow)
+        timed = task._replace(start_at=turn.at)
+        return turn.at, await turns.wait(timed, RATE, world.worker.node.id, turn)
+
+    slow = 1
+    assert type((await wait())[1]) is Defer
+    slow = 0
+    at, outcome = await wait()
+    assert outcome is None
+    [free] = await store.read("pace_find", queue="main", key="ada")
+    assert free["next_at"] == at + 30_000 + spaced(GAP)
+    assert (await store.take_turns("main", line("bob"), GAP)).starts[TaskId(1)] == at + STEP + 30_000
+
+
 async def fleet(store: Store, clock: ManualClock, **options: Any) -> tuple[World, World]:
     """Two nodes of one fleet on one store."""
     one, other = World(store, clock, **options), World(store, clock, **options)
@@ -77,10 +120,10 @@ async def test_a_turn_that_was_not_used_frees_its_recipient(store: Store, clock:
     for _ in range(2):
         taken = (await store.take_turns("main", line("ada"), GAP)).starts
         assert taken, "ada is free"
-        await delivery.return_turn(task, Turn(taken[TaskId(1)], message))
+        await delivery.move_turn(task, Turn(taken[TaskId(1)], message), None)
         clock.advance(0.2)
     first = (await store.take_turns("main", line("ada"), GAP)).starts[TaskId(1)]
-    await delivery.return_turn(task, Turn(first - 1, message))
+    await delivery.move_turn(task, Turn(first - 1, message), None)
     assert not (await store.take_turns("main", line("ada"), GAP)).starts
 
 

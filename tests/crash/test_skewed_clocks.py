@@ -8,11 +8,11 @@ import pytest
 
 from tidings.drill.rig import names
 
-from .books import PostgresDatabase
+from .books import PostgresDatabase, SqliteFile
 from .conftest import Report
 from .rig import Options, drill, portions, scaled
 
-pytestmark = [pytest.mark.crash, pytest.mark.postgres]
+pytestmark = pytest.mark.crash
 
 CLOCKS = ("+10m", "-10m", "+0 x1.5")
 
@@ -25,6 +25,7 @@ def wrong(clock: str) -> dict[str, str]:
     return {"LD_PRELOAD": str(found[0]), "FAKETIME": clock, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
+@pytest.mark.postgres
 async def test_wrong_clocks_send_nothing_early_and_steal_nothing(
     tmp_path: Path, postgres_database: PostgresDatabase, report: Report
 ) -> None:
@@ -47,3 +48,23 @@ async def test_wrong_clocks_send_nothing_early_and_steal_nothing(
     assert not verdict.crimes and not verdict.duplicates
     assert not any(sender.facts("node_fenced") for sender in fleet)
     assert any(shares[1:]), "no wrong clock ever sent: this run proves nothing (R7)"
+
+
+async def test_what_was_accepted_with_a_clock_an_hour_ahead_is_sent_when_it_is_right(
+    tmp_path: Path, sqlite_database: SqliteFile
+) -> None:
+    """F20: a process accepts messages an hour ahead and dies; the next, with the right time, sends them."""
+    refs = names("m", 20)
+    async with drill(tmp_path / "drill", sqlite_database) as rig:
+        ahead = rig.spawn(crash_at="claimed:1", surroundings=wrong("+1h"), produce=refs)
+        await rig.died(ahead, "claimed:1")
+        before = rig.seen()
+        right = rig.spawn()
+        await rig.until_seen(before + 1)
+        idle = await rig.idle()
+        told = right.facts("clock_set_back")
+        code = await rig.stop(right)
+        copies = {copy.ref for copy in rig.copies()}
+    assert idle and code == 0
+    assert copies and told == 1
+    assert before == 0, "it was sent with the wrong clock: this run proves nothing (R7)"

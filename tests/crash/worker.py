@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import uvloop
 from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
 from tidings.dispatch.roles import Role, Share
+from tidings.drill.journal import Journal
 from tidings.drill.orphan import end_with_parent
 from tidings.drill.producer import Producer
 from tidings.kernel import attempts, crashpoints, retry, settler, starts
@@ -31,6 +33,7 @@ from tidings.outbound.broadcasting import portions
 from tidings.outbound.channels.sandbox import SandboxChannel
 from tidings.store.file_steps import FileSteps
 from tidings.store.steps import Steps
+from tidings.wire import http
 
 from ..encryption import KEY
 from .plants import PLANTS
@@ -129,6 +132,25 @@ def arm_statement(spec: str) -> None:
     Steps.run, FileSteps.rows = run, rows  # type: ignore[method-assign]
 
 
+def arm_send_log(path: str, slow: float) -> None:
+    """Log when each request is handed to the HTTP client, which takes `slow` seconds longer to build."""
+    journal, build = Journal(path), http._new_client
+
+    class Recorder:
+        def __init__(self, *how: Any) -> None:
+            time.sleep(slow)  # in a thread, as on a machine that is busy while a process starts
+            self._client = build(*how)
+
+        def request(self, method: str, url: Any) -> Any:
+            journal.write({"at": time.time(), "pid": os.getpid()})
+            return self._client.request(method, url)
+
+        async def close(self) -> None:
+            await self._client.close()
+
+    http._new_client = Recorder  # type: ignore[assignment]
+
+
 async def work(options: dict[str, Any]) -> None:
     """Open, work, and close in order when asked."""
     asked = asyncio.Event()
@@ -170,4 +192,6 @@ if __name__ == "__main__":
         arm_statement(given["dies_in"])
     if given.get("poison"):
         arm_poison()
+    if given.get("sends"):
+        arm_send_log(given["sends"], given["slow_client"])
     uvloop.run(work(given))

@@ -18,7 +18,7 @@ from tidings.model.outcome import Defer, Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import FINAL, LEGAL, Category, OnUnknown, State, Task, TaskId, Transition, may_move
 from tidings.model.time import SECOND
 from tidings.store.choice import Candidate, choose
-from tidings.store.pacing import AHEAD, Pace, spaced
+from tidings.store.pacing import AHEAD, Pace, reserve, spaced
 
 NOW = 1_800_000_000 * SECOND
 LANE = Lane("q", policy=POLICIES["personal"])
@@ -182,9 +182,10 @@ def test_reserved_instants_are_paced_and_never_early(interval: int, ahead: int, 
     """At most a quarter second of allowance, instants one step apart (rule 15)."""
     pace = Pace(interval, NOW + ahead)
     allowed = pace.allowance(NOW)
-    instants, free = pace.instants(NOW, min(count, allowed))
+    tasks, next_at = reserve({"q": pace}, [task()] * min(count, allowed), (), NOW)
+    instants = [timed.start_at for timed in tasks]
     assert all(at >= NOW for at in instants)
     assert all(later - earlier == spaced(interval) for earlier, later in pairwise(instants))
     if instants:
         assert instants[-1] <= NOW + AHEAD
-        assert free == instants[-1] + spaced(interval)
+        assert next_at == {"q": instants[-1] + spaced(interval)}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.model.task import TaskId
+from tidings.model.task import Task, TaskId
 from tidings.model.time import SECOND
 from tidings.outbound.lines import LONGEST, Lines
-from tidings.store.pacing import SPREAD, Pace, Turns, share_out, spaced
+from tidings.store.pacing import SPREAD, Pace, Turns, reserve, share_out, spaced
 
 NOW = 1_800_000_000 * SECOND
 GAP = SECOND
@@ -29,8 +29,9 @@ def test_a_limit_holds_where_messages_arrive_up_to_the_spread_later(
 ) -> None:
     """Rule 15 at the receiver: in no second, wherever it begins, are there more than the limit allows."""
     interval = round(SECOND / per_second)
-    instants, _ = Pace(interval, 0).instants(NOW, len(ways))
-    arrivals = sorted(at + way for at, way in zip(instants, ways, strict=True))
+    task = Task(TaskId(1), "default", "main", "message", 5, 0, 1, 0, 1, 0, False, None, None, None)
+    tasks, _ = reserve({"main": Pace(interval, 0)}, [task] * len(ways), (), NOW)
+    arrivals = sorted(timed.start_at + way for timed, way in zip(tasks, ways, strict=True))
     fullest = max(bisect_left(arrivals, at + SECOND) - i for i, at in enumerate(arrivals))
     assert fullest <= max(1, -(-SECOND // interval))
     if per_second >= 1:

@@ -47,7 +47,7 @@ class Giving:
         self._tokens = tokens
         self._end = end
         self._spawn = spawn
-        self._turns = Turns(store, clock)
+        self._turns = Turns(store, clock, handlers)
 
     async def give_away(self, errands: list[Errand]) -> None:
         """All of these, as soon as each may go."""
@@ -61,7 +61,7 @@ class Giving:
 
     async def _give_in_turn(self, errand: Errand) -> None:
         """Wait for the instant that a rate reserved for it; then it goes alone."""
-        outcome = await self._turns.wait(errand.task, errand.lane, self._node.id)
+        outcome = await self._turns.wait(errand.task, errand.lane, self._node.id, errand.content)
         if outcome is not None:
             self._end(errand, outcome)
         elif (content := await self._content(errand)) is not None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
-from ..model.errors import Temporary, told
+from ..model.errors import told
 from ..model.outcome import Defer, Outcome, Retry, Unknown
-from ..model.task import Category, Task
+from ..model.start_check import TOO_LATE, StartedTooLate
+from ..model.task import Category
 from ..store.port import Store
 from .clock import Clock
 from .crashpoints import point
-from .handler import Handler, Paced, Turn
+from .handler import Handler
 from .nodes import Node
 from .settler import Result
 from .slots import Job
@@ -34,26 +34,27 @@ class Attempts:
     ) -> None:
         self._clock = clock
         self._node = node
-        self._handlers = handlers
         self._hand_in = hand_in
         self._is_stopping = is_stopping
-        self._turns = Turns(store, clock)
+        self._turns = Turns(store, clock, handlers)
 
     async def make(self, job: Job) -> None:
         """One attempt."""
         began = self._clock.monotonic()
         outcome: Outcome | None = None
         has_begun = False
+        TOO_LATE.set(bool)
         try:
             if job.task.start_at:
-                outcome = await self._turns.wait(job.task, job.lane, self._node.id)
-            if outcome is not None and isinstance(job.content, Turn):
-                await self._return_turn(job.task, job.content)
+                outcome = await self._turns.wait(job.task, job.lane, self._node.id, job.content)
             if outcome is None and not self._node.is_trusted:
                 outcome = Defer(job.claimed_at, "this node could not be sure of its claim any more")
             if outcome is None:
                 has_begun = True
-                outcome = await job.run(job.task, job.content)
+                try:
+                    outcome = await job.run(job.task, job.content)
+                except StartedTooLate:
+                    outcome = await self._turns.missed(job.task, job.content)
         except asyncio.CancelledError:
             if (me := asyncio.current_task()) is not None:
                 me.uncancel()  # the attempt ends, its slot goes on
@@ -63,9 +64,3 @@ class Attempts:
             outcome = Retry(Category.SYSTEM, told(error))
         point("sent")
         self._hand_in(Result(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
-
-    async def _return_turn(self, task: Task, turn: Turn) -> None:
-        handler = self._handlers[task.kind]
-        if isinstance(handler, Paced):
-            with suppress(Temporary):  # then its recipient waits once more, and nothing is lost
-                await handler.return_turn(task, turn)

@@ -137,27 +137,12 @@ def _retry(task: Task, outcome: Retry, lane: Lane, now: int, chance: float) -> D
     category = outcome.category
     throttled = category is Category.THROTTLING
     throttles = task.throttles + throttled
-    pause = wait(
-        lane.policy,
-        task.tries,
-        throttles,
-        category,
-        chance=chance,
-        after=outcome.after,
-        max_tries=task.max_tries,
-    )
+    most, after = task.max_tries, outcome.after
+    pause = wait(lane.policy, task.tries, throttles, category, chance=chance, after=after, max_tries=most)
     if pause is None:
         return Decision(_failed(task, outcome.reason, category), f"failed:{category}")
     tries = task.tries - throttled  # waiting for a known limit spends no try
-    move = Transition(
-        task.id,
-        task.claim_no,
-        State.PENDING,
-        tries,
-        *_within(task, now + micros(pause), category, outcome.reason),
-        throttles=throttles,
-        crashes=task.crashes,
-    )
+    move = _again(task, tries, now + micros(pause), category, outcome.reason, throttles=throttles)
     return Decision(move, f"retry:{category}")
 
 
@@ -177,17 +162,7 @@ def _in_doubt(task: Task, evidence: str, lane: Lane, now: int, chance: float) ->
         return Decision(_failed(task, evidence, None, unknown=True), "unknown")
     first_question = lane.on_unknown is OnUnknown.ASK and not task.unknown
     at = now + (ASK_AFTER if first_question else micros(pause))
-    move = Transition(
-        task.id,
-        task.claim_no,
-        State.PENDING,
-        task.tries,
-        *_within(task, at, None, evidence),
-        unknown=True,
-        throttles=task.throttles,
-        crashes=task.crashes,
-    )
-    return Decision(move, "unknown")
+    return Decision(_again(task, task.tries, at, None, evidence, unknown=True), "unknown")
 
 
 def clean(text: str) -> str:
@@ -195,48 +170,36 @@ def clean(text: str) -> str:
     return text[:_LONGEST].replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
-def _within(task: Task, at: int, category: Category | None, reason: str) -> tuple[int, Category | None, str]:
-    """A try that would fall after the expiry is not made: the task waits for its expiry instead."""
+def _again(
+    task: Task,
+    tries: int,
+    at: int,
+    category: Category | None,
+    reason: str,
+    *,
+    unknown: bool = False,
+    throttles: int | None = None,
+    crashes: int | None = None,
+) -> Transition:
+    """Back to pending. An attempt after the expiry is not made: the task waits for its expiry instead."""
     if task.expires_at is not None and at >= task.expires_at:
-        return (
-            task.expires_at,
-            category,
-            f"{reason} (no further try fits before it expires at {iso(task.expires_at)})",
-        )
-    return at, category, reason
+        at = task.expires_at
+        reason = f"{reason} (no further try fits before it expires at {iso(at)})"
+    throttles = task.throttles if throttles is None else throttles
+    crashes = task.crashes if crashes is None else crashes
+    fence = (task.id, task.claim_no, State.PENDING)
+    return Transition(*fence, tries, at, category, reason, unknown, throttles, crashes)
 
 
 def _back(
     task: Task, at: int, *, detail: str, category: Category | None = None, crashes: int | None = None
 ) -> Transition:
     """Back to pending without an attempt spent."""
-    due, category, detail = _within(task, at, category, detail)
-    return Transition(
-        task.id,
-        task.claim_no,
-        State.PENDING,
-        task.tries - 1,
-        due,
-        category,
-        detail,
-        False,
-        task.throttles,
-        task.crashes if crashes is None else crashes,
-    )
+    return _again(task, task.tries - 1, at, category, detail, crashes=crashes)
 
 
 def _failed(
     task: Task, reason: str, category: Category | None, *, crashes: int | None = None, unknown: bool = False
 ) -> Transition:
-    return Transition(
-        task.id,
-        task.claim_no,
-        State.FAILED,
-        task.tries,
-        None,
-        category,
-        reason,
-        unknown,
-        task.throttles,
-        task.crashes if crashes is None else crashes,
-    )
+    move = _again(task, task.tries, 0, category, reason, unknown=unknown, crashes=crashes)
+    return move._replace(to=State.FAILED, due_at=None)

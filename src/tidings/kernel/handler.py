@@ -45,8 +45,8 @@ class Paced(Protocol):
     async def take_turns(self, tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[TaskId, Any]:
         """These contents, each as a `Turn` with the instant reserved for it; or a Defer instead."""
 
-    async def return_turn(self, task: Task, turn: Turn) -> None:
-        """It was not used, so its recipient is free again."""
+    async def move_turn(self, task: Task, turn: Turn, by: int | None) -> None:
+        """It is used so much later; None: it is not used, and its recipient is free again."""
 
 
 @runtime_checkable

@@ -29,12 +29,8 @@ class Lane:
     stop_on_failure: bool = False  # a failed task keeps its order key
     has_session: bool = False  # somebody looks at whether it is connected, and nothing starts while it is not
 
-    marks_start: bool = field(
-        init=False
-    )  # an attempt is written down before it acts, unless resending is safe
-    patience: float = field(
-        init=False
-    )  # seconds after which an attempt is cut off: its deadline and a little
+    marks_start: bool = field(init=False)  # it is written down before it acts, unless resending is safe
+    patience: float = field(init=False)  # seconds until an attempt is cut off: its deadline and a little
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "marks_start", self.on_unknown is not OnUnknown.RESEND)
@@ -53,8 +49,12 @@ class Lane:
     def _rate(self) -> Step:
         if self.per_second is None:
             return Step("limit_drop", {"queue": self.queue})
-        interval = max(1, round(SECOND / self.per_second))
-        return Step("limit_join", {"queue": self.queue, "interval": interval})
+        return Step("limit_join", {"queue": self.queue, "interval": self.interval})
+
+    @property
+    def interval(self) -> int:
+        """The least time between two sends, in microseconds, that the rate limit allows."""
+        return 1 if self.per_second is None else max(1, round(SECOND / self.per_second))
 
     def _link(self) -> Step:
         if self.has_session:

@@ -18,6 +18,7 @@ from ..observability.events import ClockDrift, Emit, NodeFenced, NodeJoined, Sto
 from ..store.port import Step, Store
 from .actor import Actor
 from .clock import Clock, Drift, judge_drift
+from .clock_back import move_back
 from .handler import Handler
 from .lanes import Lane
 from .nodes import Node, Rewound
@@ -156,6 +157,7 @@ class Worker:
                 await self.node.join()
                 while not await self.rewinds.step():  # noqa: ASYNC110  (another node's commit has no event)
                     await asyncio.sleep(1)
+                await move_back(self._store, self.node.id, self._emit)
                 await self.reaper.step()
                 await self.runner.start()
                 break
@@ -256,3 +258,4 @@ class Worker:
     async def _reap_once(self) -> None:
         self.runner.overrun()
         await self.reaper.step()
+        await move_back(self._store, self.node.id, self._emit)

@@ -1,58 +1,88 @@
 """Turns: attempts that wait for the instant which a rate limit reserved for them.
 
 The start is written down a little before the instant, so that the time a commit takes is not part of the way.
-An instant that was missed is given up, not used late: what leaves late arrives together with others.
+An instant that was missed is given up, not used late: what leaves late arrives together with others. A task
+that keeps missing its instants gets a longer slot, in which nothing else starts.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
 
+from ..model.errors import Temporary
 from ..model.outcome import Defer, Outcome
+from ..model.start_check import TOO_LATE
 from ..model.task import NodeId, Task, TaskId
 from ..model.time import SECOND
-from ..store.port import Store
+from ..store.pacing import spaced
+from ..store.port import Step, Store
 from .clock import Clock
+from .handler import Handler, Paced, Turn
 from .lanes import Lane
 
 LEAD = 0.05  # seconds before its instant at which a start is written down
 LATEST = 0.03  # seconds after its instant at which an attempt may begin: less than instants are spread
 _REMEMBERED = 1000
+_DOUBLINGS = 6  # at most, of how late a slow node may be
 
 
 class Turns:
     """One node's waiting attempts."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, handlers: Mapping[str, Handler]) -> None:
         self._store = store
         self._clock = clock
-        self._missed: Counter[TaskId] = Counter()  # how often in a row; only here, as a help for who is slow
+        self._handlers = handlers
+        self._missed: Counter[TaskId] = Counter()  # how often in a row; only here, as a help for slow nodes
 
-    async def wait(self, task: Task, lane: Lane, node: NodeId) -> Outcome | None:
+    async def wait(self, task: Task, lane: Lane, node: NodeId, content: Any) -> Outcome | None:
         """Wait for the task's instant, having marked its start; an outcome instead says why it cannot."""
-        loop = asyncio.get_running_loop()
-        turn = loop.time() + (task.start_at - self._clock.now()) / SECOND
-        await _until(turn - LEAD if lane.marks_start else turn)
-        if task.expires_at is not None and task.expires_at <= max(task.start_at, self._clock.now()):
+        at, late = await self._slot(task, lane, content)
+        turn = self._clock.monotonic() + (at - self._clock.now()) / SECOND
+        await self._until(turn - LEAD if lane.marks_start else turn)
+        if task.expires_at is not None and task.expires_at <= max(at, self._clock.now()):
+            await self._move(task, content)
             return Defer(task.expires_at, "it expired while it waited for its turn")
         if lane.marks_start and task.id not in await self._store.start(node, [task]):
+            await self._move(task, content)
             return Defer(task.due_at, "the claim was lost before the start")
-        await _until(turn)
-        return self._late(task, loop.time() - turn)
+        await self._until(turn)
+        TOO_LATE.set(lambda: self._clock.monotonic() > turn + late)
+        if TOO_LATE.get()():
+            return await self.missed(task, content)
+        self._missed.pop(task.id, None)
+        return None
 
-    def _late(self, task: Task, by: float) -> Outcome | None:
-        """Each miss doubles what is allowed, so that a node that is always slow still gets somewhere."""
-        if by <= LATEST * 2 ** self._missed[task.id]:
-            del self._missed[task.id]
-            return None
+    async def missed(self, task: Task, content: Any) -> Outcome:
+        """Nothing was sent: try again at once, with another instant."""
         if len(self._missed) > _REMEMBERED:
             self._missed.clear()
         self._missed[task.id] += 1
+        await self._move(task, content)
         return Defer(self._clock.now(), "it missed its turn")
 
+    async def _slot(self, task: Task, lane: Lane, content: Any) -> tuple[int, float]:
+        """The instant, and by how many seconds the attempt may be late: reserved, more after each miss."""
+        if not (misses := self._missed[task.id]):
+            return task.start_at, LATEST
+        step, more = spaced(lane.interval), round(LATEST * SECOND) * (2 ** min(misses, _DOUBLINGS) - 1)
+        slot = {"queue": task.queue, "until": task.start_at + step, "step": step, "more": more}
+        [found] = await self._store.write([Step("limit_widen", slot)])
+        at = found[0]["at"] if found else task.start_at
+        await self._move(task, content, by=at - task.start_at + more)
+        return at, LATEST + more / SECOND
 
-async def _until(moment: float) -> None:
-    delay = moment - asyncio.get_running_loop().time()
-    if delay > 0:
-        await asyncio.sleep(delay)
+    async def _move(self, task: Task, content: Any, *, by: int | None = None) -> None:
+        """Its recipient is free so much later; without a number, at once."""
+        handler = self._handlers[task.kind]
+        if isinstance(content, Turn) and isinstance(handler, Paced):
+            with suppress(Temporary):  # then its recipient waits once more, and nothing is lost
+                await handler.move_turn(task, content, by)
+
+    async def _until(self, moment: float) -> None:
+        if (delay := moment - self._clock.monotonic()) > 0:
+            await asyncio.sleep(delay)

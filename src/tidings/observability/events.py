@@ -149,6 +149,14 @@ class ClockDrift(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ClockSetBack(Event):
+    """The database's clock was set back; what was counted from the later time was moved."""
+
+    seconds: float
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pruned(Event):
     """Old rows were forgotten."""
 

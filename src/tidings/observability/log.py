@@ -41,6 +41,7 @@ _LEVELS: dict[type[events.Event], int] = {
     events.SourceTrouble: logging.WARNING,
     events.SourceTakenOver: logging.WARNING,
     events.ClockDrift: logging.WARNING,
+    events.ClockSetBack: logging.WARNING,
     events.ChannelResumed: logging.INFO,
     events.ChannelLoggedOut: logging.ERROR,
     events.ChannelUnreachable: logging.ERROR,

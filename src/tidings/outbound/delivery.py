@@ -114,13 +114,14 @@ class Delivery:
                     turns[task.id] = Defer(until, _BUSY)
         return turns
 
-    async def return_turn(self, task: Task, turn: Turn) -> None:
-        """Its recipient need not wait for something that was not sent."""
+    async def move_turn(self, task: Task, turn: Turn, by: int | None) -> None:
+        """Its recipient waits so much longer; or, for something that was not sent (None), no more."""
         gap = self._channels[task.queue].traits.per_recipient
         if gap is not None and type(turn.content) is Message:
             place = {"queue": task.queue, "key": turn.content.recipient}
             taken = turn.at + spaced(micros(gap))
-            await self._store.write([Step("pace_return", {**place, "taken": taken, "free": turn.at})])
+            free = turn.at if by is None else taken + by
+            await self._store.write([Step("pace_move", {**place, "taken": taken, "free": free})])
 
     async def run(self, task: Task, content: Any) -> Outcome:
         """One attempt; for `ask`, an attempt in doubt is looked up before anything is sent again."""
@@ -138,11 +139,8 @@ class Delivery:
             found = await channel.lookup(message)
             if isinstance(found, Done | Unknown):
                 return found
-        if traits.per_recipient is not None and not has_turn:
-            gap = {"queue": task.queue, "key": message.recipient, "gap": spaced(micros(traits.per_recipient))}
-            too_early = await self._too_early(gap)
-            if too_early is not None:
-                return too_early
+        if traits.per_recipient is not None and not has_turn and (early := await self._early(task, message)):
+            return early
         outcome = await channel.send(message)
         self._destinations.learn(message, outcome)
         return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
@@ -155,13 +153,8 @@ class Delivery:
             return message  # type: ignore[no-any-return]  # Skip or Defer
         if (waits := self._destinations.wait(message)) is not None:
             return waits
-        traits = self._channels[task.queue].traits
-        if traits.per_recipient is not None and not has_turn:
-            gap = {"queue": task.queue, "key": message.recipient, "gap": spaced(micros(traits.per_recipient))}
-            too_early = await self._too_early(gap)
-            if too_early is not None:
-                return too_early
-        return message
+        early = None if has_turn else await self._early(task, message)
+        return early or message
 
     def incoming(self, task: Task, content: Any, outcome: Outcome) -> Outcome:
         """What a transport says came of it, with the sender's own wait."""
@@ -171,11 +164,16 @@ class Delivery:
         self._destinations.learn(message, outcome)
         return outcome if message.retry_in is None else _retried_in(outcome, message.retry_in)
 
-    async def _too_early(self, gap: dict[str, Any]) -> Defer | None:
+    async def _early(self, task: Task, message: Message) -> Defer | None:
         """Reserve this recipient's next start, or say when it is."""
-        if (await self._store.write([Step("pace_take", gap)]))[0]:
+        place = {"queue": task.queue, "key": message.recipient}
+        gap = self._channels[task.queue].traits.per_recipient
+        if (
+            gap is None
+            or (await self._store.write([Step("pace_take", {**place, "gap": spaced(micros(gap))})]))[0]
+        ):
             return None
-        rows = await self._store.read("pace_find", queue=gap["queue"], key=gap["key"])
+        rows = await self._store.read("pace_find", **place)
         until = rows[0]["next_at"] if rows else 0
         return Defer(until, _BUSY)
 

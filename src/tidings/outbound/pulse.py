@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
-from ..kernel.clock import Clock, Drift, judge_drift
+from ..kernel.clock import UNHEALTHY_DRIFT, Clock, Drift, judge_drift
 from ..model import durations
 from ..model.time import MINUTE, SECOND
 from ..store.port import Store
@@ -39,5 +40,8 @@ async def pulse(store: Store, clock: Clock) -> Pulse:
         reasons.append(f"over {DEEP:,} messages are due")
     if judge_drift(drift) is Drift.UNHEALTHY:
         reasons.append(f"this machine's clock is off by {durations.spell(abs(drift))}")
+    [mark] = await store.read("clock_high")
+    if (back := timedelta(microseconds=mark["high"] - mark["now"])) > UNHEALTHY_DRIFT:
+        reasons.append(f"the clock was set back by {durations.spell(back)}")
     ago = None if silence is None else silence / SECOND
     return Pulse(not reasons, tuple(reasons), ago, depth, drift.total_seconds())

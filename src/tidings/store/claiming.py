@@ -10,11 +10,10 @@ import apsw
 from ..model.task import NodeId, Task
 from .choice import Candidate, choose
 from .file_steps import FileSteps, int_array
-from .pacing import Pace
+from .pacing import AHEAD, Pace, reserve
 from .port import Claimed, NextDue, Wish
 
 _LINKED = (None, "connected")  # no session, or one that can send
-_AHEAD = 250_000  # microseconds before its next instant at which a queue with a rate is worth a claim
 
 
 class Claiming:
@@ -48,7 +47,9 @@ class Claiming:
         connection.execute(self._steps.sql["claim_some"].sql, (node, now, int_array(ids)))
         connection.execute(self._steps.sql["record_claims"].sql, (int_array(ids),))
         if paces:
-            tasks = self._reserve(connection, wish, paces, tasks, now)
+            tasks, free_at = reserve(paces, tasks, wish.keyed, now)
+            for queue, free in free_at.items():
+                self._steps.rows(connection, "limit_take", {"queue": queue, "next_at": free})
         return Claimed(tasks, [task._replace(tries=task.tries - 1, claim_no=-1) for task in late])
 
     def next_due(self, connection: apsw.Connection, queues: Collection[str]) -> NextDue:
@@ -60,7 +61,7 @@ class Claiming:
             if row["link"] not in _LINKED:
                 continue
             if row["name"] in queues and not row["paused"] and (row["opened_at"] is None or parked > now):
-                paced = 0 if row["next_at"] is None else row["next_at"] - _AHEAD
+                paced = 0 if row["next_at"] is None else row["next_at"] - AHEAD
                 open_from[row["name"]] = max(parked, paced)
         times = [
             max(due_at, open_from[queue])
@@ -109,15 +110,3 @@ class Claiming:
                 found += map(Task._make, connection.execute(near, (queue, priority, now, free)))
                 kinds += 1
         return found, kinds <= 1
-
-    def _reserve(
-        self, connection: apsw.Connection, wish: Wish, paces: Mapping[str, Pace], tasks: list[Task], now: int
-    ) -> list[Task]:
-        reserved = {}
-        for queue, pace in paces.items():
-            count = sum(task.queue == queue for task in tasks)
-            if count and queue not in wish.keyed:
-                instants, free = pace.instants(now, count)
-                reserved[queue] = iter(instants)
-                self._steps.rows(connection, "limit_take", {"queue": queue, "next_at": free})
-        return [t._replace(start_at=next(reserved[t.queue])) if t.queue in reserved else t for t in tasks]

@@ -7,10 +7,10 @@ arrive up to `SPREAD` later than others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from ..model.task import TaskId
+from ..model.task import Task, TaskId
 from ..model.time import SECOND
 
 AHEAD = 250_000  # microseconds of allowance that one claim may take
@@ -43,10 +43,20 @@ class Pace(NamedTuple):
         horizon = now + AHEAD
         return 0 if first > horizon else (horizon - first) // self.step + 1
 
-    def instants(self, now: int, count: int) -> tuple[list[int], int]:
-        """Exactly `count` send instants, and the next free one after them."""
-        first = max(self.next_at, now)
-        return [first + i * self.step for i in range(count)], first + count * self.step
+
+def reserve(
+    paces: Mapping[str, Pace], tasks: Sequence[Task], keyed: Collection[str], now: int
+) -> tuple[list[Task], dict[str, int]]:
+    """The tasks with their send instants, but for keyed queues; and the next free instant of each queue."""
+    timed, free = list[Task](), dict[str, int]()
+    for task in tasks:
+        if task.queue in paces and task.queue not in keyed:
+            at = free.get(task.queue) or max(paces[task.queue].next_at, now)
+            free[task.queue] = at + paces[task.queue].step
+            timed.append(task._replace(start_at=at))
+        else:
+            timed.append(task)
+    return timed, free
 
 
 class Turns(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transiti
 from . import migrations
 from .creating import BULK, Creating
 from .hints import Hints
-from .pacing import Pace, Turns, share_out
+from .pacing import Pace, Turns, reserve, share_out
 from .port import (
     Claimed,
     Creation,
@@ -226,18 +226,9 @@ class PostgresStore:
             if queue in rooms:
                 rooms[queue] = min(rooms[queue], pace.allowance(at))
         claimed = await self._claim(connection, node, wish, {q: n for q, n in rooms.items() if n > 0})
-        tasks: list[Task] = []
-        reserved: dict[str, Iterator[int]] = {}
-        for queue, pace in paces.items():
-            count = sum(task.queue == queue for task in claimed.tasks)
-            if count and queue not in wish.keyed:
-                instants, free = pace.instants(at, count)
-                reserved[queue] = iter(instants)
-                await self._steps.run(connection, Step("limit_take", {"queue": queue, "next_at": free}))
-        for task in claimed.tasks:
-            tasks.append(
-                task._replace(start_at=next(reserved[task.queue])) if task.queue in reserved else task
-            )
+        tasks, free_at = reserve(paces, claimed.tasks, wish.keyed, at)
+        for queue, free in free_at.items():
+            await self._steps.run(connection, Step("limit_take", {"queue": queue, "next_at": free}))
         return Claimed(tasks, claimed.expired)
 
     async def take_turns(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> Turns:

@@ -28,6 +28,7 @@ from pyreqwest.exceptions import DetailedPyreqwestError, PyreqwestError
 from pyreqwest.http import Url
 
 from .. import __version__
+from ..model.start_check import check_start
 
 MOST_CLIENTS = 64  # each costs 136 KB and 8 ms to build
 IDLE_FOR = timedelta(seconds=4)  # less than the 5 s of common servers: losing that race makes a doubt
@@ -125,6 +126,7 @@ class HttpClient:
         client = self._clients.get(key)
         if client is None:
             client = await self._client(key)
+            check_start()  # all that waited for the client would otherwise be sent at once
             deadline -= timedelta(seconds=time.monotonic() - began)
             if deadline <= timedelta():
                 raise NotSent("no time was left to send")

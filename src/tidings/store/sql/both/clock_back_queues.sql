@@ -1,0 +1,15 @@
+-- Throttled channels, breakers and sessions wait as long as they would have.
+update queues set
+  parked_until = case when parked_until > :at
+    then parked_until - :back else parked_until end,
+  opened_at = case when opened_at > :at
+    then opened_at - :back else opened_at end,
+  probe_at = case when probe_at > :at
+    then probe_at - :back else probe_at end,
+  lost_at = case when lost_at > :at
+    then lost_at - :back else lost_at end,
+  retry_at = case when retry_at > :at
+    then retry_at - :back else retry_at end,
+  look_at = case when look_at > :at
+    then look_at - :back else look_at end
+where parked_until > :at or opened_at > :at or probe_at > :at or lost_at > :at or retry_at > :at or look_at > :at
