@@ -17,7 +17,7 @@ from tidings.kernel.clock import SystemClock
 from tidings.model.errors import Misconfigured
 from tidings.observability.events import BrokerLost, BrokerReached, Event
 
-from ..patience import within
+from ..time_limits import within
 from .conftest import CHANNEL, SOON, Fleet, accept, office
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
