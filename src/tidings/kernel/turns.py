@@ -24,10 +24,16 @@ from .clock import Clock
 from .handler import Handler, Paced, Turn
 from .lanes import Lane
 
-LEAD = 0.05  # seconds before its instant at which a start is written down
+LEAD = 0.05  # seconds before its instant at which a start is written down, at most
+_LEAST_LEAD = 0.005  # what is marked and not yet sent when the process dies is unknown, so the lead is short
 LATEST = 0.03  # seconds after its instant at which an attempt may begin: less than instants are spread
 _REMEMBERED = 1000
 _DOUBLINGS = 6  # at most, of how late a slow node may be
+
+
+def lead_after(lead: float, took: float) -> float:
+    """The lead for the next start mark: at least twice what the last one took, and shorter step by step."""
+    return min(LEAD, max(_LEAST_LEAD, 2 * took, 0.7 * lead))
 
 
 class Turns:
@@ -37,17 +43,18 @@ class Turns:
         self._store = store
         self._clock = clock
         self._handlers = handlers
+        self._lead = LEAD  # twice what the slowest of the last marks took
         self._missed: Counter[TaskId] = Counter()  # how often in a row; only here, as a help for slow nodes
 
     async def wait(self, task: Task, lane: Lane, node: NodeId, content: Any) -> Outcome | None:
         """Wait for the task's instant, having marked its start; an outcome instead says why it cannot."""
         at, late = await self._slot(task, lane, content)
         turn = self._clock.monotonic() + (at - self._clock.now()) / SECOND
-        await self._until(turn - LEAD if lane.marks_start else turn)
+        await self._until(turn - self._lead if lane.marks_start else turn)
         if task.expires_at is not None and task.expires_at <= max(at, self._clock.now()):
             await self._move(task, content)
             return Defer(task.expires_at, "it expired while it waited for its turn")
-        if lane.marks_start and task.id not in await self._store.start(node, [task]):
+        if lane.marks_start and not await self._mark(node, task):
             await self._move(task, content)
             return Defer(task.due_at, "the claim was lost before the start")
         await self._until(turn)
@@ -56,6 +63,13 @@ class Turns:
             return await self.missed(task, content)
         self._missed.pop(task.id, None)
         return None
+
+    async def _mark(self, node: NodeId, task: Task) -> bool:
+        """Write the start down; False where the claim was lost."""
+        began = self._clock.monotonic()
+        is_ours = task.id in await self._store.start(node, [task])
+        self._lead = lead_after(self._lead, self._clock.monotonic() - began)
+        return is_ours
 
     async def missed(self, task: Task, content: Any) -> Outcome:
         """Nothing was sent: try again at once, with another instant."""
