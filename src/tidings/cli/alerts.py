@@ -9,7 +9,7 @@ import typer
 from . import engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Limit
+from .options import After, AsJson, ConfigFile, Limit, argument, option
 from .output import Column
 
 group = typer.Typer(help="Alerts: what is wrong with the engine, and who takes care.", no_args_is_help=True)
@@ -42,9 +42,9 @@ async def list_(
 @command(group, epilog=examples("tidings alerts ack 0198c2f0-… --by Ada"))
 async def ack(
     ask: Ask,
-    alert: Annotated[str, typer.Argument(metavar="ALERT", help="The alert's id.", show_default=False)],
+    alert: Annotated[str, argument("ALERT", "The alert's id.")],
     *,
-    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who takes it on.", show_default=False)],
+    by: Annotated[str, option("--by", "NAME", "Who takes it on.", show_default=False)],
 ) -> None:
     """Take an alert on, so that everybody sees who takes care of it."""
     row = await ask.desk.alerts.acknowledge(alert, by)

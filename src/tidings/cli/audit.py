@@ -9,7 +9,7 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, option
 from .output import Column
 
 group = typer.Typer(help="The audit trail: who changed what, when, from where.", no_args_is_help=True)
@@ -21,13 +21,9 @@ group = typer.Typer(help="The audit trail: who changed what, when, from where.",
 async def list_(
     ask: Ask,
     *,
-    who: Annotated[
-        str | None, typer.Option("--who", metavar="NAME", help="Only by this key, or 'command line'.")
-    ] = None,
-    what: Annotated[
-        str | None, typer.Option("--what", metavar="WHAT", help="Only this, such as messages.cancel.")
-    ] = None,
-    tenant: Annotated[str, typer.Option("--tenant", metavar="NAME", help="Only of this tenant. [all]")] = "*",
+    who: Annotated[str | None, option("--who", "NAME", "Only by this key, or 'command line'.")] = None,
+    what: Annotated[str | None, option("--what", "WHAT", "Only this, such as messages.cancel.")] = None,
+    tenant: Annotated[str, option("--tenant", "NAME", "Only of this tenant. [all]")] = "*",
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -52,8 +48,7 @@ async def verify(
     ask: Ask,
     *,
     head: Annotated[
-        str | None,
-        typer.Option("--head", metavar="N:HASH", help="Head of an earlier verification, noted elsewhere."),
+        str | None, option("--head", "N:HASH", "Head of an earlier verification, noted elsewhere.")
     ] = None,
 ) -> int:
     """Verify that no line of the audit trail was changed or deleted.

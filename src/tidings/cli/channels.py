@@ -10,7 +10,7 @@ import typer
 from . import completing, engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import AsJson, ConfigFile
+from .options import AsJson, ConfigFile, argument, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="The ways out: how they stand, pause, resume, test, link.", no_args_is_help=True)
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="The channel's name.", show_default=False, autocompletion=completing.channels
-    ),
-]
+Name = Annotated[str, argument("NAME", "The channel's name.", complete=completing.channels)]
 
 
 @command(group, "list", epilog=examples("tidings channels list"))
@@ -62,9 +57,7 @@ async def pause(
     ask: Ask,
     name: Name,
     *,
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Shown wherever somebody asks why.")
-    ] = "paused by hand",
+    reason: Annotated[str, option("TEXT", "Shown wherever somebody asks why.")] = "paused by hand",
 ) -> None:
     """Start nothing more on a channel. Its messages wait and spend no attempt."""
     _answer(await ask.desk.channels.pause(name, reason=reason), as_json=ask.as_json)
@@ -104,11 +97,9 @@ def test(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> N
 @group.command(epilog=examples("tidings channels secret orders https://example.com/hooks"))
 def secret(
     name: Name,
-    to: Annotated[
-        str, typer.Argument(metavar="URL", help="The receiver's URL, or default.", show_default=False)
-    ],
+    to: Annotated[str, argument("URL", "The receiver's URL, or default.")],
     *,
-    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Tenant that sends to it.")] = "default",
+    tenant: Annotated[str, option("TENANT", "Tenant that sends to it.")] = "default",
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> None:

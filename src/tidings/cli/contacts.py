@@ -11,7 +11,7 @@ import typer
 from . import completing, engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit, channel_option
+from .options import After, AsJson, ConfigFile, Database, Limit, argument, channel_option, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -19,24 +19,17 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Contacts: who can be written to, and under which address.", no_args_is_help=True)
 
-Contact = Annotated[str, typer.Argument(metavar="ID", help="The contact's id.", show_default=False)]
-Name = Annotated[str | None, typer.Option("--name", metavar="TEXT", help="What people call them.")]
+Contact = Annotated[str, argument("ID", "The contact's id.")]
+Name = Annotated[str | None, option("--name", "TEXT", "What people call them.")]
 Addresses = Annotated[
     list[str] | None,
-    typer.Option(
-        "--address", "-a", metavar="CHANNEL=ADDRESS", help="One for each channel; empty takes it away."
-    ),
+    option("--address", "-a", "CHANNEL=ADDRESS", "One for each channel; empty takes it away."),
 ]
-Zone = Annotated[str | None, typer.Option("--zone", metavar="NAME", help="Their time zone: Europe/Berlin.")]
-Language = Annotated[
-    str | None, typer.Option("--language", metavar="CODE", help="Their language: de, pt-BR.")
-]
-Tags = Annotated[
-    list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="May be given several times.")
-]
+Zone = Annotated[str | None, option("--zone", "NAME", "Their time zone: Europe/Berlin.")]
+Language = Annotated[str | None, option("--language", "CODE", "Their language: de, pt-BR.")]
+Tags = Annotated[list[str] | None, option("--tag", "-t", "WORD", "May be given several times.")]
 Attributes = Annotated[
-    list[str] | None,
-    typer.Option("--attribute", metavar="NAME=VALUE", help="Anything else; empty takes it away."),
+    list[str] | None, option("--attribute", "NAME=VALUE", "Anything else; empty takes it away.")
 ]
 
 
@@ -89,11 +82,9 @@ async def edit(
 async def list_(
     ask: Ask,
     *,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Only those with all of these.")
-    ] = None,
-    language: Annotated[str | None, typer.Option(metavar="CODE", help="Only those of this language.")] = None,
-    zone: Annotated[str | None, typer.Option(metavar="NAME", help="Only those in this time zone.")] = None,
+    tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Only those with all of these.")] = None,
+    language: Annotated[str | None, option("CODE", "Only those of this language.")] = None,
+    zone: Annotated[str | None, option("NAME", "Only those in this time zone.")] = None,
     channel: Annotated[str | None, channel_option("Only those with an address on it.")] = None,
     limit: Limit = 20,
     after: After = None,
@@ -116,13 +107,8 @@ async def show(ask: Ask, contact: Contact) -> None:
 @command(group, epilog=examples("tidings contacts find phone ada"))
 async def find(
     ask: Ask,
-    channel: Annotated[
-        str,
-        typer.Argument(
-            metavar="CHANNEL", help="Which channel.", show_default=False, autocompletion=completing.channels
-        ),
-    ],
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Which address.", show_default=False)],
+    channel: Annotated[str, argument("CHANNEL", "Which channel.", complete=completing.channels)],
+    address: Annotated[str, argument("ADDRESS", "Which address.")],
 ) -> None:
     """The contact that has an address."""
     from ..model.errors import NotFound
@@ -150,33 +136,20 @@ async def remove(ask: Ask, contact: Contact) -> None:
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
     *,
-    form: Annotated[
-        str | None, typer.Option(metavar="FORM", help="csv or ndjson, if no name says so.")
-    ] = None,
+    form: Annotated[str | None, option("FORM", "csv or ndjson, if no name says so.")] = None,
     channel: Annotated[str | None, channel_option("Of a plain column `address`.")] = None,
     map_: Annotated[
-        list[str] | None,
-        typer.Option("--map", metavar="WHAT=COLUMN", help="What a column is that is called otherwise."),
+        list[str] | None, option("--map", "WHAT=COLUMN", "What a column is that is called otherwise.")
     ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Put on everybody in the file.")
-    ] = None,
+    tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Put on everybody in the file.")] = None,
     list_: Annotated[
-        str | None,
-        typer.Option(
-            "--list",
-            metavar="LIST",
-            help="A list that all of them are put on.",
-            autocompletion=completing.lists,
-        ),
+        str | None, option("--list", "LIST", "A list that all of them are put on.", complete=completing.lists)
     ] = None,
     all_or_nothing: Annotated[
         bool, typer.Option("--all-or-nothing", help="Take nobody when one row is bad.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; write nothing.")] = False,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write every bad row there, as CSV.")
-    ] = None,
+    report: Annotated[Path | None, option("--report", "FILE", "Write every bad row there, as CSV.")] = None,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,

@@ -10,14 +10,12 @@ from . import output
 from .commands import Ask, command
 from .help import examples
 from .inbox import group
-from .options import After, Limit
+from .options import After, Limit, argument
 from .output import Column
 
 GROUP = group  # of the inbox, with what is added here
 
-Conversation = Annotated[
-    str, typer.Argument(metavar="CONVERSATION", help="Its name, such as crew/1234.", show_default=False)
-]
+Conversation = Annotated[str, argument("CONVERSATION", "Its name, such as crew/1234.")]
 
 
 @command(group, epilog=examples("tidings inbox conversations"))

@@ -9,7 +9,7 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, InDoubt, Limit, OfChannel
+from .options import After, InDoubt, Limit, OfChannel, argument, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -18,19 +18,11 @@ if TYPE_CHECKING:
 group = typer.Typer(help="Dead letters: what failed for good and waits for a person.", no_args_is_help=True)
 
 Category = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Only temporary, permanent, throttling, validation or system ones."),
+    str | None, option("NAME", "Only temporary, permanent, throttling, validation or system ones.")
 ]
-Letter = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="ID", help="One message's id.", show_default=False, autocompletion=completing.dead_letters
-    ),
-]
+Letter = Annotated[str | None, argument("ID", "One message's id.", complete=completing.dead_letters)]
 All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
-PerSecond = Annotated[
-    float | None, typer.Option(metavar="N", help="With --all: so many a second, not all at once.")
-]
+PerSecond = Annotated[float | None, option("N", "With --all: so many a second, not all at once.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 

@@ -9,12 +9,12 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, argument, option
 from .output import Column
 
 group = typer.Typer(help="The inbox: what people said, and what came of it.", no_args_is_help=True)
 
-Heard = Annotated[str, typer.Argument(metavar="ID", help="The message's id.", show_default=False)]
+Heard = Annotated[str, argument("ID", "The message's id.")]
 
 
 @command(
@@ -25,23 +25,18 @@ async def list_(
     *,
     state: Annotated[
         str | None,
-        typer.Option(
-            "--state", "-s", metavar="STATE",
-            help="received, pending, processing, done, failed, expired or skipped.",
-        ),
+        option("--state", "-s", "STATE", "received, pending, processing, done, failed, expired or skipped."),
     ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="NAME", help="Only of this source.")
-    ] = None,
+    source: Annotated[str | None, option("--source", "NAME", "Only of this source.")] = None,
     conversation: Annotated[
-        str | None, typer.Option("--conversation", metavar="NAME", help="Only of this conversation.")
+        str | None, option("--conversation", "NAME", "Only of this conversation.")
     ] = None,
     sender: Annotated[
-        str | None, typer.Option("--sender", metavar="ID", help="Only of this sender, by the platform's id.")
+        str | None, option("--sender", "ID", "Only of this sender, by the platform's id.")
     ] = None,
     limit: Limit = 20,
     after: After = None,
-) -> None:  # fmt: skip
+) -> None:
     """What came in, newest first."""
     page = await ask.app.inbound.inbox.page(
         state=state, source=source, conversation=conversation, sender=sender, limit=limit, after=after

@@ -10,33 +10,21 @@ from . import completing, output
 from .commands import Ask, command
 from .contacts import listed, pairs
 from .help import examples
-from .options import After, Limit, channel_option
+from .options import After, Limit, argument, channel_option, option
 from .output import Column
 
 group = typer.Typer(help="Lists: contacts that belong together, and saved filters.", no_args_is_help=True)
 
-List = Annotated[
-    str,
-    typer.Argument(
-        metavar="LIST", help="The list's name or id.", show_default=False, autocompletion=completing.lists
-    ),
-]
-Contacts = Annotated[list[str], typer.Argument(metavar="ID", help="Ids of contacts.", show_default=False)]
-Tags = Annotated[
-    list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Those with all of these tags.")
-]
-AnyTags = Annotated[
-    list[str] | None, typer.Option("--any-tag", metavar="WORD", help="Those with at least one of these tags.")
-]
-NoTags = Annotated[
-    list[str] | None, typer.Option("--no-tag", metavar="WORD", help="Those with none of these tags.")
-]
-Language = Annotated[str | None, typer.Option("--language", metavar="CODE", help="Those of this language.")]
-Zone = Annotated[str | None, typer.Option("--zone", metavar="NAME", help="Those in this time zone.")]
+List = Annotated[str, argument("LIST", "The list's name or id.", complete=completing.lists)]
+Contacts = Annotated[list[str], argument("ID", "Ids of contacts.")]
+Tags = Annotated[list[str] | None, option("--tag", "-t", "WORD", "Those with all of these tags.")]
+AnyTags = Annotated[list[str] | None, option("--any-tag", "WORD", "Those with at least one of these tags.")]
+NoTags = Annotated[list[str] | None, option("--no-tag", "WORD", "Those with none of these tags.")]
+Language = Annotated[str | None, option("--language", "CODE", "Those of this language.")]
+Zone = Annotated[str | None, option("--zone", "NAME", "Those in this time zone.")]
 Channel = Annotated[str | None, channel_option("Those with an address on this channel.")]
 Attributes = Annotated[
-    list[str] | None,
-    typer.Option("--attribute", metavar="NAME=VALUE", help="Those whose attribute has this value."),
+    list[str] | None, option("--attribute", "NAME=VALUE", "Those whose attribute has this value.")
 ]
 
 
@@ -48,7 +36,7 @@ Attributes = Annotated[
 )
 async def add(
     ask: Ask,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.", show_default=False)],
+    name: Annotated[str, argument("NAME", "What it is called.")],
     *,
     tag: Tags = None,
     any_tag: AnyTags = None,
@@ -68,7 +56,7 @@ async def edit(
     ask: Ask,
     list_: List,
     *,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Another name.")] = None,
+    name: Annotated[str | None, option("--name", "NAME", "Another name.")] = None,
     tag: Tags = None,
     any_tag: AnyTags = None,
     no_tag: NoTags = None,

@@ -11,7 +11,7 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, InDoubt, Limit, MessageId, OfChannel, OfRecipient
+from .options import After, InDoubt, Limit, MessageId, OfChannel, OfRecipient, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -22,10 +22,8 @@ group = typer.Typer(
     help="Find messages, see why they stand where they stand, change them.", no_args_is_help=True
 )
 
-When = Annotated[
-    str | None, typer.Option(metavar="WHEN", help="ISO 8601 with its zone, or words: 'tomorrow 9am'.")
-]
-Length = Annotated[str | None, typer.Option("--in", metavar="LENGTH", help="How long from now: 10s, 5m, 2h.")]
+When = Annotated[str | None, option("WHEN", "ISO 8601 with its zone, or words: 'tomorrow 9am'.")]
+Length = Annotated[str | None, option("--in", "LENGTH", "How long from now: 10s, 5m, 2h.")]
 
 
 @command(group, "list", epilog=examples("tidings messages list --state pending --channel phone"))
@@ -34,12 +32,10 @@ async def list_(
     *,
     state: Annotated[
         str | None,
-        typer.Option(
-            metavar="STATE",
-            help="pending, processing, sent, failed, cancelled or expired.",
-            autocompletion=completing.one_of(
-                "pending", "processing", "sent", "failed", "cancelled", "expired"
-            ),
+        option(
+            "STATE",
+            "pending, processing, sent, failed, cancelled or expired.",
+            complete=completing.one_of("pending", "processing", "sent", "failed", "cancelled", "expired"),
         ),
     ] = None,
     channel: OfChannel = None,

@@ -10,7 +10,7 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import Limit
+from .options import Limit, argument, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -50,16 +50,13 @@ async def prompts(ask: Ask) -> None:
 )
 async def ask_(
     ask: Ask,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What somebody says.", show_default=False)],
+    text: Annotated[str, argument("TEXT", "What somebody says.")],
     *,
     question: Annotated[
-        str,
-        typer.Option("--question", "-q", metavar="NAME", help="intent: is it a request? extract: for what?"),
+        str, option("--question", "-q", "NAME", "intent: is it a request? extract: for what?")
     ] = "intent",
-    squads: Annotated[
-        str, typer.Option(metavar="NAMES", help="All squads, separated by commas.")
-    ] = "34,35,42,43,54",
-    squad: Annotated[str, typer.Option(metavar="NAME", help="The squad of whoever says it.")] = "42",
+    squads: Annotated[str, option("NAMES", "All squads, separated by commas.")] = "34,35,42,43,54",
+    squad: Annotated[str, option("NAME", "The squad of whoever says it.")] = "42",
 ) -> None:
     """Ask the model as the engine does. It costs what a message costs; nothing is done with the answer."""
     from ..inbound.models import prompt
@@ -97,11 +94,9 @@ async def ask_(
 async def calls(
     ask: Ask,
     *,
-    message: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only those that this message caused.")
-    ] = None,
+    message: Annotated[str | None, option("ID", "Only those that this message caused.")] = None,
     limit: Limit = 20,
-    before: Annotated[int | None, typer.Option(metavar="N", help="Older than this call.")] = None,
+    before: Annotated[int | None, option("N", "Older than this call.")] = None,
 ) -> None:
     """Every call to a model, newest first: prompt, tokens, cost, and what came of it."""
     from ..inbound.models.journal import Journal
@@ -131,7 +126,7 @@ async def calls(
 async def costs(
     ask: Ask,
     *,
-    since: Annotated[str, typer.Option(metavar="DAY", help="From this day on (UTC).")] = "2000-01-01",
+    since: Annotated[str, option("DAY", "From this day on (UTC).")] = "2000-01-01",
 ) -> None:
     """Calls, tokens and money by day, model, prompt and version."""
     from datetime import date
@@ -160,9 +155,7 @@ async def costs(
 @command(group, epilog=examples("tidings models record answers.jsonl"))
 async def record(
     ask: Ask,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Gets one line per answer.", show_default=False)
-    ],
+    file: Annotated[Path, argument("FILE", "Gets one line per answer.")],
 ) -> None:
     """Write every answer into a file from which tests replay them. It holds what people wrote about."""
     import orjson

@@ -11,18 +11,14 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
+from .options import argument, option
 from .output import Column, Row
 
 group = typer.Typer(
     help="Roll-out: observe, shadow, a share of people, live; and back.", no_args_is_help=True
 )
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="CHANNEL", help="The channel's name.", show_default=False, autocompletion=completing.channels
-    ),
-]
+Name = Annotated[str, argument("CHANNEL", "The channel's name.", complete=completing.channels)]
 _PIECE = 1 << 16
 
 
@@ -57,11 +53,11 @@ async def set_(
     ask: Ask,
     name: Name,
     *,
-    mode: Annotated[str | None, typer.Option(metavar="MODE", help="live, observe or shadow.")] = None,
+    mode: Annotated[str | None, option("MODE", "live, observe or shadow.")] = None,
     share: Annotated[
-        int | None, typer.Option(metavar="PERCENT", help="How many of the recipients are served, 0 to 100.")
+        int | None, option("PERCENT", "How many of the recipients are served, 0 to 100.")
     ] = None,
-    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Kept with the switch.")] = None,
+    reason: Annotated[str | None, option("TEXT", "Kept with the switch.")] = None,
 ) -> None:
     """Switch a channel. It counts for the next message of every process."""
     row = await ask.desk.rollout.set(name, mode=mode, share=share, reason=reason)
@@ -80,9 +76,7 @@ async def report(
     name: Name,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or NDJSON: to, at, text or digest, ref.")],
     *,
-    zone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="For times without one, such as Asia/Kathmandu.")
-    ] = None,
+    zone: Annotated[str | None, option("ZONE", "For times without one, such as Asia/Kathmandu.")] = None,
 ) -> None:
     """Take in what another sender sent. The same report again changes nothing."""
     from ..outbound.people import uploads
@@ -105,12 +99,10 @@ async def compare(
     ask: Ask,
     name: Name,
     *,
-    since: Annotated[str, typer.Option(metavar="WHEN", help="How long ago, or a time.")] = "24h",
-    until: Annotated[str, typer.Option(metavar="WHEN", help="How long ago, or a time.")] = "now",
-    tolerance: Annotated[
-        str, typer.Option(metavar="LENGTH", help="Further apart counts as another time.")
-    ] = "1m",
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="Differences to list.")] = 100,
+    since: Annotated[str, option("WHEN", "How long ago, or a time.")] = "24h",
+    until: Annotated[str, option("WHEN", "How long ago, or a time.")] = "now",
+    tolerance: Annotated[str, option("LENGTH", "Further apart counts as another time.")] = "1m",
+    limit: Annotated[int, option("--limit", "-n", "N", "Differences to list.")] = 100,
 ) -> None:
     """Where a shadow and the other sender's report differ."""
     from ..outbound.adoption.periods import parse_length, parse_period

@@ -9,7 +9,7 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit, channel_option
+from .options import After, Limit, argument, channel_option, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -17,46 +17,29 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Schedules: recurring messages and broadcasts.", no_args_is_help=True)
 
-ScheduleId = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID", help="The schedule's id.", show_default=False, autocompletion=completing.schedules
-    ),
-]
-Cron = Annotated[
-    str | None, typer.Option(metavar="FIELDS", help="5 fields, or 6 with seconds first; or @daily.")
-]
-Every = Annotated[str | None, typer.Option(metavar="LENGTH", help="An interval: 90m, 12h, 7d.")]
-Daily = Annotated[str | None, typer.Option(metavar="TIMES", help="Times of day: '09:00, 18:30'.")]
-Weekly = Annotated[str | None, typer.Option(metavar="DAYS TIMES", help="For example 'mon, fri 09:00'.")]
-Monthly = Annotated[
-    str | None, typer.Option(metavar="DAYS TIMES", help="For example '1, last, first monday 09:00'.")
-]
-Yearly = Annotated[str | None, typer.Option(metavar="DAYS TIMES", help="For example '12-24 18:00'.")]
-Rrule = Annotated[str | None, typer.Option(metavar="RRULE", help="RFC 5545, without DTSTART.")]
-Zone = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Its time zone; the configured one unless given.")
-]
-Start = Annotated[str | None, typer.Option(metavar="WHEN", help="Not before this day or time.")]
-End = Annotated[str | None, typer.Option(metavar="WHEN", help="Not after this day or time.")]
-Count = Annotated[int | None, typer.Option(metavar="N", help="Make so many, then end.")]
-Skip = Annotated[list[str] | None, typer.Option(metavar="DAY", help="A day without it; may be repeated.")]
-Name = Annotated[str | None, typer.Option(metavar="TEXT", help="What people call it.")]
-Missed = Annotated[str | None, typer.Option(metavar="skip|latest|all", help="What to do about missed ones.")]
-Grace = Annotated[
-    str | None, typer.Option(metavar="LENGTH", help="How late one may still be made up for; 1h.")
-]
+ScheduleId = Annotated[str, argument("ID", "The schedule's id.", complete=completing.schedules)]
+Cron = Annotated[str | None, option("FIELDS", "5 fields, or 6 with seconds first; or @daily.")]
+Every = Annotated[str | None, option("LENGTH", "An interval: 90m, 12h, 7d.")]
+Daily = Annotated[str | None, option("TIMES", "Times of day: '09:00, 18:30'.")]
+Weekly = Annotated[str | None, option("DAYS TIMES", "For example 'mon, fri 09:00'.")]
+Monthly = Annotated[str | None, option("DAYS TIMES", "For example '1, last, first monday 09:00'.")]
+Yearly = Annotated[str | None, option("DAYS TIMES", "For example '12-24 18:00'.")]
+Rrule = Annotated[str | None, option("RRULE", "RFC 5545, without DTSTART.")]
+Zone = Annotated[str | None, option("NAME", "Its time zone; the configured one unless given.")]
+Start = Annotated[str | None, option("WHEN", "Not before this day or time.")]
+End = Annotated[str | None, option("WHEN", "Not after this day or time.")]
+Count = Annotated[int | None, option("N", "Make so many, then end.")]
+Skip = Annotated[list[str] | None, option("DAY", "A day without it; may be repeated.")]
+Name = Annotated[str | None, option("TEXT", "What people call it.")]
+Missed = Annotated[str | None, option("skip|latest|all", "What to do about missed ones.")]
+Grace = Annotated[str | None, option("LENGTH", "How late one may still be made up for; 1h.")]
 Channel = Annotated[str | None, channel_option("Which way out.")]
-To = Annotated[str | None, typer.Option(metavar="WHO", help="Who gets it.")]
-Text = Annotated[str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says.")]
-Message = Annotated[
-    str | None, typer.Option(metavar="JSON", help="All fields of the message, instead of the three above.")
-]
-Broadcast = Annotated[str | None, typer.Option(metavar="JSON", help="Make a broadcast of these fields.")]
-Key = Annotated[
-    str | None, typer.Option(metavar="KEY", help="Idempotency key: the same call again changes nothing.")
-]
-Number = Annotated[int, typer.Option("--number", "-n", metavar="N", help="How many firings to show.")]
+To = Annotated[str | None, option("WHO", "Who gets it.")]
+Text = Annotated[str | None, option("--text", "-t", "TEXT", "What it says.")]
+Message = Annotated[str | None, option("JSON", "All fields of the message, instead of the three above.")]
+Broadcast = Annotated[str | None, option("JSON", "Make a broadcast of these fields.")]
+Key = Annotated[str | None, option("KEY", "Idempotency key: the same call again changes nothing.")]
+Number = Annotated[int, option("--number", "-n", "N", "How many firings to show.")]
 
 
 @command(
@@ -107,11 +90,7 @@ async def list_(
     *,
     state: Annotated[
         str | None,
-        typer.Option(
-            metavar="STATE",
-            help="active, paused or ended.",
-            autocompletion=completing.one_of("active", "paused", "ended"),
-        ),
+        option("STATE", "active, paused or ended.", complete=completing.one_of("active", "paused", "ended")),
     ] = None,
     limit: Limit = 20,
     after: After = None,
@@ -156,18 +135,14 @@ async def edit(
     zone: Zone = None,
     start: Start = None,
     end: End = None,
-    count: Annotated[
-        int | None, typer.Option(metavar="N", help="Make so many, then end; 0 takes it away.")
-    ] = None,
+    count: Annotated[int | None, option("N", "Make so many, then end; 0 takes it away.")] = None,
     skip: Skip = None,
     name: Name = None,
     missed: Missed = None,
     grace: Grace = None,
-    message: Annotated[str | None, typer.Option(metavar="JSON", help="All fields of the message.")] = None,
+    message: Annotated[str | None, option("JSON", "All fields of the message.")] = None,
     broadcast: Broadcast = None,
-    text: Annotated[
-        str | None, typer.Option("--text", "-t", metavar="TEXT", help="What the message says.")
-    ] = None,
+    text: Annotated[str | None, option("--text", "-t", "TEXT", "What the message says.")] = None,
 ) -> None:
     """Change a schedule, at once. An empty value takes a field away."""
     rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
@@ -229,9 +204,9 @@ async def run(
         'tidings schedules preview --cron "30 2 * * *" --zone Europe/Berlin --start 2027-03-27 -n 3',
     ),
 )
-async def preview(ask: Ask, schedule: Annotated[
-        str | None, typer.Argument(metavar="ID", help="A schedule's id; or give a rule.", show_default=False)
-    ] = None,
+async def preview(
+    ask: Ask,
+    schedule: Annotated[str | None, argument("ID", "A schedule's id; or give a rule.")] = None,
     *,
     cron: Cron = None,
     every: Every = None,
@@ -246,7 +221,7 @@ async def preview(ask: Ask, schedule: Annotated[
     count: Count = None,
     skip: Skip = None,
     number: Number = 10,
-) -> None:  # fmt: skip
+) -> None:
     """When a schedule, or a rule that is not saved, fires next."""
     rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
     _one_of(schedule, rule)

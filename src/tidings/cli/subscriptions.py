@@ -9,19 +9,17 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, argument, option
 from .output import Column, Row
 
 group = typer.Typer(help="Events out: who is told of what, by signed webhooks.", no_args_is_help=True)
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The subscription's id.", show_default=False)]
+Id = Annotated[str, argument("ID", "The subscription's id.")]
 Events = Annotated[
     list[str] | None,
-    typer.Option(
-        "--events", "-e", metavar="TYPE", help="message.sent, message.*, * …; may be given several times."
-    ),
+    option("--events", "-e", "TYPE", "message.sent, message.*, * …; may be given several times."),
 ]
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="Where events are posted.")]
+Url = Annotated[str | None, option("--url", "URL", "Where events are posted.")]
 
 
 @command(
@@ -35,9 +33,7 @@ async def add(
     *,
     url: Url = None,
     events: Events = None,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Makes it safe to repeat the command.")
-    ] = None,
+    key: Annotated[str | None, option("--key", "KEY", "Makes it safe to repeat the command.")] = None,
 ) -> None:
     """Subscribe. The secret that signs events is shown this once."""
     made = await ask.desk.subscriptions.add({"url": url, "events": events or None}, key=key)

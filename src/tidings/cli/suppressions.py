@@ -9,12 +9,12 @@ import typer
 from . import engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit, channel_option
+from .options import After, AsJson, ConfigFile, Database, Limit, argument, channel_option, option
 from .output import Column
 
 group = typer.Typer(help="Opt-outs: who must not be written to.", no_args_is_help=True)
 
-Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="Who it is about.", show_default=False)]
+Address = Annotated[str, argument("ADDRESS", "Who it is about.")]
 Channel = Annotated[str | None, channel_option("On this channel; without it on all.")]
 
 
@@ -25,8 +25,7 @@ async def add(
     *,
     channel: Channel = None,
     reason: Annotated[
-        str | None,
-        typer.Option("--reason", metavar="TEXT", help="Shown wherever a message is skipped for it."),
+        str | None, option("--reason", "TEXT", "Shown wherever a message is skipped for it.")
     ] = None,
 ) -> None:
     """Opt out. What is due to this address is skipped from now on, also what was accepted before."""
@@ -56,7 +55,7 @@ async def remove(
 async def list_(
     ask: Ask,
     *,
-    address: Annotated[str | None, typer.Option("--address", metavar="WHO", help="Only this one.")] = None,
+    address: Annotated[str | None, option("--address", "WHO", "Only this one.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -76,9 +75,7 @@ async def list_(
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
     *,
-    form: Annotated[
-        str | None, typer.Option(metavar="FORM", help="csv or ndjson, if no name says so.")
-    ] = None,
+    form: Annotated[str | None, option("FORM", "csv or ndjson, if no name says so.")] = None,
     channel: Annotated[str | None, channel_option("Where a row names none.")] = None,
     as_json: AsJson = False,
     database: Database = None,

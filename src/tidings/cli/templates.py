@@ -12,43 +12,26 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit, channel_option
+from .options import After, Limit, argument, channel_option, option
 from .output import Column, Row
 
 group = typer.Typer(help="Contents with gaps: save, try, use.", no_args_is_help=True)
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="The template's name or id.",
-        show_default=False,
-        autocompletion=completing.templates,
-    ),
-]
-Text = Annotated[
-    str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says, with gaps; - reads it.")
-]
-Subject = Annotated[str | None, typer.Option(metavar="TEXT", help="A heading; may have gaps.")]
-Data = Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object; its strings may have gaps.")]
+Name = Annotated[str, argument("NAME", "The template's name or id.", complete=completing.templates)]
+Text = Annotated[str | None, option("--text", "-t", "TEXT", "What it says, with gaps; - reads it.")]
+Subject = Annotated[str | None, option("TEXT", "A heading; may have gaps.")]
+Data = Annotated[str | None, option("JSON", "A JSON object; its strings may have gaps.")]
 Declare = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME[:TYPE][=DEFAULT]",
-        help="A gap: text unless it says number, date, boolean or list; repeat it for each.",
+    option(
+        "NAME[:TYPE][=DEFAULT]",
+        "A gap: text unless it says number, date, boolean or list; repeat it for each.",
     ),
 ]
-File = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="A JSON file with text, subject, data and variables."),
-]
-Key = Annotated[
-    str | None, typer.Option(metavar="KEY", help="Idempotency key: the same call again changes nothing.")
-]
-Version = Annotated[int | None, typer.Option(metavar="N", help="Which version; the newest unless given.")]
-Var = Annotated[
-    list[str] | None, typer.Option("--var", metavar="NAME=VALUE", help="A value for a gap; repeat it.")
-]
+File = Annotated[Path | None, option("FILE", "A JSON file with text, subject, data and variables.")]
+Key = Annotated[str | None, option("KEY", "Idempotency key: the same call again changes nothing.")]
+Version = Annotated[int | None, option("N", "Which version; the newest unless given.")]
+Var = Annotated[list[str] | None, option("--var", "NAME=VALUE", "A value for a gap; repeat it.")]
 
 
 @command(
@@ -60,7 +43,7 @@ Var = Annotated[
 )
 async def add(
     ask: Ask,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.", show_default=False)],
+    name: Annotated[str, argument("NAME", "What to call it.")],
     *,
     text: Text = None,
     subject: Subject = None,
@@ -169,11 +152,9 @@ async def preview(
     *,
     version: Version = None,
     var: Var = None,
-    contact: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Who it is written to, made up for the preview.")
-    ] = None,
+    contact: Annotated[str | None, option("JSON", "Who it is written to, made up for the preview.")] = None,
     channel: Annotated[str | None, channel_option("With --to: take this contact.")] = None,
-    to: Annotated[str | None, typer.Option(metavar="WHO", help="The recipient's address.")] = None,
+    to: Annotated[str | None, option("WHO", "The recipient's address.")] = None,
 ) -> None:
     """What a template would say to somebody. Nothing is sent; examples stand in for values not given."""
     body = {
