@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,17 +21,34 @@ if TYPE_CHECKING:
 group = typer.Typer(help="Contacts: who can be written to, and under which address.", no_args_is_help=True)
 
 Contact = Annotated[str, argument("ID", "The contact's id.")]
-Name = Annotated[str | None, option("--name", "TEXT", "What people call them.")]
-Addresses = Annotated[
-    list[str] | None,
-    option("--address", "-a", "CHANNEL=ADDRESS", "One for each channel; empty takes it away."),
-]
-Zone = Annotated[str | None, option("--zone", "NAME", "Their time zone: Europe/Berlin.")]
-Language = Annotated[str | None, option("--language", "CODE", "Their language: de, pt-BR.")]
-Tags = Annotated[list[str] | None, option("--tag", "-t", "WORD", "May be given several times.")]
-Attributes = Annotated[
-    list[str] | None, option("--attribute", "NAME=VALUE", "Anything else; empty takes it away.")
-]
+
+
+@dataclass(frozen=True)
+class Details:
+    """What is known of a contact."""
+
+    name: Annotated[str | None, option("--name", "TEXT", "What people call them.")] = None
+    address: Annotated[
+        list[str] | None,
+        option("--address", "-a", "CHANNEL=ADDRESS", "One for each channel; empty takes it away."),
+    ] = None
+    zone: Annotated[str | None, option("--zone", "NAME", "Their time zone: Europe/Berlin.")] = None
+    language: Annotated[str | None, option("--language", "CODE", "Their language: de, pt-BR.")] = None
+    tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "May be given several times.")] = None
+    attribute: Annotated[
+        list[str] | None, option("--attribute", "NAME=VALUE", "Anything else; empty takes it away.")
+    ] = None
+
+    def body(self) -> dict[str, Any]:
+        """The fields of the contact."""
+        return {
+            "name": self.name,
+            "addresses": pairs(self.address or [], "--address"),
+            "zone": self.zone,
+            "language": self.language,
+            "tags": None if self.tag is None else [tag for tag in self.tag if tag],
+            "attributes": pairs(self.attribute or [], "--attribute"),
+        }
 
 
 @command(
@@ -42,18 +60,13 @@ Attributes = Annotated[
 async def add(
     ask: Ask,
     *,
-    name: Name = None,
-    address: Addresses = None,
-    zone: Zone = None,
-    language: Language = None,
-    tag: Tags = None,
-    attribute: Attributes = None,
+    details: Details,
     or_change: Annotated[
         bool, typer.Option("--or-change", help="Change the contact that has one of the addresses.")
     ] = False,
 ) -> None:
     """Write down a new contact."""
-    body = _body(name, address, zone, language, tag, attribute)
+    body = details.body()
     if or_change:
         row, is_new = await ask.desk.contacts.put(body)
     else:
@@ -66,16 +79,10 @@ async def edit(
     ask: Ask,
     contact: Contact,
     *,
-    name: Name = None,
-    address: Addresses = None,
-    zone: Zone = None,
-    language: Language = None,
-    tag: Tags = None,
-    attribute: Attributes = None,
+    details: Details,
 ) -> None:
     """Change what is named; what is left out stays, an empty text takes away. Tags replace those there."""
-    body = _body(name, address, zone, language, tag, attribute)
-    ask.done(await ask.desk.contacts.edit(contact, body), "changed")
+    ask.done(await ask.desk.contacts.edit(contact, details.body()), "changed")
 
 
 @command(group, "list", epilog=examples("tidings contacts list --tag volunteer --language de"))
@@ -202,24 +209,6 @@ def _print(row: output.Row, *, as_json: bool) -> None:
     }
     shown = {**row, **lines, "tags": ", ".join(row["tags"])}
     output.facts([(name.replace("_", " "), value, None) for name, value in shown.items()])
-
-
-def _body(
-    name: str | None,
-    addresses: list[str] | None,
-    zone: str | None,
-    language: str | None,
-    tags: list[str] | None,
-    attributes: list[str] | None,
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "addresses": pairs(addresses or [], "--address"),
-        "zone": zone,
-        "language": language,
-        "tags": None if tags is None else [tag for tag in tags if tag],
-        "attributes": pairs(attributes or [], "--attribute"),
-    }
 
 
 def pairs(said: Sequence[str], option: str) -> dict[str, str]:

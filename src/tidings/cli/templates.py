@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,20 +19,36 @@ from .output import Column, Row
 group = typer.Typer(help="Contents with gaps: save, try, use.", no_args_is_help=True)
 
 Name = Annotated[str, argument("NAME", "The template's name or id.", complete=completing.templates)]
-Text = Annotated[str | None, option("--text", "-t", "TEXT", "What it says, with gaps; - reads it.")]
-Subject = Annotated[str | None, option("TEXT", "A heading; may have gaps.")]
-Data = Annotated[str | None, option("JSON", "A JSON object; its strings may have gaps.")]
-Declare = Annotated[
-    list[str] | None,
-    option(
-        "NAME[:TYPE][=DEFAULT]",
-        "A gap: text unless it says number, date, boolean or list; repeat it for each.",
-    ),
-]
-File = Annotated[Path | None, option("FILE", "A JSON file with text, subject, data and variables.")]
 Key = Annotated[str | None, option("KEY", "Idempotency key: the same call again changes nothing.")]
 Version = Annotated[int | None, option("N", "Which version; the newest unless given.")]
 Var = Annotated[list[str] | None, option("--var", "NAME=VALUE", "A value for a gap; repeat it.")]
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a version says."""
+
+    text: Annotated[str | None, option("--text", "-t", "TEXT", "What it says, with gaps; - reads it.")] = None
+    subject: Annotated[str | None, option("TEXT", "A heading; may have gaps.")] = None
+    data: Annotated[str | None, option("JSON", "A JSON object; its strings may have gaps.")] = None
+    declare: Annotated[
+        list[str] | None,
+        option(
+            "NAME[:TYPE][=DEFAULT]",
+            "A gap: text unless it says number, date, boolean or list; repeat it for each.",
+        ),
+    ] = None
+    file: Annotated[Path | None, option("FILE", "A JSON file with text, subject, data and variables.")] = None
+
+    def given(self) -> dict[str, Any]:
+        """What was given, the options over the file."""
+        options = {
+            "text": sys.stdin.read().rstrip("\n") if self.text == "-" else self.text,
+            "subject": self.subject,
+            "data": _parsed(self.data, "--data"),
+            "variables": dict(map(_declared, self.declare)) if self.declare else None,
+        }
+        return {**_read(self.file), **{name: value for name, value in options.items() if value is not None}}
 
 
 @command(
@@ -45,15 +62,11 @@ async def add(
     ask: Ask,
     name: Annotated[str, argument("NAME", "What to call it.")],
     *,
-    text: Text = None,
-    subject: Subject = None,
-    data: Data = None,
-    declare: Declare = None,
-    file: File = None,
+    content: Content,
     key: Key = None,
 ) -> None:
     """Save a new template. What it cannot say is told now."""
-    body = {"name": name, **_content(text, subject, data, declare, file)}
+    body = {"name": name, **content.given()}
     _told(await ask.desk.templates.create(body, key=key), as_json=ask.as_json)
 
 
@@ -62,17 +75,13 @@ async def edit(
     ask: Ask,
     name: Name,
     *,
-    text: Text = None,
-    subject: Subject = None,
-    data: Data = None,
-    declare: Declare = None,
-    file: File = None,
+    content: Content,
     key: Key = None,
 ) -> None:
     """Save the next version. What is not given stays as it is; versions before stay, too."""
     from ..model.errors import Invalid
 
-    given = _content(text, subject, data, declare, file)
+    given = content.given()
     if not given:
         raise Invalid(
             "nothing is to be changed", remedy="give --text, --subject, --data, --declare or --file"
@@ -101,7 +110,7 @@ async def list_(
         Column("id", lambda row: row["id"], keep=True),
     ]
     nothing = "no templates yet; save one: tidings templates add"
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
+    ask.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
 @command(
@@ -135,7 +144,7 @@ async def versions(
         Column("variables", lambda row: ", ".join(row["variables"])),
         Column("text", lambda row: row["text"] or row["data"]),
     ]
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="no versions")
+    ask.listing(page.items, columns, more=page.next, nothing="no versions")
 
 
 @command(
@@ -206,19 +215,6 @@ def values(given: Sequence[str] | None) -> dict[str, str]:
             raise Invalid(f"--var {pair!r} has no value", field="var", remedy="write --var NAME=VALUE")
         found[name] = value
     return found
-
-
-def _content(
-    text: str | None, subject: str | None, data: str | None, declare: list[str] | None, file: Path | None
-) -> dict[str, Any]:
-    """What was given, the options over the file."""
-    options = {
-        "text": sys.stdin.read().rstrip("\n") if text == "-" else text,
-        "subject": subject,
-        "data": _parsed(data, "--data"),
-        "variables": dict(map(_declared, declare)) if declare else None,
-    }
-    return {**_read(file), **{name: value for name, value in options.items() if value is not None}}
 
 
 def _read(file: Path | None) -> dict[str, Any]:
