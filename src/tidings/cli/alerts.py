@@ -27,11 +27,8 @@ async def list_(
     page = await ask.desk.alerts.page(past=past, limit=limit, after=after)
     now = ask.desk.clock.now()
     columns = [
-        Column("state", lambda row: row["state"]),
-        Column("severity", lambda row: row["severity"]),
-        Column("rule", lambda row: row["rule"]),
-        Column("problem", lambda row: row["problem"]),
-        Column("since", lambda row: row["first_at"], lambda row: output.away(row["first_at"], now)),
+        *Column.plain("state", "severity", "rule", "problem"),
+        Column.time("since", "first_at", now),
         Column("taken by", lambda row: row["acknowledged_by"]),
         Column("runbook", lambda row: row["runbook"], spare=True),
         Column("id", lambda row: row["id"], keep=True),

@@ -31,9 +31,8 @@ async def list_(
     page = await ask.app.access.audit.page(who=who, what=what, of=tenant, limit=limit, after=after)
     now = ask.app.clock.now()
     columns = [
-        Column("at", lambda row: row["at"], lambda row: output.away(row["at"], now)),
-        Column("who", lambda row: row["who"]),
-        Column("what", lambda row: row["what"]),
+        Column.time("at", "at", now),
+        *Column.plain("who", "what"),
         Column("target", lambda row: row["target"], keep=True),
         Column("status", lambda row: row["status"], right=True),
         Column("from", lambda row: row["origin"], spare=True),

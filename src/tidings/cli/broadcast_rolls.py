@@ -38,7 +38,7 @@ async def recipients(
         Column("said", lambda row: row["said"]),
         Column("id", lambda row: row["id"], spare=True),
     ]
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="nobody")
+    ask.listing(page.items, columns, more=page.next, nothing="nobody")
 
 
 @GROUP.command(epilog=examples("tidings broadcasts export ID > people.csv"))
@@ -95,4 +95,4 @@ async def reports(
         Column("total", lambda row: row["total"], right=True),
         *counted(),
     ]
-    output.listing(items, columns, as_json=ask.as_json, more=more, nothing="no broadcast has an xref")
+    ask.listing(items, columns, more=more, nothing="no broadcast has an xref")

@@ -167,7 +167,7 @@ async def list_(
     """Broadcasts, newest first, with their tally."""
     page = await ask.desk.broadcasts.page(state=state, xref=xref, limit=limit, after=after)
     columns = _columns(ask.desk.clock.now())
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="no broadcasts")
+    ask.listing(page.items, columns, more=page.next, nothing="no broadcasts")
 
 
 @command(group, epilog=examples("tidings broadcasts show ID"))
@@ -273,13 +273,9 @@ def _print(app: App, row: Row) -> None:
     times = [(name, row[f"{name}_at"]) for name in _TIMES]
     output.facts(
         [
-            ("id", row["id"], None),
-            ("name", row["name"], None),
+            *output.fields(row, "id", "name"),
             ("state", row["state"], _state(row)),
-            ("reason", row["reason"], None),
-            ("channel", row["channel"], None),
-            ("trigger", row["trigger"], None),
-            ("xref", row["xref"], None),
+            *output.fields(row, "reason", "channel", "trigger", "xref"),
             ("text", content.get("text"), None),
             ("template", row["template"], None),
             *((name, at, output.full(at, zone, now)) for name, at in times),
@@ -301,7 +297,7 @@ def _columns(now: int) -> list[Column]:
     return [
         Column("id", lambda row: row["id"], keep=True),
         Column("state", lambda row: row["state"], _state),
-        Column("accepted", lambda row: row["accepted_at"], lambda row: output.away(row["accepted_at"], now)),
+        Column.time("accepted", "accepted_at", now),
         Column("channel", lambda row: row["channel"], spare=True),
         Column("total", lambda row: row["total"], right=True),
         *counted(),

@@ -50,13 +50,11 @@ async def history(
     now = ask.app.clock.now()
     columns = [
         Column("change", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"]),
-        Column("action", lambda row: row["action"]),
-        Column("squad", lambda row: row["squad"]),
+        *Column.plain("state", "action", "squad"),
         Column("day", lambda row: row["date"], keep=True),
         Column("hours", lambda row: f"{row['start']}-{row['end']}", keep=True),
         Column("who", lambda row: row["who"]),
-        Column("asked", lambda row: row["planned_at"], lambda row: output.away(row["planned_at"], now)),
+        Column.time("asked", "planned_at", now),
         Column("last word", lambda row: (row["evidence"] or [""])[-1], spare=True),
     ]
     page = await ask.app.shifts.changes(day=day, limit=limit, after=after)

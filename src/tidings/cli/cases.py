@@ -37,15 +37,11 @@ async def list_(
     page = await ask.app.workflows.cases.page(state=state, reason=reason, limit=limit, after=after)
     now = ask.desk.clock.now()
     columns = [
-        Column("state", lambda row: row["state"]),
-        Column("reason", lambda row: row["reason"]),
-        Column("issue", lambda row: row["issue"]),
+        *Column.plain("state", "reason", "issue"),
         Column("last message", lambda row: row["text"], spare=True),
         Column("squad", lambda row: row["squad"]),
-        Column("opened", lambda row: row["opened_at"], lambda row: output.away(row["opened_at"], now)),
-        Column(
-            "by", lambda row: row["deadline_at"], lambda row: output.away(row["deadline_at"], now), spare=True
-        ),
+        Column.time("opened", "opened_at", now),
+        Column.time("by", "deadline_at", now, spare=True),
         Column("holder", lambda row: row["claimed_by"]),
         Column("id", lambda row: row["id"], keep=True),
     ]
@@ -111,11 +107,10 @@ async def notices(ask: Ask, *, limit: Limit = 20, after: After = None) -> None:
     page = await ask.app.workflows.cases.notices(limit=limit, after=after)
     now = ask.desk.clock.now()
     columns = [
-        Column("reason", lambda row: row["reason"]),
-        Column("issue", lambda row: row["issue"]),
+        *Column.plain("reason", "issue"),
         Column("times", lambda row: row["times"], right=True),
-        Column("last", lambda row: row["last_at"], lambda row: output.away(row["last_at"], now)),
-        Column("told", lambda row: row["sent_at"], lambda row: output.away(row["sent_at"], now)),
+        Column.time("last", "last_at", now),
+        Column.time("told", "sent_at", now),
         Column("seen by", lambda row: row["acknowledged_by"]),
         Column("problem", lambda row: row["problem"], spare=True),
         Column("id", lambda row: row["id"], keep=True),
@@ -140,7 +135,7 @@ async def acknowledge(
 def _say(ask: Ask, row: output.Row) -> None:
     def in_words() -> None:
         known = {name: value for name, value in row.items() if name != "lines"}
-        output.facts([(name.replace("_", " "), value, None) for name, value in known.items()])
+        output.facts(output.fields(known))
         for line in row["lines"]:
             output.say(
                 (f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]) or "(no text)"

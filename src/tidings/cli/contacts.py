@@ -17,6 +17,7 @@ from .output import Column
 
 if TYPE_CHECKING:
     from ..config import Settings
+    from ..outbound.messages import Page
 
 group = typer.Typer(help="Contacts: who can be written to, and under which address.", no_args_is_help=True)
 
@@ -102,13 +103,13 @@ async def list_(
     said = {"tags_all": tag or None, "language": language, "zone": zone, "channel": channel}
     wanted = read_filter(said, ask.desk.contacts.channels) if any(said.values()) else None
     page = await ask.desk.contacts.page(wanted, limit=limit, after=after)
-    listed(page.items, page.next, as_json=ask.as_json, nothing="no contacts")
+    listed(ask, page, nothing="no contacts")
 
 
 @command(group, epilog=examples("tidings contacts show ID"))
 async def show(ask: Ask, contact: Contact) -> None:
     """One contact in full."""
-    _print(await ask.desk.contacts.show(contact), as_json=ask.as_json)
+    _print(ask, await ask.desk.contacts.show(contact))
 
 
 @command(group, epilog=examples("tidings contacts find phone ada"))
@@ -123,7 +124,7 @@ async def find(
     row = await ask.desk.contacts.at(channel, address)
     if row is None:
         raise NotFound(f"nobody has the address {address!r} on {channel}", remedy="check both")
-    _print(row, as_json=ask.as_json)
+    _print(ask, row)
 
 
 @command(group, epilog=examples("tidings contacts remove ID"))
@@ -186,7 +187,7 @@ def import_(
         raise typer.Exit(code)
 
 
-def listed(items: Sequence[output.Row], more: str | None, *, as_json: bool, nothing: str) -> None:
+def listed(ask: Ask, page: Page, *, nothing: str) -> None:
     """Contacts, a line each."""
     columns = [
         Column("id", lambda row: row["id"], keep=True),
@@ -196,19 +197,16 @@ def listed(items: Sequence[output.Row], more: str | None, *, as_json: bool, noth
         Column("language", lambda row: row["language"], spare=True),
         Column("tags", lambda row: " ".join(row["tags"])),
     ]
-    output.listing(items, columns, as_json=as_json, more=more, nothing=nothing)
+    ask.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-def _print(row: output.Row, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-        return
+def _print(ask: Ask, row: output.Row) -> None:
     several = {"addresses": row["addresses"], "attributes": row["attributes"]}
     lines = {
         name: ", ".join(f"{n}={output.flat(v)}" for n, v in found.items()) for name, found in several.items()
     }
     shown = {**row, **lines, "tags": ", ".join(row["tags"])}
-    output.facts([(name.replace("_", " "), value, None) for name, value in shown.items()])
+    ask.answer(row, lambda: output.facts(output.fields(shown)))
 
 
 def pairs(said: Sequence[str], option: str) -> dict[str, str]:

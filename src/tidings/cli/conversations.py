@@ -26,7 +26,7 @@ async def conversations(ask: Ask, *, limit: Limit = 20, after: After = None) -> 
     columns = [
         Column("conversation", lambda row: row["conversation"], keep=True),
         Column("messages", lambda row: row["messages"], right=True),
-        Column("last", lambda row: row["last_at"], lambda row: output.away(row["last_at"], now)),
+        Column.time("last", "last_at", now),
     ]
     ask.listing(page.items, columns, more=page.next, nothing="no message was worked through yet")
 

@@ -44,7 +44,7 @@ async def list_(
     now = ask.desk.clock.now()
     columns = [
         Column("state", lambda row: row["state"], output.state),
-        Column("said", lambda row: row["said_at"], lambda row: output.away(row["said_at"], now)),
+        Column.time("said", "said_at", now),
         Column("conversation", lambda row: row["conversation"]),
         Column("who", lambda row: row["name"] or row["sender"]),
         Column("text", lambda row: row["text"], _said),
@@ -71,7 +71,7 @@ async def show(ask: Ask, message: Heard) -> None:
 
     def in_words() -> None:
         known = {name: value for name, value in row.items() if name not in ("history", "raw")}
-        output.facts([(name.replace("_", " "), value, None) for name, value in known.items()])
+        output.facts(output.fields(known))
         for step in row["history"]:
             output.say(
                 f"{output.spoken(step['at'])}  {step['origin']} → {step['state']}  {step['detail'] or ''}"
@@ -93,9 +93,8 @@ async def sources(ask: Ask) -> None:
     now = ask.desk.clock.now()
     columns = [
         Column("name", lambda row: row["name"], keep=True),
-        Column("kind", lambda row: row["kind"]),
-        Column("how", lambda row: row["how"]),
-        Column("read", lambda row: row["read_at"], lambda row: output.away(row["read_at"], now)),
+        *Column.plain("kind", "how"),
+        Column.time("read", "read_at", now),
         Column("cursor", lambda row: row["cursor"], spare=True),
         Column("failures", lambda row: row["failures_in_a_row"], right=True),
         Column("problem", lambda row: row["problem"]),

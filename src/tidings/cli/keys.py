@@ -62,17 +62,13 @@ async def list_(
     now = ask.app.clock.now()
     columns = [
         Column("id", lambda row: row["id"], keep=True),
-        Column("name", lambda row: row["name"]),
-        Column("tenant", lambda row: row["tenant"]),
-        Column("role", lambda row: row["role"]),
+        *Column.plain("name", "tenant", "role"),
         Column("state", lambda row: row["state"], _state),
         Column("begins with", lambda row: row["prefix"], keep=True),
         Column("scopes", lambda row: ",".join(row["scopes"]), spare=True),
         Column("rate", lambda row: row["rate"], right=True, spare=True),
-        Column("expires", lambda row: row["expires_at"], lambda row: output.away(row["expires_at"], now)),
-        Column(
-            "last used", lambda row: row["last_used_at"], lambda row: output.away(row["last_used_at"], now)
-        ),
+        Column.time("expires", "expires_at", now),
+        Column.time("last used", "last_used_at", now),
     ]
     nothing = "no keys yet; see: tidings keys create --help"
     ask.listing(page.items, columns, nothing=nothing, more=page.next)
@@ -103,7 +99,7 @@ async def revoke(ask: Ask, id_: Id) -> None:
 
 def _with_secret(ask: Ask, row: Row) -> None:
     def in_words() -> None:
-        output.facts([(word, row[word], None) for word in ("id", "name", "tenant", "role", "key")])
+        output.facts(output.fields(row, "id", "name", "tenant", "role", "key"))
         output.say(("write the key down now: it is not shown again", "yellow"))
 
     ask.answer(row, in_words)

@@ -103,9 +103,7 @@ async def list_all(
 async def show(ask: Ask, list_: List) -> None:
     """One list."""
     row = await ask.desk.audience.show(list_)
-    ask.answer(
-        row, lambda: output.facts([(name.replace("_", " "), value, None) for name, value in row.items()])
-    )
+    ask.answer(row, lambda: output.facts(output.fields(row)))
 
 
 @command(
@@ -121,7 +119,7 @@ async def members(
 ) -> None:
     """Who is on it, or whom its filter finds now."""
     page = await ask.desk.audience.members(list_, limit=limit, after=after)
-    listed(page.items, page.next, as_json=ask.as_json, nothing="nobody")
+    listed(ask, page, nothing="nobody")
 
 
 @command(group, epilog=examples("tidings lists join volunteers ID ID"))

@@ -60,7 +60,7 @@ async def list_(
     columns = [
         Column("id", lambda row: row["id"], keep=True),
         Column("state", lambda row: row["state"], migrating.state),
-        Column("changed", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)),
+        Column.time("changed", "changed_at", now),
         Column("from", lambda row: row["source"], spare=True),
         Column("to", lambda row: row["target"], spare=True),
         Column("tenant", lambda row: row["tenant"], spare=True),
@@ -77,9 +77,7 @@ async def lint(ask: Ask, job: JobOrFile) -> int:
 
     found = [shown.finding(one) for one in await ask.app.migrations.lint(await _job(ask, job))]
     columns = [
-        Column("level", lambda row: row["level"]),
-        Column("type", lambda row: row["type"]),
-        Column("field", lambda row: row["field"]),
+        *Column.plain("level", "type", "field"),
         Column("code", lambda row: row["code"], spare=True),
         Column("text", lambda row: f"{row['text']}. {row['remedy']}"),
     ]
@@ -258,8 +256,7 @@ def _print_status(ask: Ask, row: Row) -> None:
     moves, more = not migrating.rests(row), row["seconds_left"] is not None
     output.facts(
         [
-            ("id", row["id"], None),
-            ("name", row["name"], None),
+            *output.fields(row, "id", "name"),
             ("state", row["state"], migrating.state(row)),
             ("reason", row["reason"], None),
             ("goes on", row["parked_until"], output.full(row["parked_until"], zone, now)),

@@ -45,8 +45,7 @@ async def records(
         Column("state", lambda row: row["state"], migrating.state),
         Column("target", lambda row: row["target_id"], spare=True),
         Column("changed", lambda row: row["changed_at"], spare=True),
-        Column("field", lambda row: row["field"]),
-        Column("reason", lambda row: row["reason"]),
+        *Column.plain("field", "reason"),
     ]
     more = str(found[-1]["seq"]) if len(found) == size else None
     ask.listing([shown.row(one) for one in found], columns, more=more, nothing="no records")
@@ -70,10 +69,7 @@ async def log(
     names = ("type", "source_id", "state", "key", "target_id", "action", "failure", "field", "reason", "raw")
     output.facts([(name.replace("_", " "), row.get(name), None) for name in names])
     columns = [
-        Column("at", lambda line: line["at"]),
-        Column("what", lambda line: line["what"]),
-        Column("code", lambda line: line["code"]),
-        Column("reason", lambda line: line["reason"]),
+        *Column.plain("at", "what", "code", "reason"),
     ]
     output.listing(row["log"], columns, as_json=False, nothing="nothing was tried yet")
 
@@ -270,10 +266,7 @@ async def audit(ask: Ask, job: Id) -> None:
     from ..migration import shown
 
     columns = [
-        Column("at", lambda row: row["at"]),
-        Column("who", lambda row: row["who"]),
-        Column("what", lambda row: row["what"]),
-        Column("detail", lambda row: row["detail"]),
+        *Column.plain("at", "who", "what", "detail"),
     ]
     ask.listing(
         [shown.row(one) for one in await ask.app.migrations.audit(job)], columns, nothing="nothing yet"

@@ -36,8 +36,7 @@ async def prompts(ask: Ask) -> None:
     columns = [
         Column("prompt", lambda row: row["prompt"], keep=True),
         Column("version", lambda row: row["version"], right=True),
-        Column("role", lambda row: row["role"]),
-        Column("model", lambda row: row["model"]),
+        *Column.plain("role", "model"),
         Column("hash", lambda row: row["hash"], spare=True),
     ]
     ask.listing(rows, columns, nothing="no prompts")
@@ -108,11 +107,10 @@ async def calls(
     now = ask.app.clock.now()
     columns = [
         Column("call", lambda row: row["id"], keep=True, right=True),
-        Column("at", lambda row: row["at"], lambda row: output.away(row["at"], now)),
+        Column.time("at", "at", now),
         Column("message", lambda row: row["trace"]),
         Column("prompt", lambda row: f"{row['prompt']} {row['version']}"),
-        Column("model", lambda row: row["model"]),
-        Column("state", lambda row: row["state"]),
+        *Column.plain("model", "state"),
         Column("tokens", lambda row: row["tokens_in"] + row["tokens_out"], right=True),
         Column("cost", lambda row: row["cost"], right=True),
         Column("ms", lambda row: row["ms"], right=True),

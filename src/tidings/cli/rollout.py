@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -30,15 +30,16 @@ async def list_(ask: Ask) -> None:
         Column("channel", lambda row: row["channel"], keep=True),
         Column("mode", lambda row: row["mode"]),
         Column("share", lambda row: row["share"], lambda row: f"{row['share']} %", right=True),
-        Column("since", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)),
+        Column.time("since", "changed_at", now),
     ]
-    output.listing(await ask.desk.rollout.all(), columns, as_json=ask.as_json, nothing="no channels")
+    ask.listing(await ask.desk.rollout.all(), columns, nothing="no channels")
 
 
 @command(group, epilog=examples("tidings rollout show phone"))
 async def show(ask: Ask, name: Name) -> None:
     """One channel, and what was switched before."""
-    _print(await ask.desk.rollout.show(name), as_json=ask.as_json)
+    row = await ask.desk.rollout.show(name)
+    ask.answer(row, lambda: _print(row))
 
 
 @command(
@@ -61,13 +62,14 @@ async def set_(
 ) -> None:
     """Switch a channel. It counts for the next message of every process."""
     row = await ask.desk.rollout.set(name, mode=mode, share=share, reason=reason)
-    _print(row, as_json=ask.as_json)
+    ask.answer(row, lambda: _print(row))
 
 
 @command(group, epilog=examples("tidings rollout back phone"))
 async def back(ask: Ask, name: Name) -> None:
     """To what it was before the last switch."""
-    _print(await ask.desk.rollout.back(name), as_json=ask.as_json)
+    row = await ask.desk.rollout.back(name)
+    ask.answer(row, lambda: _print(row))
 
 
 @command(group, epilog=examples("tidings rollout report phone sent-by-the-old-system.csv"))
@@ -91,7 +93,7 @@ async def report(
     )
     with output.working("taking the report in", is_shown=not ask.as_json):
         told = await ask.desk.rollout.report(name, rows, zone=read_zone(zone) if zone else settings.zone)
-    _tell(told, as_json=ask.as_json)
+    ask.answer(told, lambda: _tell(told))
 
 
 @command(group, epilog=examples("tidings rollout compare phone --since 24h --tolerance 2m"))
@@ -116,8 +118,7 @@ async def compare(
         return
     output.facts([(word.replace("_", " "), count, None) for word, count in found.counts.items()])
     columns = [
-        Column("kind", lambda row: row["kind"]),
-        Column("to", lambda row: row["to"]),
+        *Column.plain("kind", "to"),
         Column("ours", lambda row: (row["ours"] or {}).get("at"), keep=True),
         Column("theirs", lambda row: (row["theirs"] or {}).get("at"), keep=True),
         Column("apart", lambda row: row["apart_s"], right=True),
@@ -143,26 +144,15 @@ async def _pieces(file: Path) -> AsyncIterator[bytes]:
         ) from None
 
 
-def _tell(told: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(told)
-        return
-    output.facts([(word, told[word], None) for word in ("taken", "known", "refused")])
+def _tell(told: Row) -> None:
+    output.facts(output.fields(told, "taken", "known", "refused"))
     for bad in told["bad"]:
         output.say(f"line {bad['line']}: {bad['problem']}. {bad['remedy']}")
 
 
-def _print(row: Row, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-        return
-    output.facts(
-        [
-            ("channel", row["channel"], None),
-            ("mode", row["mode"], None),
-            ("share", row["share"], f"{row['share']} %"),
-        ]
-    )
+def _print(row: Row) -> None:
+    share = ("share", row["share"], f"{row['share']} %")
+    output.facts([*output.fields(row, "channel", "mode"), share])
     columns = [
         Column("time", lambda entry: entry["at"], keep=True),
         Column("from", lambda entry: f"{entry['mode_before']} {entry['share_before']} %"),

@@ -33,9 +33,7 @@ async def list_(
     page = await ask.app.inbound.roster.page(squad=squad, limit=limit, after=after)
     columns = [
         Column("sender", lambda row: row["sender"], keep=True),
-        Column("name", lambda row: row["name"]),
-        Column("squad", lambda row: row["squad"]),
-        Column("role", lambda row: row["role"]),
+        *Column.plain("name", "squad", "role"),
         Column("source", lambda row: row["source"], lambda row: row["source"] or "all"),
     ]
     nothing = "nobody yet; see: tidings roster add --help"

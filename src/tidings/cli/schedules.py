@@ -130,8 +130,8 @@ async def list_(
     columns = [
         Column("id", lambda row: row["id"], keep=True),
         Column("state", lambda row: row["state"], _state),
-        Column("next", lambda row: row["next_at"], lambda row: output.away(row["next_at"], now)),
-        Column("last", lambda row: row["last_at"], lambda row: output.away(row["last_at"], now)),
+        Column.time("next", "next_at", now),
+        Column.time("last", "last_at", now),
         Column("made", lambda row: row["made"], right=True, spare=True),
         Column("when", lambda row: row["rule_in_words"], lambda row: "{rule_in_words}, {zone}".format(**row)),
         Column("name", lambda row: row["name"]),
@@ -323,8 +323,7 @@ def _print(app: App, row: Row) -> None:
     limit = f"{row['made']} of {row['count']}" if row["count"] else None
     output.facts(
         [
-            ("id", row["id"], None),
-            ("name", row["name"], None),
+            *output.fields(row, "id", "name"),
             ("state", row["state"], _state(row)),
             ("problem", row["problem"], None),
             ("fires", row["rule_in_words"], None),

@@ -37,7 +37,7 @@ async def add(
 ) -> None:
     """Subscribe. The secret that signs events is shown this once."""
     made = await ask.desk.subscriptions.add({"url": url, "events": events or None}, key=key)
-    _with_secret(made.answer, as_json=ask.as_json)
+    _with_secret(ask, made.answer)
 
 
 @command(group, "list", epilog=examples("tidings subscriptions list"))
@@ -57,7 +57,7 @@ async def list_(
         Column("problem", lambda row: row["problem"]),
     ]
     nothing = "no subscriptions yet; see: tidings subscriptions add --help"
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
+    ask.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
 @command(group, epilog=examples("tidings subscriptions show ID"))
@@ -103,7 +103,7 @@ async def resume(ask: Ask, id_: Id) -> None:
 @command(group, epilog=examples("tidings subscriptions rotate ID"))
 async def rotate(ask: Ask, id_: Id) -> None:
     """A new secret, shown this once. For a day events are signed with both."""
-    _with_secret(await ask.desk.subscriptions.rotate(id_), as_json=ask.as_json)
+    _with_secret(ask, await ask.desk.subscriptions.rotate(id_))
 
 
 @command(group, epilog=examples("tidings subscriptions test ID"))
@@ -124,12 +124,9 @@ async def _edit(ask: Ask, id_: str, change: Row, text: str) -> None:
     ask.done(await ask.desk.subscriptions.edit(id_, dict(change)), text)
 
 
-def _with_secret(row: Row, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-        return
-    output.facts([("id", row["id"], None), ("url", row["url"], None), ("secret", row["secret"], None)])
-    if output.on_terminal():
+def _with_secret(ask: Ask, row: Row) -> None:
+    ask.answer(row, lambda: output.facts(output.fields(row, "id", "url", "secret")))
+    if output.on_terminal() and not ask.as_json:
         output.say(("keep the secret now: it is not shown again", "yellow"))
 
 

@@ -31,7 +31,7 @@ async def add(
     """Opt out. What is due to this address is skipped from now on, also what was accepted before."""
     body = {"address": address, "channel": channel, "reason": reason}
     row = (await ask.desk.suppressions.create(body)).answer
-    _say(row, "has opted out", as_json=ask.as_json)
+    _say(ask, row, "has opted out")
 
 
 @command(
@@ -46,7 +46,7 @@ async def remove(
 ) -> None:
     """The way back: this address may be written to again."""
     await ask.desk.suppressions.remove(address, channel)
-    _say({"address": address, "channel": channel}, "may be written to again", as_json=ask.as_json)
+    _say(ask, {"address": address, "channel": channel}, "may be written to again")
 
 
 @command(
@@ -65,10 +65,10 @@ async def list_(
     columns = [
         Column("address", lambda row: row["address"], keep=True),
         Column("channel", lambda row: row["channel"], lambda row: row["channel"] or "all"),
-        Column("since", lambda row: row["at"], lambda row: output.away(row["at"], now)),
+        Column.time("since", "at", now),
         Column("reason", lambda row: row["reason"]),
     ]
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="nobody has opted out")
+    ask.listing(page.items, columns, more=page.next, nothing="nobody has opted out")
 
 
 @group.command("import", epilog=examples("tidings suppressions import opt-outs.csv --channel phone"))
@@ -90,9 +90,6 @@ def import_(
         raise typer.Exit(code)
 
 
-def _say(row: output.Row, verb: str, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-    else:
-        where = f"on {row['channel']}" if row["channel"] else "on every channel"
-        output.say((row["address"], "bold"), f" {verb} {where}")
+def _say(ask: Ask, row: output.Row, verb: str) -> None:
+    where = f"on {row['channel']}" if row["channel"] else "on every channel"
+    ask.answer(row, lambda: output.say((row["address"], "bold"), f" {verb} {where}"))

@@ -105,7 +105,7 @@ async def list_(
     columns = [
         Column("name", lambda row: row["name"], keep=True),
         Column("version", lambda row: row["version"], right=True),
-        Column("changed", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)),
+        Column.time("changed", "changed_at", now),
         Column("state", lambda row: "retired" if row["retired_at"] else "in use"),
         Column("id", lambda row: row["id"], keep=True),
     ]
@@ -124,7 +124,7 @@ async def show(
 ) -> None:
     """What a template says, and its gaps."""
     row = await ask.desk.templates.show(name, version=version)
-    _print(row, as_json=ask.as_json)
+    ask.answer(row, lambda: _print(row))
 
 
 @command(group, epilog=examples("tidings templates versions welcome"))
@@ -140,7 +140,7 @@ async def versions(
     now = ask.desk.clock.now()
     columns = [
         Column("version", lambda row: row["version"], right=True),
-        Column("saved", lambda row: row["saved_at"], lambda row: output.away(row["saved_at"], now)),
+        Column.time("saved", "saved_at", now),
         Column("variables", lambda row: ", ".join(row["variables"])),
         Column("text", lambda row: row["text"] or row["data"]),
     ]
@@ -178,8 +178,7 @@ async def preview(
         [
             ("subject", made["subject"], None),
             ("text", made["text"], _whole(made["text"])),
-            ("data", made["data"], None),
-            ("contact", made["contact"], None),
+            *output.fields(made, "data", "contact"),
             ("by example", ", ".join(made["examples"]), None),
         ]
     )
@@ -265,15 +264,10 @@ def _told(created: Any, *, as_json: bool) -> None:
         output.say(("✓ ", "green"), (row["name"], "bold"), before, str(row["version"]))
 
 
-def _print(row: Row, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-        return
+def _print(row: Row) -> None:
     output.facts(
         [
-            ("name", row["name"], None),
-            ("id", row["id"], None),
-            ("version", row["version"], None),
+            *output.fields(row, "name", "id", "version"),
             ("saved", row["saved_at"], None),
             ("retired", row["retired_at"], None),
             ("subject", row["subject"], None),
@@ -285,10 +279,7 @@ def _print(row: Row, *, as_json: bool) -> None:
     gaps = [{"name": name, **said} for name, said in row["variables"].items()]
     columns = [
         Column("variable", lambda gap: gap["name"], keep=True),
-        Column("type", lambda gap: gap["type"]),
-        Column("required", lambda gap: gap["required"]),
-        Column("default", lambda gap: gap["default"]),
-        Column("example", lambda gap: gap["example"]),
+        *Column.plain("type", "required", "default", "example"),
     ]
     output.listing(gaps, columns, as_json=False, nothing="no gaps")
 
