@@ -107,7 +107,9 @@ def _spread(it: Parameter) -> list[Parameter]:
 
 def _gathered(own: list[Parameter], given: dict[str, Any]) -> dict[str, Any]:
     """What the function is called with: its dataclasses made of what was given for their fields."""
-    made = {it.name: it.annotation for it in own if is_dataclass(it.annotation)}
-    parts = {name: {one.name: given[one.name] for one in fields(kind)} for name, kind in made.items()}
-    plain = {it.name: given[it.name] for it in own if it.name not in made}
-    return plain | {it.name: it.annotation(**parts[it.name]) for it in own if it.name in made}
+    return {
+        it.name: it.annotation(**{one.name: given[one.name] for one in _spread(it)})
+        if _spread(it) != [it]
+        else given[it.name]
+        for it in own
+    }

@@ -25,7 +25,7 @@ Contact = Annotated[str, argument("ID", "The contact's id.")]
 
 
 @dataclass(frozen=True)
-class Details:
+class ContactOptions:
     """What is known of a contact."""
 
     name: Annotated[str | None, option("--name", "TEXT", "What people call them.")] = None
@@ -61,7 +61,7 @@ class Details:
 async def add(
     ask: Ask,
     *,
-    details: Details,
+    details: ContactOptions,
     or_change: Annotated[
         bool, typer.Option("--or-change", help="Change the contact that has one of the addresses.")
     ] = False,
@@ -80,7 +80,7 @@ async def edit(
     ask: Ask,
     contact: Contact,
     *,
-    details: Details,
+    details: ContactOptions,
 ) -> None:
     """Change what is named; what is left out stays, an empty text takes away. Tags replace those there."""
     ask.done(await ask.desk.contacts.edit(contact, details.body()), "changed")

@@ -21,7 +21,7 @@ Contacts = Annotated[list[str], argument("ID", "Ids of contacts.")]
 
 
 @dataclass(frozen=True)
-class Filter:
+class FilterOptions:
     """Which contacts a saved filter finds."""
 
     tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Those with all of these tags.")] = None
@@ -60,7 +60,7 @@ async def add(
     ask: Ask,
     name: Annotated[str, argument("NAME", "What it is called.")],
     *,
-    filter_: Filter,
+    filter_: FilterOptions,
 ) -> None:
     """A new list. With any filter it has no members of its own: it finds them anew each time."""
     body = {"name": name, "filter": filter_.body()}
@@ -73,7 +73,7 @@ async def edit(
     list_: List,
     *,
     name: Annotated[str | None, option("--name", "NAME", "Another name.")] = None,
-    filter_: Filter,
+    filter_: FilterOptions,
 ) -> None:
     """Another name, or another filter in place of the one it has."""
     body = {"name": name, "filter": filter_.body()}

@@ -29,7 +29,7 @@ Number = Annotated[int, option("--number", "-n", "N", "How many firings to show.
 
 
 @dataclass(frozen=True)
-class Timing:
+class TimingOptions:
     """When it fires."""
 
     cron: Annotated[str | None, option("FIELDS", "5 fields, or 6 with seconds first; or @daily.")] = None
@@ -57,7 +57,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Terms(Timing):
+class ScheduleOptions(TimingOptions):
     """When it fires, its name, and what happens to missed ones."""
 
     name: Annotated[str | None, option("TEXT", "What people call it.")] = None
@@ -70,7 +70,7 @@ class Terms(Timing):
 
 
 @dataclass(frozen=True)
-class Change(Terms):
+class EditOptions(ScheduleOptions):
     """The same of a schedule that exists; an empty value takes a field away."""
 
     count: Annotated[int | None, option("N", "Make so many, then end; 0 takes it away.")] = None
@@ -98,7 +98,7 @@ class Change(Terms):
 async def add(
     ask: Ask,
     *,
-    terms: Terms,
+    terms: ScheduleOptions,
     channel: Channel = None,
     to: To = None,
     text: Text = None,
@@ -154,7 +154,7 @@ async def edit(
     ask: Ask,
     schedule: ScheduleId,
     *,
-    changed: Change,
+    changed: EditOptions,
     message: Annotated[str | None, option("JSON", "All fields of the message.")] = None,
     broadcast: Broadcast = None,
     text: Annotated[str | None, option("--text", "-t", "TEXT", "What the message says.")] = None,
@@ -216,7 +216,7 @@ async def preview(
     ask: Ask,
     schedule: Annotated[str | None, argument("ID", "A schedule's id; or give a rule.")] = None,
     *,
-    timing: Timing,
+    timing: TimingOptions,
     number: Number = 10,
 ) -> None:
     """When a schedule, or a rule that is not saved, fires next."""

@@ -25,7 +25,7 @@ Var = Annotated[list[str] | None, option("--var", "NAME=VALUE", "A value for a g
 
 
 @dataclass(frozen=True)
-class Content:
+class ContentOptions:
     """What a version says."""
 
     text: Annotated[str | None, option("--text", "-t", "TEXT", "What it says, with gaps; - reads it.")] = None
@@ -62,7 +62,7 @@ async def add(
     ask: Ask,
     name: Annotated[str, argument("NAME", "What to call it.")],
     *,
-    content: Content,
+    content: ContentOptions,
     key: Key = None,
 ) -> None:
     """Save a new template. What it cannot say is told now."""
@@ -75,7 +75,7 @@ async def edit(
     ask: Ask,
     name: Name,
     *,
-    content: Content,
+    content: ContentOptions,
     key: Key = None,
 ) -> None:
     """Save the next version. What is not given stays as it is; versions before stay, too."""
