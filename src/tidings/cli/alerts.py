@@ -9,7 +9,7 @@ import typer
 from . import engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Limit
+from .options import After, AsJson, ConfigFile, Limit, argument, option
 from .output import Column
 
 group = typer.Typer(help="Alerts: what is wrong with the engine, and who takes care.", no_args_is_help=True)
@@ -27,11 +27,8 @@ async def list_(
     page = await ask.desk.alerts.page(past=past, limit=limit, after=after)
     now = ask.desk.clock.now()
     columns = [
-        Column("state", lambda row: row["state"]),
-        Column("severity", lambda row: row["severity"]),
-        Column("rule", lambda row: row["rule"]),
-        Column("problem", lambda row: row["problem"]),
-        Column("since", lambda row: row["first_at"], lambda row: output.away(row["first_at"], now)),
+        *Column.plain("state", "severity", "rule", "problem"),
+        Column.time("since", "first_at", now),
         Column("taken by", lambda row: row["acknowledged_by"]),
         Column("runbook", lambda row: row["runbook"], spare=True),
         Column("id", lambda row: row["id"], keep=True),
@@ -42,9 +39,9 @@ async def list_(
 @command(group, epilog=examples("tidings alerts ack 0198c2f0-… --by Ada"))
 async def ack(
     ask: Ask,
-    alert: Annotated[str, typer.Argument(metavar="ALERT", help="The alert's id.", show_default=False)],
+    alert: Annotated[str, argument("ALERT", "The alert's id.")],
     *,
-    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who takes it on.", show_default=False)],
+    by: Annotated[str, option("--by", "NAME", "Who takes it on.", show_default=False)],
 ) -> None:
     """Take an alert on, so that everybody sees who takes care of it."""
     row = await ask.desk.alerts.acknowledge(alert, by)

@@ -9,7 +9,7 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, option
 from .output import Column
 
 group = typer.Typer(help="The audit trail: who changed what, when, from where.", no_args_is_help=True)
@@ -21,13 +21,9 @@ group = typer.Typer(help="The audit trail: who changed what, when, from where.",
 async def list_(
     ask: Ask,
     *,
-    who: Annotated[
-        str | None, typer.Option("--who", metavar="NAME", help="Only by this key, or 'command line'.")
-    ] = None,
-    what: Annotated[
-        str | None, typer.Option("--what", metavar="WHAT", help="Only this, such as messages.cancel.")
-    ] = None,
-    tenant: Annotated[str, typer.Option("--tenant", metavar="NAME", help="Only of this tenant. [all]")] = "*",
+    who: Annotated[str | None, option("--who", "NAME", "Only by this key, or 'command line'.")] = None,
+    what: Annotated[str | None, option("--what", "WHAT", "Only this, such as messages.cancel.")] = None,
+    tenant: Annotated[str, option("--tenant", "NAME", "Only of this tenant. [all]")] = "*",
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -35,9 +31,8 @@ async def list_(
     page = await ask.app.access.audit.page(who=who, what=what, of=tenant, limit=limit, after=after)
     now = ask.app.clock.now()
     columns = [
-        Column("at", lambda row: row["at"], lambda row: output.away(row["at"], now)),
-        Column("who", lambda row: row["who"]),
-        Column("what", lambda row: row["what"]),
+        Column.time("at", "at", now),
+        *Column.plain("who", "what"),
         Column("target", lambda row: row["target"], keep=True),
         Column("status", lambda row: row["status"], right=True),
         Column("from", lambda row: row["origin"], spare=True),
@@ -52,8 +47,7 @@ async def verify(
     ask: Ask,
     *,
     head: Annotated[
-        str | None,
-        typer.Option("--head", metavar="N:HASH", help="Head of an earlier verification, noted elsewhere."),
+        str | None, option("--head", "N:HASH", "Head of an earlier verification, noted elsewhere.")
     ] = None,
 ) -> int:
     """Verify that no line of the audit trail was changed or deleted.

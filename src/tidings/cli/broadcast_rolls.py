@@ -11,7 +11,7 @@ from . import engine, files, output
 from .broadcasts import Id, counted, group, people
 from .commands import Ask, command
 from .help import examples
-from .options import After, ConfigFile, Database, Limit
+from .options import After, ConfigFile, Database, Limit, option
 from .output import Column
 
 GROUP = group  # of broadcasts, with what is added here
@@ -23,8 +23,7 @@ async def recipients(
     broadcast: Id,
     *,
     state: Annotated[
-        str | None,
-        typer.Option("--state", metavar="NAME", help="waiting, processing, sent, failed, held …"),
+        str | None, option("--state", "NAME", "waiting, processing, sent, failed, held …")
     ] = None,
     limit: Limit = 20,
     after: After = None,
@@ -39,20 +38,18 @@ async def recipients(
         Column("said", lambda row: row["said"]),
         Column("id", lambda row: row["id"], spare=True),
     ]
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="nobody")
+    ask.listing(page.items, columns, more=page.next, nothing="nobody")
 
 
 @GROUP.command(epilog=examples("tidings broadcasts export ID > people.csv"))
 def export(
     broadcast: Id,
     *,
-    state: Annotated[str | None, typer.Option("--state", metavar="NAME", help="Only in this state.")] = None,
+    state: Annotated[str | None, option("--state", "NAME", "Only in this state.")] = None,
     exact: Annotated[
         bool, typer.Option("--exact", help="Change no cell: for programs, and to upload it again.")
     ] = False,
-    output_file: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")
-    ] = None,
+    output_file: Annotated[Path | None, option("--output", "-o", "FILE", "Write it there.")] = None,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
@@ -83,7 +80,7 @@ def export(
 async def reports(
     ask: Ask,
     *,
-    xref: Annotated[str | None, typer.Option("--xref", metavar="KEY", help="Only this group.")] = None,
+    xref: Annotated[str | None, option("--xref", "KEY", "Only this group.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -98,4 +95,4 @@ async def reports(
         Column("total", lambda row: row["total"], right=True),
         *counted(),
     ]
-    output.listing(items, columns, as_json=ask.as_json, more=more, nothing="no broadcast has an xref")
+    ask.listing(items, columns, more=more, nothing="no broadcast has an xref")

@@ -9,7 +9,7 @@ import typer
 from . import completing, files, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit, channel_option
+from .options import After, Limit, argument, channel_option, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -20,19 +20,10 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Broadcasts: one message for many people.", no_args_is_help=True)
 
-Id = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID", help="The broadcast's id.", show_default=False, autocompletion=completing.broadcasts
-    ),
-]
-Form = Annotated[
-    str | None, typer.Option("--form", metavar="csv|ndjson", help="Without it as the file is called.")
-]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Shown with it.")]
-Expect = Annotated[
-    int | None, typer.Option("--expect", metavar="N", help="Refuse it unless there are N rows.")
-]
+Id = Annotated[str, argument("ID", "The broadcast's id.", complete=completing.broadcasts)]
+Form = Annotated[str | None, option("--form", "csv|ndjson", "Without it as the file is called.")]
+Reason = Annotated[str | None, option("--reason", "TEXT", "Shown with it.")]
+Expect = Annotated[int | None, option("--expect", "N", "Refuse it unless there are N rows.")]
 File = Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - is standard input.")]
 STYLES = {
     "loading": "yellow",
@@ -60,74 +51,50 @@ async def create(
     ask: Ask,
     *,
     channel: Annotated[str, channel_option("The way out.")],
-    to: Annotated[
-        list[str] | None, typer.Option("--to", metavar="WHO", help="An address; as often as needed.")
-    ] = None,
-    file: Annotated[
-        str | None, typer.Option("--file", metavar="FILE", help="Addresses as CSV or NDJSON; - is input.")
-    ] = None,
+    to: Annotated[list[str] | None, option("--to", "WHO", "An address; as often as needed.")] = None,
+    file: Annotated[str | None, option("--file", "FILE", "Addresses as CSV or NDJSON; - is input.")] = None,
     list_: Annotated[
-        str | None,
-        typer.Option("--list", metavar="NAME", help="A list of contacts.", autocompletion=completing.lists),
+        str | None, option("--list", "NAME", "A list of contacts.", complete=completing.lists)
     ] = None,
-    text: Annotated[str | None, typer.Option("--text", "-t", metavar="TEXT", help="The words.")] = None,
-    subject: Annotated[str | None, typer.Option("--subject", metavar="TEXT", help="A headline.")] = None,
-    data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="Anything else.")] = None,
+    text: Annotated[str | None, option("--text", "-t", "TEXT", "The words.")] = None,
+    subject: Annotated[str | None, option("--subject", "TEXT", "A headline.")] = None,
+    data: Annotated[str | None, option("--data", "JSON", "Anything else.")] = None,
     template: Annotated[
-        str | None,
-        typer.Option(
-            "--template", metavar="NAME", help="Or a template.", autocompletion=completing.templates
-        ),
+        str | None, option("--template", "NAME", "Or a template.", complete=completing.templates)
     ] = None,
-    var: Annotated[
-        list[str] | None, typer.Option("--var", metavar="NAME=VALUE", help="The same for everybody.")
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="TEXT", help="What people call it.")] = None,
-    xref: Annotated[str | None, typer.Option("--xref", metavar="KEY", help="To group broadcasts by.")] = None,
+    var: Annotated[list[str] | None, option("--var", "NAME=VALUE", "The same for everybody.")] = None,
+    name: Annotated[str | None, option("--name", "TEXT", "What people call it.")] = None,
+    xref: Annotated[str | None, option("--xref", "KEY", "To group broadcasts by.")] = None,
     manual: Annotated[bool, typer.Option("--manual", help="Wait for `tidings broadcasts trigger`.")] = False,
-    at: Annotated[str | None, typer.Option("--at", metavar="WHEN", help="Start then.")] = None,
-    in_: Annotated[str | None, typer.Option("--in", metavar="LENGTH", help="Start so much later.")] = None,
+    at: Annotated[str | None, option("--at", "WHEN", "Start then.")] = None,
+    in_: Annotated[str | None, option("--in", "LENGTH", "Start so much later.")] = None,
     max_attempts: Annotated[
-        int | None, typer.Option("--max-attempts", metavar="N", help="Tries, the first one included.")
+        int | None, option("--max-attempts", "N", "Tries, the first one included.")
     ] = None,
     attempt_interval: Annotated[
-        float | None, typer.Option("--attempt-interval", metavar="MINUTES", help="Between two tries.")
+        float | None, option("--attempt-interval", "MINUTES", "Between two tries.")
     ] = None,
     per_second: Annotated[
-        float | None, typer.Option("--per-second", metavar="N", help="First tries a second at the most.")
+        float | None, option("--per-second", "N", "First tries a second at the most.")
     ] = None,
-    spread: Annotated[
-        float | None, typer.Option("--spread", metavar="SECONDS", help="Spread starts over 0 to 10 s.")
-    ] = None,
+    spread: Annotated[float | None, option("--spread", "SECONDS", "Spread starts over 0 to 10 s.")] = None,
     error_limit: Annotated[
-        float | None, typer.Option("--error-limit", metavar="PERCENT", help="Stop when more have failed.")
+        float | None, option("--error-limit", "PERCENT", "Stop when more have failed.")
     ] = None,
-    canary: Annotated[
-        int | None, typer.Option("--canary", metavar="N", help="Send to N first, then wait for resume.")
-    ] = None,
-    quiet: Annotated[
-        str | None, typer.Option("--quiet", metavar="22:00-07:00", help="Hours without a message.")
-    ] = None,
-    zone: Annotated[
-        str | None, typer.Option("--zone", metavar="NAME", help="Of --at, and of whoever has none.")
-    ] = None,
+    canary: Annotated[int | None, option("--canary", "N", "Send to N first, then wait for resume.")] = None,
+    quiet: Annotated[str | None, option("--quiet", "22:00-07:00", "Hours without a message.")] = None,
+    zone: Annotated[str | None, option("--zone", "NAME", "Of --at, and of whoever has none.")] = None,
     own_zone: Annotated[
         bool, typer.Option("--own-zone", help="Everybody at that time by their own clock.")
     ] = False,
-    priority: Annotated[
-        int | None, typer.Option("--priority", metavar="0-9", help="0 first, 9 last.")
-    ] = None,
-    webhook: Annotated[
-        str | None, typer.Option("--webhook", metavar="URL", help="Told when it has ended.")
-    ] = None,
+    priority: Annotated[int | None, option("--priority", "0-9", "0 first, 9 last.")] = None,
+    webhook: Annotated[str | None, option("--webhook", "URL", "Told when it has ended.")] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave bad rows out; otherwise one refuses all.")
     ] = False,
     form: Form = None,
     expect: Expect = None,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="TEXT", help="The same key makes it once.")
-    ] = None,
+    key: Annotated[str | None, option("--key", "TEXT", "The same key makes it once.")] = None,
 ) -> None:
     """Make a broadcast; it starts at once unless a time or --manual says otherwise."""
     from ..model.errors import CallerError, Invalid
@@ -192,15 +159,15 @@ async def _fill(
 async def list_(
     ask: Ask,
     *,
-    state: Annotated[str | None, typer.Option("--state", metavar="NAME", help="Only in this state.")] = None,
-    xref: Annotated[str | None, typer.Option("--xref", metavar="KEY", help="Only of this group.")] = None,
+    state: Annotated[str | None, option("--state", "NAME", "Only in this state.")] = None,
+    xref: Annotated[str | None, option("--xref", "KEY", "Only of this group.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
     """Broadcasts, newest first, with their tally."""
     page = await ask.desk.broadcasts.page(state=state, xref=xref, limit=limit, after=after)
     columns = _columns(ask.desk.clock.now())
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="no broadcasts")
+    ask.listing(page.items, columns, more=page.next, nothing="no broadcasts")
 
 
 @command(group, epilog=examples("tidings broadcasts show ID"))
@@ -306,13 +273,9 @@ def _print(app: App, row: Row) -> None:
     times = [(name, row[f"{name}_at"]) for name in _TIMES]
     output.facts(
         [
-            ("id", row["id"], None),
-            ("name", row["name"], None),
+            *output.fields(row, "id", "name"),
             ("state", row["state"], _state(row)),
-            ("reason", row["reason"], None),
-            ("channel", row["channel"], None),
-            ("trigger", row["trigger"], None),
-            ("xref", row["xref"], None),
+            *output.fields(row, "reason", "channel", "trigger", "xref"),
             ("text", content.get("text"), None),
             ("template", row["template"], None),
             *((name, at, output.full(at, zone, now)) for name, at in times),
@@ -334,7 +297,7 @@ def _columns(now: int) -> list[Column]:
     return [
         Column("id", lambda row: row["id"], keep=True),
         Column("state", lambda row: row["state"], _state),
-        Column("accepted", lambda row: row["accepted_at"], lambda row: output.away(row["accepted_at"], now)),
+        Column.time("accepted", "accepted_at", now),
         Column("channel", lambda row: row["channel"], spare=True),
         Column("total", lambda row: row["total"], right=True),
         *counted(),

@@ -9,22 +9,20 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, argument, option
 from .output import Column, Row
 
 group = typer.Typer(help="The shift calendar: a week, its history, changes, undo.", no_args_is_help=True)
 
-Change = Annotated[str, typer.Argument(metavar="CHANGE", help="The change's id.", show_default=False)]
-Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="Who asks, for the history.")]
+Change = Annotated[str, argument("CHANGE", "The change's id.")]
+Who = Annotated[str | None, option("--who", "NAME", "Who asks, for the history.")]
 
 
 @command(group, epilog=examples("tidings calendar show", "tidings calendar show --week 2027-W03"))
 async def show(
     ask: Ask,
     *,
-    week: Annotated[
-        str | None, typer.Option("--week", metavar="WEEK", help="Such as 2027-W03, or a day of it.")
-    ] = None,
+    week: Annotated[str | None, option("--week", "WEEK", "Such as 2027-W03, or a day of it.")] = None,
 ) -> None:
     """A week: each squad's shifts on the day they start, and when nobody has a crew."""
     found = await ask.app.shifts.week(week)
@@ -44,7 +42,7 @@ async def show(
 async def history(
     ask: Ask,
     *,
-    day: Annotated[str | None, typer.Option("--day", metavar="DATE", help="Only of this day.")] = None,
+    day: Annotated[str | None, option("--day", "DATE", "Only of this day.")] = None,
     limit: Limit = 50,
     after: After = None,
 ) -> None:
@@ -52,13 +50,11 @@ async def history(
     now = ask.app.clock.now()
     columns = [
         Column("change", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"]),
-        Column("action", lambda row: row["action"]),
-        Column("squad", lambda row: row["squad"]),
+        *Column.plain("state", "action", "squad"),
         Column("day", lambda row: row["date"], keep=True),
         Column("hours", lambda row: f"{row['start']}-{row['end']}", keep=True),
         Column("who", lambda row: row["who"]),
-        Column("asked", lambda row: row["planned_at"], lambda row: output.away(row["planned_at"], now)),
+        Column.time("asked", "planned_at", now),
         Column("last word", lambda row: (row["evidence"] or [""])[-1], spare=True),
     ]
     page = await ask.app.shifts.changes(day=day, limit=limit, after=after)

@@ -9,15 +9,15 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, argument, option
 from .output import Column
 
 group = typer.Typer(
     help="Cases: what a person takes over from the bot, and what admins were told.", no_args_is_help=True
 )
 
-Case = Annotated[str, typer.Argument(metavar="CASE", help="The case's id.", show_default=False)]
-By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who does it.", show_default=False)]
+Case = Annotated[str, argument("CASE", "The case's id.")]
+By = Annotated[str, option("--by", "NAME", "Who does it.", show_default=False)]
 
 
 @command(
@@ -27,11 +27,9 @@ async def list_(
     ask: Ask,
     *,
     state: Annotated[
-        str | None, typer.Option("--state", "-s", metavar="STATE", help="open, claimed, answered or closed.")
+        str | None, option("--state", "-s", "STATE", "open, claimed, answered or closed.")
     ] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="WORD", help="Only of this reason, such as review.")
-    ] = None,
+    reason: Annotated[str | None, option("--reason", "WORD", "Only of this reason, such as review.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -39,15 +37,11 @@ async def list_(
     page = await ask.app.workflows.cases.page(state=state, reason=reason, limit=limit, after=after)
     now = ask.desk.clock.now()
     columns = [
-        Column("state", lambda row: row["state"]),
-        Column("reason", lambda row: row["reason"]),
-        Column("issue", lambda row: row["issue"]),
+        *Column.plain("state", "reason", "issue"),
         Column("last message", lambda row: row["text"], spare=True),
         Column("squad", lambda row: row["squad"]),
-        Column("opened", lambda row: row["opened_at"], lambda row: output.away(row["opened_at"], now)),
-        Column(
-            "by", lambda row: row["deadline_at"], lambda row: output.away(row["deadline_at"], now), spare=True
-        ),
+        Column.time("opened", "opened_at", now),
+        Column.time("by", "deadline_at", now, spare=True),
         Column("holder", lambda row: row["claimed_by"]),
         Column("id", lambda row: row["id"], keep=True),
     ]
@@ -71,9 +65,7 @@ async def answer(
     ask: Ask,
     case: Case,
     *,
-    text: Annotated[
-        str, typer.Option("--text", metavar="TEXT", help="What to say to the group.", show_default=False)
-    ],
+    text: Annotated[str, option("--text", "TEXT", "What to say to the group.", show_default=False)],
 ) -> None:
     """Say something to the group in the bot's place."""
     _say(ask, await ask.app.workflows.cases.answer(case, text))
@@ -103,7 +95,7 @@ async def close(
     ask: Ask,
     case: Case,
     *,
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What was done about it.")] = "",
+    note: Annotated[str, option("--note", "TEXT", "What was done about it.")] = "",
 ) -> None:
     """It is dealt with: its workflow ends, and the bot goes on with what comes next."""
     _say(ask, await ask.app.workflows.cases.close(case, note=note))
@@ -115,11 +107,10 @@ async def notices(ask: Ask, *, limit: Limit = 20, after: After = None) -> None:
     page = await ask.app.workflows.cases.notices(limit=limit, after=after)
     now = ask.desk.clock.now()
     columns = [
-        Column("reason", lambda row: row["reason"]),
-        Column("issue", lambda row: row["issue"]),
+        *Column.plain("reason", "issue"),
         Column("times", lambda row: row["times"], right=True),
-        Column("last", lambda row: row["last_at"], lambda row: output.away(row["last_at"], now)),
-        Column("told", lambda row: row["sent_at"], lambda row: output.away(row["sent_at"], now)),
+        Column.time("last", "last_at", now),
+        Column.time("told", "sent_at", now),
         Column("seen by", lambda row: row["acknowledged_by"]),
         Column("problem", lambda row: row["problem"], spare=True),
         Column("id", lambda row: row["id"], keep=True),
@@ -130,7 +121,7 @@ async def notices(ask: Ask, *, limit: Limit = 20, after: After = None) -> None:
 @command(group, epilog=examples("tidings cases acknowledge ID --by Ada"))
 async def acknowledge(
     ask: Ask,
-    notice: Annotated[str, typer.Argument(metavar="NOTICE", help="The notice's id.", show_default=False)],
+    notice: Annotated[str, argument("NOTICE", "The notice's id.")],
     *,
     by: By,
 ) -> None:
@@ -144,7 +135,7 @@ async def acknowledge(
 def _say(ask: Ask, row: output.Row) -> None:
     def in_words() -> None:
         known = {name: value for name, value in row.items() if name != "lines"}
-        output.facts([(name.replace("_", " "), value, None) for name, value in known.items()])
+        output.facts(output.fields(known))
         for line in row["lines"]:
             output.say(
                 (f"{line['name']} ({line['squad']}): ", "bold"), output.flat(line["text"]) or "(no text)"

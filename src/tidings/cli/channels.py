@@ -10,7 +10,7 @@ import typer
 from . import completing, engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import AsJson, ConfigFile
+from .options import AsJson, ConfigFile, argument, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="The ways out: how they stand, pause, resume, test, link.", no_args_is_help=True)
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="The channel's name.", show_default=False, autocompletion=completing.channels
-    ),
-]
+Name = Annotated[str, argument("NAME", "The channel's name.", complete=completing.channels)]
 
 
 @command(group, "list", epilog=examples("tidings channels list"))
@@ -36,18 +31,13 @@ async def list_(ask: Ask) -> None:
         Column("name", lambda row: row["name"], keep=True),
         Column("kind", lambda row: row["kind"], lambda row: row["kind"] or "(not configured here)"),
         Column("state", lambda row: row["state"], _state),
-        Column(
-            "until",
-            lambda row: row["parked_until"],
-            lambda row: output.away(row["parked_until"], now),
-            spare=True,
-        ),
+        Column.time("until", "parked_until", now, spare=True),
         Column("breaker", lambda row: row["breaker"]),
         Column("per second", lambda row: row["per_second"], right=True, spare=True),
         Column("if in doubt", lambda row: row["on_unknown"], spare=True),
         Column("reason", _reason),
     ]
-    output.listing(await ask.desk.channels.all(), columns, as_json=ask.as_json, nothing="no channels")
+    ask.listing(await ask.desk.channels.all(), columns, nothing="no channels")
 
 
 @command(group, epilog=examples("tidings channels show texts"))
@@ -62,18 +52,16 @@ async def pause(
     ask: Ask,
     name: Name,
     *,
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Shown wherever somebody asks why.")
-    ] = "paused by hand",
+    reason: Annotated[str, option("TEXT", "Shown wherever somebody asks why.")] = "paused by hand",
 ) -> None:
     """Start nothing more on a channel. Its messages wait and spend no attempt."""
-    _answer(await ask.desk.channels.pause(name, reason=reason), as_json=ask.as_json)
+    _answer(ask, await ask.desk.channels.pause(name, reason=reason))
 
 
 @command(group, epilog=examples("tidings channels resume phone"))
 async def resume(ask: Ask, name: Name) -> None:
     """Let a channel send again: lifts a pause, a wait and an open breaker."""
-    _answer(await ask.desk.channels.resume(name), as_json=ask.as_json)
+    _answer(ask, await ask.desk.channels.resume(name))
 
 
 @group.command(epilog=examples("tidings channels test bot", "tidings channels test bot --json"))
@@ -104,11 +92,9 @@ def test(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> N
 @group.command(epilog=examples("tidings channels secret orders https://example.com/hooks"))
 def secret(
     name: Name,
-    to: Annotated[
-        str, typer.Argument(metavar="URL", help="The receiver's URL, or default.", show_default=False)
-    ],
+    to: Annotated[str, argument("URL", "The receiver's URL, or default.")],
     *,
-    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Tenant that sends to it.")] = "default",
+    tenant: Annotated[str, option("TENANT", "Tenant that sends to it.")] = "default",
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> None:
@@ -175,8 +161,7 @@ def _facts(row: Row, *, is_public: bool) -> None:
             ("reason", _reason(row), None),
             ("session", row["link"], None),
             ("until", row["parked_until"], None),
-            ("breaker", row["breaker"], None),
-            ("per second", row["per_second"], None),
+            *output.fields(row, "breaker", "per_second"),
             ("per recipient", wait, "" if wait is None else f"one in {wait:g} s"),
             ("deadline", row["deadline_s"], f"{row['deadline_s']:g} s"),
             ("policy", row["policy"], None),
@@ -195,12 +180,9 @@ def _left_alone(destination: Row) -> str:
     return f"{destination['host']}{whose} until {destination['until']}: {destination['reason']}"
 
 
-def _answer(row: Row, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-    else:
-        paused = f" is paused: {row['pause_reason']}" if row["paused"] else " sends again"
-        output.say((row["name"], "bold"), paused)
+def _answer(ask: Ask, row: Row) -> None:
+    paused = f" is paused: {row['pause_reason']}" if row["paused"] else " sends again"
+    ask.answer(row, lambda: output.say((row["name"], "bold"), paused))
 
 
 def _reason(row: Row) -> object:

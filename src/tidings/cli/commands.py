@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import fields, is_dataclass
 from inspect import Parameter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
@@ -63,6 +64,7 @@ def command(
     """Make a command of `async def it(ask, ...)`. What it returns is the exit code; None is 0.
 
     `--json`, `--database` and `--config` come with it. `fast` takes the quicker event loop, for long work.
+    A parameter that is a dataclass stands for one option per field.
     """
 
     def register(function: Command) -> Command:
@@ -74,7 +76,7 @@ def command(
                     engine.opened(engine.settings(config, database)) as app,
                     noted(app, what, target),
                 ):
-                    return await function(Ask(app, app.desk, as_json), **given)
+                    return await function(Ask(app, app.desk, as_json), **_gathered(own, given))
 
             if code := engine.run(work(), fast=fast):
                 raise typer.Exit(code)
@@ -83,9 +85,31 @@ def command(
         own = list(signature.parameters.values())[1:]  # without `ask`
         words = [it.name for it in own if it.kind is not Parameter.KEYWORD_ONLY]
         what = f"{function.__module__.rpartition('.')[2]}.{name or function.__name__.strip('_')}"
-        call.__signature__ = signature.replace(parameters=[*own, *_SHARED])  # type: ignore[attr-defined]
-        call.__annotations__ = {it.name: it.annotation for it in [*own, *_SHARED]}
+        shown = [*(one for it in own for one in _spread(it)), *_SHARED]
+        call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+        call.__annotations__ = {it.name: it.annotation for it in shown}
         group.command(name, epilog=epilog)(call)
         return function
 
     return register
+
+
+def _spread(it: Parameter) -> list[Parameter]:
+    """A parameter; if it is a dataclass, one for each of its fields."""
+    if not is_dataclass(it.annotation):
+        return [it]
+    hints = get_type_hints(it.annotation, include_extras=True)
+    return [
+        Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
+        for one in fields(it.annotation)
+    ]
+
+
+def _gathered(own: list[Parameter], given: dict[str, Any]) -> dict[str, Any]:
+    """What the function is called with: its dataclasses made of what was given for their fields."""
+    return {
+        it.name: it.annotation(**{one.name: given[one.name] for one in _spread(it)})
+        if _spread(it) != [it]
+        else given[it.name]
+        for it in own
+    }

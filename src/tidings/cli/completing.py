@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..outbound.desk import Desk
 
 Offer = tuple[str, str]  # a word, and what it is
-Complete = Callable[[typer.Context, str], list[Offer]]
 
 _FEW = 30  # of a list
 _PATIENCE = 2.0  # seconds, also where a database does not answer
@@ -41,15 +40,17 @@ def one_of(*words: str) -> Callable[[str], list[str]]:
     return offered
 
 
-def _looked_up(look: Callable[[Desk], Awaitable[Sequence[Offer]]]) -> Complete:
-    """Complete with what the database has; with nothing where there is none yet."""
+def _looked_up(
+    read: Callable[[Desk], Awaitable[Any]], key: str, words: Callable[[output.Row], str]
+) -> Callable[[typer.Context, str], list[Offer]]:
+    """Complete with the first rows that the database has; with nothing where there is none yet."""
 
     def offered(ctx: typer.Context, incomplete: str) -> list[Offer]:
         import asyncio
 
-        async def work(chosen: Settings) -> Sequence[Offer]:
+        async def work(chosen: Settings) -> list[Offer]:
             async with asyncio.timeout(_PATIENCE), engine.opened(chosen) as app:
-                return await look(app.desk)
+                return [(row[key], words(row)) for row in (await read(app.desk)).items]
 
         with suppress(Exception):
             chosen = _settings(ctx)
@@ -60,46 +61,30 @@ def _looked_up(look: Callable[[Desk], Awaitable[Sequence[Offer]]]) -> Complete:
     return offered
 
 
-@_looked_up
-async def messages(desk: Desk) -> list[Offer]:
-    """The newest messages."""
-    page = await desk.messages.page(limit=_FEW)
-    return [(row["id"], f"{row['state']}, to {row['to']}") for row in page.items]
-
-
-@_looked_up
-async def dead_letters(desk: Desk) -> list[Offer]:
-    """The newest dead letters."""
-    page = await desk.messages.page(state="failed", limit=_FEW)
-    return [(row["id"], f"{row['category']}, to {row['to']}") for row in page.items]
-
-
-@_looked_up
-async def broadcasts(desk: Desk) -> list[Offer]:
-    """The newest broadcasts."""
-    page = await desk.broadcasts.page(limit=_FEW)
-    return [(row["id"], f"{row['state']}, {row['name'] or row['channel']}") for row in page.items]
-
-
-@_looked_up
-async def schedules(desk: Desk) -> list[Offer]:
-    """The newest schedules."""
-    page = await desk.schedules.page(limit=_FEW)
-    return [(row["id"], f"{row['state']}, {row['name'] or row['rule_in_words']}") for row in page.items]
-
-
-@_looked_up
-async def templates(desk: Desk) -> list[Offer]:
-    """Templates by name."""
-    page = await desk.templates.page(limit=_FEW)
-    return [(row["name"], f"version {row['version']}") for row in page.items]
-
-
-@_looked_up
-async def lists(desk: Desk) -> list[Offer]:
-    """Lists by name."""
-    page = await desk.audience.page(limit=_FEW)
-    return [(row["name"], f"{row['members']} members") for row in page.items]
+messages = _looked_up(
+    lambda desk: desk.messages.page(limit=_FEW), "id", lambda row: f"{row['state']}, to {row['to']}"
+)
+dead_letters = _looked_up(
+    lambda desk: desk.messages.page(state="failed", limit=_FEW),
+    "id",
+    lambda row: f"{row['category']}, to {row['to']}",
+)
+broadcasts = _looked_up(
+    lambda desk: desk.broadcasts.page(limit=_FEW),
+    "id",
+    lambda row: f"{row['state']}, {row['name'] or row['channel']}",
+)
+schedules = _looked_up(
+    lambda desk: desk.schedules.page(limit=_FEW),
+    "id",
+    lambda row: f"{row['state']}, {row['name'] or row['rule_in_words']}",
+)
+templates = _looked_up(
+    lambda desk: desk.templates.page(limit=_FEW), "name", lambda row: f"version {row['version']}"
+)
+lists = _looked_up(
+    lambda desk: desk.audience.page(limit=_FEW), "name", lambda row: f"{row['members']} members"
+)
 
 
 def _settings(ctx: typer.Context) -> Settings:

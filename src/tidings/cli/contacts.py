@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,33 +12,44 @@ import typer
 from . import completing, engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit, channel_option
+from .options import After, AsJson, ConfigFile, Database, Limit, argument, channel_option, option
 from .output import Column
 
 if TYPE_CHECKING:
     from ..config import Settings
+    from ..outbound.messages import Page
 
 group = typer.Typer(help="Contacts: who can be written to, and under which address.", no_args_is_help=True)
 
-Contact = Annotated[str, typer.Argument(metavar="ID", help="The contact's id.", show_default=False)]
-Name = Annotated[str | None, typer.Option("--name", metavar="TEXT", help="What people call them.")]
-Addresses = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--address", "-a", metavar="CHANNEL=ADDRESS", help="One for each channel; empty takes it away."
-    ),
-]
-Zone = Annotated[str | None, typer.Option("--zone", metavar="NAME", help="Their time zone: Europe/Berlin.")]
-Language = Annotated[
-    str | None, typer.Option("--language", metavar="CODE", help="Their language: de, pt-BR.")
-]
-Tags = Annotated[
-    list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="May be given several times.")
-]
-Attributes = Annotated[
-    list[str] | None,
-    typer.Option("--attribute", metavar="NAME=VALUE", help="Anything else; empty takes it away."),
-]
+Contact = Annotated[str, argument("ID", "The contact's id.")]
+
+
+@dataclass(frozen=True)
+class ContactOptions:
+    """What is known of a contact."""
+
+    name: Annotated[str | None, option("--name", "TEXT", "What people call them.")] = None
+    address: Annotated[
+        list[str] | None,
+        option("--address", "-a", "CHANNEL=ADDRESS", "One for each channel; empty takes it away."),
+    ] = None
+    zone: Annotated[str | None, option("--zone", "NAME", "Their time zone: Europe/Berlin.")] = None
+    language: Annotated[str | None, option("--language", "CODE", "Their language: de, pt-BR.")] = None
+    tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "May be given several times.")] = None
+    attribute: Annotated[
+        list[str] | None, option("--attribute", "NAME=VALUE", "Anything else; empty takes it away.")
+    ] = None
+
+    def body(self) -> dict[str, Any]:
+        """The fields of the contact."""
+        return {
+            "name": self.name,
+            "addresses": pairs(self.address or [], "--address"),
+            "zone": self.zone,
+            "language": self.language,
+            "tags": None if self.tag is None else [tag for tag in self.tag if tag],
+            "attributes": pairs(self.attribute or [], "--attribute"),
+        }
 
 
 @command(
@@ -49,18 +61,13 @@ Attributes = Annotated[
 async def add(
     ask: Ask,
     *,
-    name: Name = None,
-    address: Addresses = None,
-    zone: Zone = None,
-    language: Language = None,
-    tag: Tags = None,
-    attribute: Attributes = None,
+    details: ContactOptions,
     or_change: Annotated[
         bool, typer.Option("--or-change", help="Change the contact that has one of the addresses.")
     ] = False,
 ) -> None:
     """Write down a new contact."""
-    body = _body(name, address, zone, language, tag, attribute)
+    body = details.body()
     if or_change:
         row, is_new = await ask.desk.contacts.put(body)
     else:
@@ -73,27 +80,19 @@ async def edit(
     ask: Ask,
     contact: Contact,
     *,
-    name: Name = None,
-    address: Addresses = None,
-    zone: Zone = None,
-    language: Language = None,
-    tag: Tags = None,
-    attribute: Attributes = None,
+    details: ContactOptions,
 ) -> None:
     """Change what is named; what is left out stays, an empty text takes away. Tags replace those there."""
-    body = _body(name, address, zone, language, tag, attribute)
-    ask.done(await ask.desk.contacts.edit(contact, body), "changed")
+    ask.done(await ask.desk.contacts.edit(contact, details.body()), "changed")
 
 
 @command(group, "list", epilog=examples("tidings contacts list --tag volunteer --language de"))
 async def list_(
     ask: Ask,
     *,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Only those with all of these.")
-    ] = None,
-    language: Annotated[str | None, typer.Option(metavar="CODE", help="Only those of this language.")] = None,
-    zone: Annotated[str | None, typer.Option(metavar="NAME", help="Only those in this time zone.")] = None,
+    tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Only those with all of these.")] = None,
+    language: Annotated[str | None, option("CODE", "Only those of this language.")] = None,
+    zone: Annotated[str | None, option("NAME", "Only those in this time zone.")] = None,
     channel: Annotated[str | None, channel_option("Only those with an address on it.")] = None,
     limit: Limit = 20,
     after: After = None,
@@ -104,25 +103,20 @@ async def list_(
     said = {"tags_all": tag or None, "language": language, "zone": zone, "channel": channel}
     wanted = read_filter(said, ask.desk.contacts.channels) if any(said.values()) else None
     page = await ask.desk.contacts.page(wanted, limit=limit, after=after)
-    listed(page.items, page.next, as_json=ask.as_json, nothing="no contacts")
+    listed(ask, page, nothing="no contacts")
 
 
 @command(group, epilog=examples("tidings contacts show ID"))
 async def show(ask: Ask, contact: Contact) -> None:
     """One contact in full."""
-    _print(await ask.desk.contacts.show(contact), as_json=ask.as_json)
+    _print(ask, await ask.desk.contacts.show(contact))
 
 
 @command(group, epilog=examples("tidings contacts find phone ada"))
 async def find(
     ask: Ask,
-    channel: Annotated[
-        str,
-        typer.Argument(
-            metavar="CHANNEL", help="Which channel.", show_default=False, autocompletion=completing.channels
-        ),
-    ],
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Which address.", show_default=False)],
+    channel: Annotated[str, argument("CHANNEL", "Which channel.", complete=completing.channels)],
+    address: Annotated[str, argument("ADDRESS", "Which address.")],
 ) -> None:
     """The contact that has an address."""
     from ..model.errors import NotFound
@@ -130,7 +124,7 @@ async def find(
     row = await ask.desk.contacts.at(channel, address)
     if row is None:
         raise NotFound(f"nobody has the address {address!r} on {channel}", remedy="check both")
-    _print(row, as_json=ask.as_json)
+    _print(ask, row)
 
 
 @command(group, epilog=examples("tidings contacts remove ID"))
@@ -150,33 +144,20 @@ async def remove(ask: Ask, contact: Contact) -> None:
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
     *,
-    form: Annotated[
-        str | None, typer.Option(metavar="FORM", help="csv or ndjson, if no name says so.")
-    ] = None,
+    form: Annotated[str | None, option("FORM", "csv or ndjson, if no name says so.")] = None,
     channel: Annotated[str | None, channel_option("Of a plain column `address`.")] = None,
     map_: Annotated[
-        list[str] | None,
-        typer.Option("--map", metavar="WHAT=COLUMN", help="What a column is that is called otherwise."),
+        list[str] | None, option("--map", "WHAT=COLUMN", "What a column is that is called otherwise.")
     ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Put on everybody in the file.")
-    ] = None,
+    tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Put on everybody in the file.")] = None,
     list_: Annotated[
-        str | None,
-        typer.Option(
-            "--list",
-            metavar="LIST",
-            help="A list that all of them are put on.",
-            autocompletion=completing.lists,
-        ),
+        str | None, option("--list", "LIST", "A list that all of them are put on.", complete=completing.lists)
     ] = None,
     all_or_nothing: Annotated[
         bool, typer.Option("--all-or-nothing", help="Take nobody when one row is bad.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; write nothing.")] = False,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write every bad row there, as CSV.")
-    ] = None,
+    report: Annotated[Path | None, option("--report", "FILE", "Write every bad row there, as CSV.")] = None,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
@@ -206,7 +187,7 @@ def import_(
         raise typer.Exit(code)
 
 
-def listed(items: Sequence[output.Row], more: str | None, *, as_json: bool, nothing: str) -> None:
+def listed(ask: Ask, page: Page, *, nothing: str) -> None:
     """Contacts, a line each."""
     columns = [
         Column("id", lambda row: row["id"], keep=True),
@@ -216,37 +197,16 @@ def listed(items: Sequence[output.Row], more: str | None, *, as_json: bool, noth
         Column("language", lambda row: row["language"], spare=True),
         Column("tags", lambda row: " ".join(row["tags"])),
     ]
-    output.listing(items, columns, as_json=as_json, more=more, nothing=nothing)
+    ask.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-def _print(row: output.Row, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-        return
+def _print(ask: Ask, row: output.Row) -> None:
     several = {"addresses": row["addresses"], "attributes": row["attributes"]}
     lines = {
         name: ", ".join(f"{n}={output.flat(v)}" for n, v in found.items()) for name, found in several.items()
     }
     shown = {**row, **lines, "tags": ", ".join(row["tags"])}
-    output.facts([(name.replace("_", " "), value, None) for name, value in shown.items()])
-
-
-def _body(
-    name: str | None,
-    addresses: list[str] | None,
-    zone: str | None,
-    language: str | None,
-    tags: list[str] | None,
-    attributes: list[str] | None,
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "addresses": pairs(addresses or [], "--address"),
-        "zone": zone,
-        "language": language,
-        "tags": None if tags is None else [tag for tag in tags if tag],
-        "attributes": pairs(attributes or [], "--attribute"),
-    }
+    ask.answer(row, lambda: output.facts(output.fields(shown)))
 
 
 def pairs(said: Sequence[str], option: str) -> dict[str, str]:

@@ -10,14 +10,12 @@ from . import output
 from .commands import Ask, command
 from .help import examples
 from .inbox import group
-from .options import After, Limit
+from .options import After, Limit, argument
 from .output import Column
 
 GROUP = group  # of the inbox, with what is added here
 
-Conversation = Annotated[
-    str, typer.Argument(metavar="CONVERSATION", help="Its name, such as crew/1234.", show_default=False)
-]
+Conversation = Annotated[str, argument("CONVERSATION", "Its name, such as crew/1234.")]
 
 
 @command(group, epilog=examples("tidings inbox conversations"))
@@ -28,7 +26,7 @@ async def conversations(ask: Ask, *, limit: Limit = 20, after: After = None) -> 
     columns = [
         Column("conversation", lambda row: row["conversation"], keep=True),
         Column("messages", lambda row: row["messages"], right=True),
-        Column("last", lambda row: row["last_at"], lambda row: output.away(row["last_at"], now)),
+        Column.time("last", "last_at", now),
     ]
     ask.listing(page.items, columns, more=page.next, nothing="no message was worked through yet")
 

@@ -9,7 +9,7 @@ import typer
 
 from . import engine, output
 from .help import examples
-from .options import AsJson, ConfigFile, Database
+from .options import AsJson, ConfigFile, Database, argument, option
 
 if TYPE_CHECKING:
     from ..app import App
@@ -58,7 +58,7 @@ def check(as_json: AsJson = False, database: Database = None, config: ConfigFile
 
 @group.command(epilog=examples("tidings db backup backups/tidings-2026-11-16.db"))
 def backup(
-    target: Annotated[Path, typer.Argument(metavar="PATH", help="A new file.", show_default=False)],
+    target: Annotated[Path, argument("PATH", "A new file.")],
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,
@@ -90,8 +90,7 @@ def backup(
 @group.command(epilog=examples("tidings db move --to postgresql://tidings@localhost/tidings"))
 def move(
     to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="URL", help="An empty PostgreSQL database.", show_default=False),
+        str | None, option("--to", "URL", "An empty PostgreSQL database.", show_default=False)
     ] = None,
     undo: Annotated[
         bool, typer.Option("--undo", help="Take a file into use again that was moved away.")

@@ -9,7 +9,7 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, InDoubt, Limit, OfChannel
+from .options import After, InDoubt, Limit, OfChannel, argument, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -18,19 +18,11 @@ if TYPE_CHECKING:
 group = typer.Typer(help="Dead letters: what failed for good and waits for a person.", no_args_is_help=True)
 
 Category = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Only temporary, permanent, throttling, validation or system ones."),
+    str | None, option("NAME", "Only temporary, permanent, throttling, validation or system ones.")
 ]
-Letter = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="ID", help="One message's id.", show_default=False, autocompletion=completing.dead_letters
-    ),
-]
+Letter = Annotated[str | None, argument("ID", "One message's id.", complete=completing.dead_letters)]
 All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
-PerSecond = Annotated[
-    float | None, typer.Option(metavar="N", help="With --all: so many a second, not all at once.")
-]
+PerSecond = Annotated[float | None, option("N", "With --all: so many a second, not all at once.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -55,14 +47,14 @@ async def list_(
     now = ask.desk.clock.now()
     columns = [
         Column("id", lambda row: row["id"], keep=True),
-        Column("failed", lambda row: row["failed_at"], lambda row: output.away(row["failed_at"], now)),
+        Column.time("failed", "failed_at", now),
         Column("channel", lambda row: row["channel"], spare=True),
         Column("to", lambda row: row["to"]),
         Column("tries", lambda row: row["tries"], right=True, spare=True),
         Column("category", lambda row: "in doubt" if row["unknown"] else row["category"]),
         Column("error", lambda row: row["error"]),
     ]
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="no dead letters")
+    ask.listing(page.items, columns, more=page.next, nothing="no dead letters")
 
 
 @command(group, epilog=examples("tidings dead groups"))
@@ -73,11 +65,11 @@ async def groups(ask: Ask) -> None:
         Column("count", lambda row: row["count"], right=True),
         Column("channel", lambda row: row["channel"]),
         Column("category", lambda row: "in doubt" if row["unknown"] else row["category"]),
-        Column("since", lambda row: row["since"], lambda row: output.away(row["since"], now)),
-        Column("latest", lambda row: row["latest"], lambda row: output.away(row["latest"], now)),
+        Column.time("since", "since", now),
+        Column.time("latest", "latest", now),
         Column("error", lambda row: row["error"]),
     ]
-    output.listing(await ask.desk.dead.groups(), columns, as_json=ask.as_json, nothing="no dead letters")
+    ask.listing(await ask.desk.dead.groups(), columns, nothing="no dead letters")
 
 
 @command(group, epilog=examples("tidings dead retry --all --channel phone --category temporary"))
@@ -97,16 +89,15 @@ async def retry(
     Those in doubt (they may have been sent) are left out of --all unless you say --in-doubt.
     """
     _one_or_all(message, all_)
-    if message is None:
-        _confirm("retry", channel, category, unknown, yes=yes)
     if message is not None:
         ask.done(await ask.desk.messages.retry(message), "retried")
         return
+    _confirm("retry", channel, category, unknown, yes=yes)
     with output.working("retrying dead letters", is_shown=not ask.as_json):
         swept = await ask.desk.dead.retry_all(
             channel=channel, category=category, unknown=unknown, per_second=per_second
         )
-    _many("retried", swept, as_json=ask.as_json)
+    _many(ask, "retried", swept)
 
 
 @command(group, epilog=examples("tidings dead discard --all --category validation --yes"))
@@ -122,14 +113,13 @@ async def discard(
 ) -> None:
     """Give dead letters up. They stay in the history as cancelled."""
     _one_or_all(message, all_)
-    if message is None:
-        _confirm("discard", channel, category, unknown, yes=yes)
     if message is not None:
         ask.done(await ask.desk.messages.discard(message), "discarded")
         return
+    _confirm("discard", channel, category, unknown, yes=yes)
     with output.working("giving dead letters up", is_shown=not ask.as_json):
         swept = await ask.desk.dead.discard_all(channel=channel, category=category, unknown=unknown)
-    _many("discarded", swept, as_json=ask.as_json)
+    _many(ask, "discarded", swept)
 
 
 def _one_or_all(message: str | None, all_: bool) -> None:
@@ -148,16 +138,9 @@ def _confirm(
         return
     import sys
 
-    which = " ".join(
-        word
-        for word in (
-            {True: "in-doubt", False: "certain", None: ""}[unknown],
-            category or "",
-            "dead letters",
-            f"of {channel}" if channel else "of every channel",
-        )
-        if word
-    )
+    doubt = {True: "in-doubt", False: "certain", None: ""}[unknown]
+    where = f"of {channel}" if channel else "of every channel"
+    which = " ".join(word for word in (doubt, category, "dead letters", where) if word)
     if not sys.stdin.isatty():
         from ..model.errors import Invalid
 
@@ -165,8 +148,6 @@ def _confirm(
     typer.confirm(f"{verb.capitalize()} all {which}?", abort=True)
 
 
-def _many(verb: str, swept: Swept, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json({verb: swept.moved, "more": swept.more})
-    else:
-        output.say(f"{swept.moved:,} {verb}", "; there are more: run it again" if swept.more else "")
+def _many(ask: Ask, verb: str, swept: Swept) -> None:
+    more = "; there are more: run it again" if swept.more else ""
+    ask.answer({verb: swept.moved, "more": swept.more}, lambda: output.say(f"{swept.moved:,} {verb}", more))

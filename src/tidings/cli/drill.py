@@ -15,7 +15,7 @@ import typer
 from ..model.errors import Invalid
 from . import engine, output
 from .help import examples
-from .options import AsJson, ConfigFile, Database
+from .options import AsJson, ConfigFile, Database, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -45,17 +45,14 @@ class Rule(StrEnum):
 
 def drill(
     *,
-    messages: Annotated[int, typer.Option(metavar="N", help="Messages to send.")] = 3000,
-    kills: Annotated[int, typer.Option(metavar="N", help="Processes to kill.")] = 8,
-    workers: Annotated[int, typer.Option(metavar="N", help="Workers at any time.")] = 3,
-    seconds: Annotated[float, typer.Option(metavar="S", help="How long messages come in.")] = 15,
+    messages: Annotated[int, option("N", "Messages to send.")] = 3000,
+    kills: Annotated[int, option("N", "Processes to kill.")] = 8,
+    workers: Annotated[int, option("N", "Workers at any time.")] = 3,
+    seconds: Annotated[float, option("S", "How long messages come in.")] = 15,
     on_unknown: Annotated[
-        Rule,
-        typer.Option(metavar="RULE", help="resend: what is in doubt is sent again; hold: a person decides."),
+        Rule, option("RULE", "resend: what is in doubt is sent again; hold: a person decides.")
     ] = Rule.RESEND,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Where chance begins; without it a new one.")
-    ] = None,
+    seed: Annotated[int | None, option("N", "Where chance begins; without it a new one.")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch database and the logs.")] = False,
     clean: Annotated[
         bool, typer.Option("--clean", help="Only remove what a killed drill left behind.")

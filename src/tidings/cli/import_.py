@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from . import engine, output
 from .help import examples
 from .noting import noted
-from .options import AsJson, ConfigFile, Database, channel_option
+from .options import AsJson, ConfigFile, Database, argument, channel_option, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -44,32 +44,21 @@ _EXAMPLE = (
 @group.command(epilog=examples(" \\\n  ".join(_EXAMPLE)))
 def take(
     *,
-    from_: Annotated[
-        str, typer.Option("--from", metavar="URL", help="sqlite:///path or postgresql://…; only read.")
-    ],
-    table: Annotated[str, typer.Option(metavar="NAME", help="The table, or schema.table.")],
+    from_: Annotated[str, option("--from", "URL", "sqlite:///path or postgresql://…; only read.")],
+    table: Annotated[str, option("NAME", "The table, or schema.table.")],
     map_: Annotated[
-        list[str],
-        typer.Option("--map", metavar="MAP", help="field=column, field=column.$.path or field='constant'."),
+        list[str], option("--map", "MAP", "field=column, field=column.$.path or field='constant'.")
     ],
-    where: Annotated[str | None, typer.Option(metavar="SQL", help="Which rows: a condition.")] = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What tells rows apart; else the primary key.")
-    ] = None,
+    where: Annotated[str | None, option("SQL", "Which rows: a condition.")] = None,
+    key: Annotated[str | None, option("COLUMN", "What tells rows apart; else the primary key.")] = None,
     channel: Annotated[str | None, channel_option("Where the map names none.")] = None,
-    time: Annotated[
-        str, typer.Option(metavar="FORM", help="How times are kept: auto, s, ms, us or iso.")
-    ] = "auto",
-    zone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="For times without one, such as Asia/Kathmandu.")
-    ] = None,
+    time: Annotated[str, option("FORM", "How times are kept: auto, s, ms, us or iso.")] = "auto",
+    zone: Annotated[str | None, option("ZONE", "For times without one, such as Asia/Kathmandu.")] = None,
     overdue: Annotated[
         bool,
         typer.Option("--overdue", help="Also take what is late by more than the grace; it goes out at once."),
     ] = False,
-    as_: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="Remember the table by this name.")
-    ] = None,
+    as_: Annotated[str | None, option("--as", "NAME", "Remember the table by this name.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; write nothing.")] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -124,7 +113,7 @@ def list_(*, as_json: AsJson = False, database: Database = None, config: ConfigF
 
 @group.command(epilog=examples("tidings import undo 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
 def undo(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.", show_default=False)],
+    run: Annotated[str, argument("RUN", "The run's id.")],
     *,
     as_json: AsJson = False,
     database: Database = None,

@@ -9,12 +9,12 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, argument, option
 from .output import Column
 
 group = typer.Typer(help="The inbox: what people said, and what came of it.", no_args_is_help=True)
 
-Heard = Annotated[str, typer.Argument(metavar="ID", help="The message's id.", show_default=False)]
+Heard = Annotated[str, argument("ID", "The message's id.")]
 
 
 @command(
@@ -25,23 +25,18 @@ async def list_(
     *,
     state: Annotated[
         str | None,
-        typer.Option(
-            "--state", "-s", metavar="STATE",
-            help="received, pending, processing, done, failed, expired or skipped.",
-        ),
+        option("--state", "-s", "STATE", "received, pending, processing, done, failed, expired or skipped."),
     ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="NAME", help="Only of this source.")
-    ] = None,
+    source: Annotated[str | None, option("--source", "NAME", "Only of this source.")] = None,
     conversation: Annotated[
-        str | None, typer.Option("--conversation", metavar="NAME", help="Only of this conversation.")
+        str | None, option("--conversation", "NAME", "Only of this conversation.")
     ] = None,
     sender: Annotated[
-        str | None, typer.Option("--sender", metavar="ID", help="Only of this sender, by the platform's id.")
+        str | None, option("--sender", "ID", "Only of this sender, by the platform's id.")
     ] = None,
     limit: Limit = 20,
     after: After = None,
-) -> None:  # fmt: skip
+) -> None:
     """What came in, newest first."""
     page = await ask.app.inbound.inbox.page(
         state=state, source=source, conversation=conversation, sender=sender, limit=limit, after=after
@@ -49,7 +44,7 @@ async def list_(
     now = ask.desk.clock.now()
     columns = [
         Column("state", lambda row: row["state"], output.state),
-        Column("said", lambda row: row["said_at"], lambda row: output.away(row["said_at"], now)),
+        Column.time("said", "said_at", now),
         Column("conversation", lambda row: row["conversation"]),
         Column("who", lambda row: row["name"] or row["sender"]),
         Column("text", lambda row: row["text"], _said),
@@ -76,7 +71,7 @@ async def show(ask: Ask, message: Heard) -> None:
 
     def in_words() -> None:
         known = {name: value for name, value in row.items() if name not in ("history", "raw")}
-        output.facts([(name.replace("_", " "), value, None) for name, value in known.items()])
+        output.facts(output.fields(known))
         for step in row["history"]:
             output.say(
                 f"{output.spoken(step['at'])}  {step['origin']} → {step['state']}  {step['detail'] or ''}"
@@ -98,9 +93,8 @@ async def sources(ask: Ask) -> None:
     now = ask.desk.clock.now()
     columns = [
         Column("name", lambda row: row["name"], keep=True),
-        Column("kind", lambda row: row["kind"]),
-        Column("how", lambda row: row["how"]),
-        Column("read", lambda row: row["read_at"], lambda row: output.away(row["read_at"], now)),
+        *Column.plain("kind", "how"),
+        Column.time("read", "read_at", now),
         Column("cursor", lambda row: row["cursor"], spare=True),
         Column("failures", lambda row: row["failures_in_a_row"], right=True),
         Column("problem", lambda row: row["problem"]),

@@ -9,7 +9,7 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, argument, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Keys: who may call, as what, and for which tenant.", no_args_is_help=True)
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The key's id.", show_default=False)]
+Id = Annotated[str, argument("ID", "The key's id.")]
 
 
 @command(
@@ -29,23 +29,16 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The key's id.", show_defa
 )
 async def create(
     ask: Ask,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who it is for.", show_default=False)],
+    name: Annotated[str, argument("NAME", "Who it is for.")],
     *,
-    role: Annotated[
-        str, typer.Option("--role", "-r", metavar="ROLE", help="admin, operator, sender, viewer or metrics.")
-    ],
-    tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="NAME", help="For whom. [default]")
-    ] = None,
+    role: Annotated[str, option("--role", "-r", "ROLE", "admin, operator, sender, viewer or metrics.")],
+    tenant: Annotated[str | None, option("--tenant", "NAME", "For whom. [default]")] = None,
     scope: Annotated[
-        list[str] | None,
-        typer.Option("--scope", metavar="AREA", help="Only for this area, such as messages; repeatable."),
+        list[str] | None, option("--scope", "AREA", "Only for this area, such as messages; repeatable.")
     ] = None,
-    rate: Annotated[
-        int | None, typer.Option("--rate", metavar="N", help="Calls a second, over all processes.")
-    ] = None,
+    rate: Annotated[int | None, option("--rate", "N", "Calls a second, over all processes.")] = None,
     expires_in: Annotated[
-        str | None, typer.Option("--expires-in", metavar="TIME", help="How long it is good, such as 90d.")
+        str | None, option("--expires-in", "TIME", "How long it is good, such as 90d.")
     ] = None,
 ) -> None:
     """A new key. It is shown this once.
@@ -60,7 +53,7 @@ async def create(
 async def list_(
     ask: Ask,
     *,
-    tenant: Annotated[str, typer.Option("--tenant", metavar="NAME", help="Only of this tenant. [all]")] = "*",
+    tenant: Annotated[str, option("--tenant", "NAME", "Only of this tenant. [all]")] = "*",
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -69,17 +62,13 @@ async def list_(
     now = ask.app.clock.now()
     columns = [
         Column("id", lambda row: row["id"], keep=True),
-        Column("name", lambda row: row["name"]),
-        Column("tenant", lambda row: row["tenant"]),
-        Column("role", lambda row: row["role"]),
+        *Column.plain("name", "tenant", "role"),
         Column("state", lambda row: row["state"], _state),
         Column("begins with", lambda row: row["prefix"], keep=True),
         Column("scopes", lambda row: ",".join(row["scopes"]), spare=True),
         Column("rate", lambda row: row["rate"], right=True, spare=True),
-        Column("expires", lambda row: row["expires_at"], lambda row: output.away(row["expires_at"], now)),
-        Column(
-            "last used", lambda row: row["last_used_at"], lambda row: output.away(row["last_used_at"], now)
-        ),
+        Column.time("expires", "expires_at", now),
+        Column.time("last used", "last_used_at", now),
     ]
     nothing = "no keys yet; see: tidings keys create --help"
     ask.listing(page.items, columns, nothing=nothing, more=page.next)
@@ -91,7 +80,7 @@ async def rotate(
     id_: Id,
     *,
     overlap: Annotated[
-        str | None, typer.Option("--overlap", metavar="TIME", help="How long the one before opens. [24h]")
+        str | None, option("--overlap", "TIME", "How long the one before opens. [24h]")
     ] = None,
 ) -> None:
     """A new secret for a key, shown this once. The one before opens for another day; sessions end at once."""
@@ -110,7 +99,7 @@ async def revoke(ask: Ask, id_: Id) -> None:
 
 def _with_secret(ask: Ask, row: Row) -> None:
     def in_words() -> None:
-        output.facts([(word, row[word], None) for word in ("id", "name", "tenant", "role", "key")])
+        output.facts(output.fields(row, "id", "name", "tenant", "role", "key"))
         output.say(("write the key down now: it is not shown again", "yellow"))
 
     ask.answer(row, in_words)

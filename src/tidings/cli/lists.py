@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -10,34 +11,43 @@ from . import completing, output
 from .commands import Ask, command
 from .contacts import listed, pairs
 from .help import examples
-from .options import After, Limit, channel_option
+from .options import After, Limit, argument, channel_option, option
 from .output import Column
 
 group = typer.Typer(help="Lists: contacts that belong together, and saved filters.", no_args_is_help=True)
 
-List = Annotated[
-    str,
-    typer.Argument(
-        metavar="LIST", help="The list's name or id.", show_default=False, autocompletion=completing.lists
-    ),
-]
-Contacts = Annotated[list[str], typer.Argument(metavar="ID", help="Ids of contacts.", show_default=False)]
-Tags = Annotated[
-    list[str] | None, typer.Option("--tag", "-t", metavar="WORD", help="Those with all of these tags.")
-]
-AnyTags = Annotated[
-    list[str] | None, typer.Option("--any-tag", metavar="WORD", help="Those with at least one of these tags.")
-]
-NoTags = Annotated[
-    list[str] | None, typer.Option("--no-tag", metavar="WORD", help="Those with none of these tags.")
-]
-Language = Annotated[str | None, typer.Option("--language", metavar="CODE", help="Those of this language.")]
-Zone = Annotated[str | None, typer.Option("--zone", metavar="NAME", help="Those in this time zone.")]
-Channel = Annotated[str | None, channel_option("Those with an address on this channel.")]
-Attributes = Annotated[
-    list[str] | None,
-    typer.Option("--attribute", metavar="NAME=VALUE", help="Those whose attribute has this value."),
-]
+List = Annotated[str, argument("LIST", "The list's name or id.", complete=completing.lists)]
+Contacts = Annotated[list[str], argument("ID", "Ids of contacts.")]
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """Which contacts a saved filter finds."""
+
+    tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Those with all of these tags.")] = None
+    any_tag: Annotated[
+        list[str] | None, option("--any-tag", "WORD", "Those with at least one of these tags.")
+    ] = None
+    no_tag: Annotated[list[str] | None, option("--no-tag", "WORD", "Those with none of these tags.")] = None
+    language: Annotated[str | None, option("--language", "CODE", "Those of this language.")] = None
+    zone: Annotated[str | None, option("--zone", "NAME", "Those in this time zone.")] = None
+    channel: Annotated[str | None, channel_option("Those with an address on this channel.")] = None
+    attribute: Annotated[
+        list[str] | None, option("--attribute", "NAME=VALUE", "Those whose attribute has this value.")
+    ] = None
+
+    def body(self) -> dict[str, Any] | None:
+        """The filter as it is kept; None unless something is given."""
+        said = {
+            "tags_all": self.tag,
+            "tags_any": self.any_tag,
+            "tags_none": self.no_tag,
+            "language": self.language,
+            "zone": self.zone,
+            "channel": self.channel,
+            "attributes": pairs(self.attribute or [], "--attribute"),
+        }
+        return said if any(said.values()) else None
 
 
 @command(
@@ -48,19 +58,13 @@ Attributes = Annotated[
 )
 async def add(
     ask: Ask,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.", show_default=False)],
+    name: Annotated[str, argument("NAME", "What it is called.")],
     *,
-    tag: Tags = None,
-    any_tag: AnyTags = None,
-    no_tag: NoTags = None,
-    language: Language = None,
-    zone: Zone = None,
-    channel: Channel = None,
-    attribute: Attributes = None,
+    filter_: FilterOptions,
 ) -> None:
     """A new list. With any filter it has no members of its own: it finds them anew each time."""
-    body = {"name": name, "filter": _filter(tag, any_tag, no_tag, language, zone, channel, attribute)}
-    _say((await ask.desk.audience.create(body)).answer, "added", as_json=ask.as_json)
+    body = {"name": name, "filter": filter_.body()}
+    _say(ask, (await ask.desk.audience.create(body)).answer, "added")
 
 
 @command(group, epilog=examples("tidings lists edit berlin --name capital --zone Europe/Berlin"))
@@ -68,18 +72,12 @@ async def edit(
     ask: Ask,
     list_: List,
     *,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Another name.")] = None,
-    tag: Tags = None,
-    any_tag: AnyTags = None,
-    no_tag: NoTags = None,
-    language: Language = None,
-    zone: Zone = None,
-    channel: Channel = None,
-    attribute: Attributes = None,
+    name: Annotated[str | None, option("--name", "NAME", "Another name.")] = None,
+    filter_: FilterOptions,
 ) -> None:
     """Another name, or another filter in place of the one it has."""
-    body = {"name": name, "filter": _filter(tag, any_tag, no_tag, language, zone, channel, attribute)}
-    _say(await ask.desk.audience.edit(list_, body), "changed", as_json=ask.as_json)
+    body = {"name": name, "filter": filter_.body()}
+    _say(ask, await ask.desk.audience.edit(list_, body), "changed")
 
 
 @command(group, "list", epilog=examples("tidings lists list"))
@@ -98,17 +96,14 @@ async def list_all(
         Column("id", lambda row: row["id"], keep=True, spare=True),
     ]
     nothing = "no lists yet; see: tidings lists add --help"
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
+    ask.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
 @command(group, epilog=examples("tidings lists show volunteers"))
 async def show(ask: Ask, list_: List) -> None:
     """One list."""
     row = await ask.desk.audience.show(list_)
-    if ask.as_json:
-        output.say_json(row)
-    else:
-        output.facts([(name.replace("_", " "), value, None) for name, value in row.items()])
+    ask.answer(row, lambda: output.facts(output.fields(row)))
 
 
 @command(
@@ -124,7 +119,7 @@ async def members(
 ) -> None:
     """Who is on it, or whom its filter finds now."""
     page = await ask.desk.audience.members(list_, limit=limit, after=after)
-    listed(page.items, page.next, as_json=ask.as_json, nothing="nobody")
+    listed(ask, page, nothing="nobody")
 
 
 @command(group, epilog=examples("tidings lists join volunteers ID ID"))
@@ -134,7 +129,7 @@ async def join(
     contacts: Contacts,
 ) -> None:
     """Put contacts on a list."""
-    _count("added", await ask.desk.audience.add(list_, contacts), as_json=ask.as_json)
+    _count(ask, "added", await ask.desk.audience.add(list_, contacts))
 
 
 @command(group, epilog=examples("tidings lists leave volunteers ID"))
@@ -144,7 +139,7 @@ async def leave(
     contacts: Contacts,
 ) -> None:
     """Take contacts off a list."""
-    _count("removed", await ask.desk.audience.drop(list_, contacts), as_json=ask.as_json)
+    _count(ask, "removed", await ask.desk.audience.drop(list_, contacts))
 
 
 @command(group, epilog=examples("tidings lists remove volunteers"))
@@ -152,39 +147,12 @@ async def remove(ask: Ask, list_: List) -> None:
     """Forget a list; the contacts stay."""
     row = await ask.desk.audience.show(list_)
     await ask.desk.audience.remove(row["id"])
-    _say(row, "removed", as_json=ask.as_json)
+    _say(ask, row, "removed")
 
 
-def _filter(
-    tag: list[str] | None,
-    any_tag: list[str] | None,
-    no_tag: list[str] | None,
-    language: str | None,
-    zone: str | None,
-    channel: str | None,
-    attribute: list[str] | None,
-) -> dict[str, Any] | None:
-    said = {
-        "tags_all": tag,
-        "tags_any": any_tag,
-        "tags_none": no_tag,
-        "language": language,
-        "zone": zone,
-        "channel": channel,
-        "attributes": pairs(attribute or [], "--attribute"),
-    }
-    return said if any(said.values()) else None
+def _say(ask: Ask, row: output.Row, verb: str) -> None:
+    ask.answer(row, lambda: output.say((row["name"], "bold"), f" {verb} ({row['id']})"))
 
 
-def _say(row: output.Row, verb: str, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-    else:
-        output.say((row["name"], "bold"), f" {verb} ({row['id']})")
-
-
-def _count(verb: str, n: int, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json({verb: n})
-    else:
-        output.say(f"{n:,} {verb}")
+def _count(ask: Ask, verb: str, n: int) -> None:
+    ask.answer({verb: n}, lambda: output.say(f"{n:,} {verb}"))

@@ -41,9 +41,8 @@ def log(
                 return
             now = app.clock.now()
             columns = [
-                Column("sent", lambda row: row["sent_at"], lambda row: output.away(row["sent_at"], now)),
-                Column("channel", lambda row: row["channel"]),
-                Column("to", lambda row: row["to"]),
+                Column.time("sent", "sent_at", now),
+                *Column.plain("channel", "to"),
                 Column("tries", lambda row: row["tries"], right=True, spare=True),
                 Column(
                     "in doubt",

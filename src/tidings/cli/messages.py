@@ -11,7 +11,7 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, InDoubt, Limit, MessageId, OfChannel, OfRecipient
+from .options import After, InDoubt, Limit, MessageId, OfChannel, OfRecipient, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -22,10 +22,8 @@ group = typer.Typer(
     help="Find messages, see why they stand where they stand, change them.", no_args_is_help=True
 )
 
-When = Annotated[
-    str | None, typer.Option(metavar="WHEN", help="ISO 8601 with its zone, or words: 'tomorrow 9am'.")
-]
-Length = Annotated[str | None, typer.Option("--in", metavar="LENGTH", help="How long from now: 10s, 5m, 2h.")]
+When = Annotated[str | None, option("WHEN", "ISO 8601 with its zone, or words: 'tomorrow 9am'.")]
+Length = Annotated[str | None, option("--in", "LENGTH", "How long from now: 10s, 5m, 2h.")]
 
 
 @command(group, "list", epilog=examples("tidings messages list --state pending --channel phone"))
@@ -34,12 +32,10 @@ async def list_(
     *,
     state: Annotated[
         str | None,
-        typer.Option(
-            metavar="STATE",
-            help="pending, processing, sent, failed, cancelled or expired.",
-            autocompletion=completing.one_of(
-                "pending", "processing", "sent", "failed", "cancelled", "expired"
-            ),
+        option(
+            "STATE",
+            "pending, processing, sent, failed, cancelled or expired.",
+            complete=completing.one_of("pending", "processing", "sent", "failed", "cancelled", "expired"),
         ),
     ] = None,
     channel: OfChannel = None,
@@ -54,7 +50,7 @@ async def list_(
     )
     nothing = "no such messages" if state or channel or to else "no messages yet; send one: tidings send"
     columns = _columns(ask.app.clock.now())
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
+    ask.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
 @command(group, epilog=examples("tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
@@ -171,20 +167,14 @@ def _print(app: App, row: Row, reason: Why) -> None:
             ("what to do", reason.remedy, None),
             ("to", row["to"], f"{output.flat(row['to'])} on {row['channel']}"),
             ("channel", row["channel"], ""),
-            ("subject", row["subject"], None),
-            ("text", row["text"], None),
-            ("data", row["data"], None),
+            *output.fields(row, "subject", "text", "data"),
             *((name, row[field], output.full(row[field], zone, now)) for name, field in _TIMES.items()),
             ("expires", row["expires_at"], output.full(row["expires_at"], zone, now) if is_open else ""),
             ("tries", row["tries"], f"{row['tries']} of {most}" if most else None),
-            ("priority", row["priority"], None),
-            ("order key", row["order_key"], None),
-            ("category", row["category"], None),
-            ("error", row["error"], None),
+            *output.fields(row, "priority", "order_key", "category", "error"),
             ("in doubt", row["unknown"], "yes: perhaps sent more than once" if row["unknown"] else ""),
             ("held by", row["holder"], None),
-            ("receipt", row["receipt"], None),
-            ("delivery", row["delivery"], None),
+            *output.fields(row, "receipt", "delivery"),
         ]
     )
     output.say()

@@ -10,7 +10,7 @@ import typer
 from . import migrating, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, argument, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -18,23 +18,19 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Migrations: move records between systems.", no_args_is_help=True)
 
-JobOrFile = Annotated[
-    str, typer.Argument(metavar="JOB", help="A job file, or the id of a job.", show_default=False)
-]
-Id = Annotated[str, typer.Argument(metavar="ID", help="The job's id.", show_default=False)]
+JobOrFile = Annotated[str, argument("JOB", "A job file, or the id of a job.")]
+Id = Annotated[str, argument("ID", "The job's id.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Do not stay until it is over.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Shown with it.")]
-OfType = Annotated[str | None, typer.Option("--type", metavar="NAME", help="Only of this record type.")]
+Reason = Annotated[str, option("--reason", "TEXT", "Shown with it.")]
+OfType = Annotated[str | None, option("--type", "NAME", "Only of this record type.")]
 _FEW = 20  # differences of a type that are listed on a terminal
-OfCause = Annotated[
-    str | None, typer.Option("--cause", metavar="CAUSE", help="Only of this cause, as `dead` names it.")
-]
+OfCause = Annotated[str | None, option("--cause", "CAUSE", "Only of this cause, as `dead` names it.")]
 
 
 @command(group, epilog=examples("tidings migrate create crm.toml"))
 async def create(
     ask: Ask,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A job file.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "A job file.")],
 ) -> None:
     """Keep a job; nothing runs yet. The same file again is the same job."""
     from ..migration import shown
@@ -48,7 +44,7 @@ async def create(
 async def list_(
     ask: Ask,
     *,
-    state: Annotated[str | None, typer.Option("--state", metavar="NAME", help="Only in this state.")] = None,
+    state: Annotated[str | None, option("--state", "NAME", "Only in this state.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -64,7 +60,7 @@ async def list_(
     columns = [
         Column("id", lambda row: row["id"], keep=True),
         Column("state", lambda row: row["state"], migrating.state),
-        Column("changed", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)),
+        Column.time("changed", "changed_at", now),
         Column("from", lambda row: row["source"], spare=True),
         Column("to", lambda row: row["target"], spare=True),
         Column("tenant", lambda row: row["tenant"], spare=True),
@@ -81,9 +77,7 @@ async def lint(ask: Ask, job: JobOrFile) -> int:
 
     found = [shown.finding(one) for one in await ask.app.migrations.lint(await _job(ask, job))]
     columns = [
-        Column("level", lambda row: row["level"]),
-        Column("type", lambda row: row["type"]),
-        Column("field", lambda row: row["field"]),
+        *Column.plain("level", "type", "field"),
         Column("code", lambda row: row["code"], spare=True),
         Column("text", lambda row: f"{row['text']}. {row['remedy']}"),
     ]
@@ -262,8 +256,7 @@ def _print_status(ask: Ask, row: Row) -> None:
     moves, more = not migrating.rests(row), row["seconds_left"] is not None
     output.facts(
         [
-            ("id", row["id"], None),
-            ("name", row["name"], None),
+            *output.fields(row, "id", "name"),
             ("state", row["state"], migrating.state(row)),
             ("reason", row["reason"], None),
             ("goes on", row["parked_until"], output.full(row["parked_until"], zone, now)),

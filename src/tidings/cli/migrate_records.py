@@ -11,7 +11,7 @@ from . import engine, files, migrating, output
 from .commands import Ask, command
 from .help import examples
 from .migrate import Detach, Id, OfCause, OfType, group
-from .options import After, ConfigFile, Database, Limit
+from .options import After, ConfigFile, Database, Limit, argument, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ async def records(
     job: Id,
     *,
     type_: OfType = None,
-    state: Annotated[
-        str | None, typer.Option("--state", metavar="NAME", help="written, unchanged, rejected, failed …")
-    ] = None,
+    state: Annotated[str | None, option("--state", "NAME", "written, unchanged, rejected, failed …")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -47,8 +45,7 @@ async def records(
         Column("state", lambda row: row["state"], migrating.state),
         Column("target", lambda row: row["target_id"], spare=True),
         Column("changed", lambda row: row["changed_at"], spare=True),
-        Column("field", lambda row: row["field"]),
-        Column("reason", lambda row: row["reason"]),
+        *Column.plain("field", "reason"),
     ]
     more = str(found[-1]["seq"]) if len(found) == size else None
     ask.listing([shown.row(one) for one in found], columns, more=more, nothing="no records")
@@ -58,10 +55,8 @@ async def records(
 async def log(
     ask: Ask,
     job: Id,
-    type_: Annotated[str, typer.Argument(metavar="TYPE", help="Its record type.", show_default=False)],
-    record: Annotated[
-        str, typer.Argument(metavar="RECORD", help="Its id in the source.", show_default=False)
-    ],
+    type_: Annotated[str, argument("TYPE", "Its record type.")],
+    record: Annotated[str, argument("RECORD", "Its id in the source.")],
 ) -> None:
     """One record: what the source said, and every attempt at it."""
     from ..migration import shown
@@ -74,10 +69,7 @@ async def log(
     names = ("type", "source_id", "state", "key", "target_id", "action", "failure", "field", "reason", "raw")
     output.facts([(name.replace("_", " "), row.get(name), None) for name in names])
     columns = [
-        Column("at", lambda line: line["at"]),
-        Column("what", lambda line: line["what"]),
-        Column("code", lambda line: line["code"]),
-        Column("reason", lambda line: line["reason"]),
+        *Column.plain("at", "what", "code", "reason"),
     ]
     output.listing(row["log"], columns, as_json=False, nothing="nothing was tried yet")
 
@@ -111,12 +103,9 @@ def export(
     cause: OfCause = None,
     type_: OfType = None,
     form: Annotated[
-        str | None,
-        typer.Option("--form", metavar="ndjson|csv|csv-exact", help="Without it as the file is called."),
+        str | None, option("--form", "ndjson|csv|csv-exact", "Without it as the file is called.")
     ] = None,
-    output_file: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.")
-    ] = None,
+    output_file: Annotated[Path | None, option("--output", "-o", "FILE", "Write it there.")] = None,
     database: Database = None,
     config: ConfigFile = None,
 ) -> None:
@@ -167,15 +156,9 @@ async def replay(
     *,
     cause: OfCause = None,
     type_: OfType = None,
-    file: Annotated[
-        str | None, typer.Option("--file", metavar="FILE", help="Repaired records, as they were exported.")
-    ] = None,
-    form: Annotated[
-        str | None, typer.Option("--form", metavar="csv|ndjson", help="Without it as the file is called.")
-    ] = None,
-    job_file: Annotated[
-        Path | None, typer.Option("--job", metavar="FILE", help="The job file with a repaired map.")
-    ] = None,
+    file: Annotated[str | None, option("--file", "FILE", "Repaired records, as they were exported.")] = None,
+    form: Annotated[str | None, option("--form", "csv|ndjson", "Without it as the file is called.")] = None,
+    job_file: Annotated[Path | None, option("--job", "FILE", "The job file with a repaired map.")] = None,
     detach: Detach = False,
 ) -> int:
     """Open what was set aside again, and only that: as it is, repaired, or under a repaired map."""
@@ -259,10 +242,10 @@ async def undo(
 async def crosswalk(
     ask: Ask,
     job: Id,
-    type_: Annotated[str, typer.Argument(metavar="TYPE", help="A record type.", show_default=False)],
+    type_: Annotated[str, argument("TYPE", "A record type.")],
     *,
-    source: Annotated[str | None, typer.Option("--source", metavar="ID", help="By the source's id.")] = None,
-    target: Annotated[str | None, typer.Option("--target", metavar="ID", help="Or by the target's.")] = None,
+    source: Annotated[str | None, option("--source", "ID", "By the source's id.")] = None,
+    target: Annotated[str | None, option("--target", "ID", "Or by the target's.")] = None,
 ) -> None:
     """Which record of the target is which of the source."""
     from ..migration import shown
@@ -283,10 +266,7 @@ async def audit(ask: Ask, job: Id) -> None:
     from ..migration import shown
 
     columns = [
-        Column("at", lambda row: row["at"]),
-        Column("who", lambda row: row["who"]),
-        Column("what", lambda row: row["what"]),
-        Column("detail", lambda row: row["detail"]),
+        *Column.plain("at", "who", "what", "detail"),
     ]
     ask.listing(
         [shown.row(one) for one in await ask.app.migrations.audit(job)], columns, nothing="nothing yet"

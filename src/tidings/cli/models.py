@@ -10,7 +10,7 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import Limit
+from .options import Limit, argument, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ async def prompts(ask: Ask) -> None:
     columns = [
         Column("prompt", lambda row: row["prompt"], keep=True),
         Column("version", lambda row: row["version"], right=True),
-        Column("role", lambda row: row["role"]),
-        Column("model", lambda row: row["model"]),
+        *Column.plain("role", "model"),
         Column("hash", lambda row: row["hash"], spare=True),
     ]
     ask.listing(rows, columns, nothing="no prompts")
@@ -50,16 +49,13 @@ async def prompts(ask: Ask) -> None:
 )
 async def ask_(
     ask: Ask,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What somebody says.", show_default=False)],
+    text: Annotated[str, argument("TEXT", "What somebody says.")],
     *,
     question: Annotated[
-        str,
-        typer.Option("--question", "-q", metavar="NAME", help="intent: is it a request? extract: for what?"),
+        str, option("--question", "-q", "NAME", "intent: is it a request? extract: for what?")
     ] = "intent",
-    squads: Annotated[
-        str, typer.Option(metavar="NAMES", help="All squads, separated by commas.")
-    ] = "34,35,42,43,54",
-    squad: Annotated[str, typer.Option(metavar="NAME", help="The squad of whoever says it.")] = "42",
+    squads: Annotated[str, option("NAMES", "All squads, separated by commas.")] = "34,35,42,43,54",
+    squad: Annotated[str, option("NAME", "The squad of whoever says it.")] = "42",
 ) -> None:
     """Ask the model as the engine does. It costs what a message costs; nothing is done with the answer."""
     from ..inbound.models import prompt
@@ -97,11 +93,9 @@ async def ask_(
 async def calls(
     ask: Ask,
     *,
-    message: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only those that this message caused.")
-    ] = None,
+    message: Annotated[str | None, option("ID", "Only those that this message caused.")] = None,
     limit: Limit = 20,
-    before: Annotated[int | None, typer.Option(metavar="N", help="Older than this call.")] = None,
+    before: Annotated[int | None, option("N", "Older than this call.")] = None,
 ) -> None:
     """Every call to a model, newest first: prompt, tokens, cost, and what came of it."""
     from ..inbound.models.journal import Journal
@@ -113,11 +107,10 @@ async def calls(
     now = ask.app.clock.now()
     columns = [
         Column("call", lambda row: row["id"], keep=True, right=True),
-        Column("at", lambda row: row["at"], lambda row: output.away(row["at"], now)),
+        Column.time("at", "at", now),
         Column("message", lambda row: row["trace"]),
         Column("prompt", lambda row: f"{row['prompt']} {row['version']}"),
-        Column("model", lambda row: row["model"]),
-        Column("state", lambda row: row["state"]),
+        *Column.plain("model", "state"),
         Column("tokens", lambda row: row["tokens_in"] + row["tokens_out"], right=True),
         Column("cost", lambda row: row["cost"], right=True),
         Column("ms", lambda row: row["ms"], right=True),
@@ -131,7 +124,7 @@ async def calls(
 async def costs(
     ask: Ask,
     *,
-    since: Annotated[str, typer.Option(metavar="DAY", help="From this day on (UTC).")] = "2000-01-01",
+    since: Annotated[str, option("DAY", "From this day on (UTC).")] = "2000-01-01",
 ) -> None:
     """Calls, tokens and money by day, model, prompt and version."""
     from datetime import date
@@ -160,9 +153,7 @@ async def costs(
 @command(group, epilog=examples("tidings models record answers.jsonl"))
 async def record(
     ask: Ask,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Gets one line per answer.", show_default=False)
-    ],
+    file: Annotated[Path, argument("FILE", "Gets one line per answer.")],
 ) -> None:
     """Write every answer into a file from which tests replay them. It holds what people wrote about."""
     import orjson

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typer
 
-from . import output
 from .commands import Ask, command
 from .help import examples
 from .output import Column
@@ -20,16 +19,11 @@ async def list_(ask: Ask) -> None:
         Column("id", lambda row: row["id"], right=True),
         Column("name", lambda row: row["name"], keep=True),
         Column("state", lambda row: row["state"]),
-        Column(
-            "started",
-            lambda row: row["started_at"],
-            lambda row: output.away(row["started_at"], now),
-            spare=True,
-        ),
-        Column("last beat", lambda row: row["seen_at"], lambda row: output.away(row["seen_at"], now)),
+        Column.time("started", "started_at", now, spare=True),
+        Column.time("last beat", "seen_at", now),
         Column("at work", lambda row: row["load"].get("in_flight"), right=True),
         Column("slots", lambda row: row["load"].get("slots"), right=True),
         Column("broker", lambda row: row["load"].get("broker"), spare=True),
     ]
     nothing = "no process is working; start one with: tidings serve"
-    output.listing(await ask.desk.overview.nodes(), columns, as_json=ask.as_json, nothing=nothing)
+    ask.listing(await ask.desk.overview.nodes(), columns, nothing=nothing)

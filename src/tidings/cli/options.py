@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,40 +11,43 @@ import typer
 from . import completing
 
 
+def option(*words: str, complete: Callable[..., Any] | None = None, show_default: bool = True) -> Any:
+    """An option with a value, in the order of its help line: the flags, the metavar, the help."""
+    *flags, metavar, help_ = words
+    return typer.Option(
+        *flags, metavar=metavar, help=help_, autocompletion=complete, show_default=show_default
+    )
+
+
+def argument(metavar: str, help_: str, *, complete: Callable[..., Any] | None = None) -> Any:
+    """An argument, in the order of its help line; never with its default."""
+    return typer.Argument(metavar=metavar, help=help_, show_default=False, autocompletion=complete)
+
+
 def channel_option(help_: str) -> Any:
     """`--channel`, completed from the configured ones."""
-    return typer.Option("--channel", "-c", metavar="NAME", help=help_, autocompletion=completing.channels)
+    return option("--channel", "-c", "NAME", help_, complete=completing.channels)
 
 
 ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", metavar="FILE", help="Settings to read; without it ./tidings.toml, if there is one."
-    ),
+    Path | None, option("--config", "FILE", "Settings to read; without it ./tidings.toml, if there is one.")
 ]
 Database = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--database",
         "-d",
-        metavar="URL",
-        help="sqlite:///path/to/file or postgresql://user@host/name; without it as configured.",
+        "URL",
+        "sqlite:///path/to/file or postgresql://user@host/name; without it as configured.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-MessageId = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID", help="The message's id.", show_default=False, autocompletion=completing.messages
-    ),
-]
+MessageId = Annotated[str, argument("ID", "The message's id.", complete=completing.messages)]
 OfChannel = Annotated[str | None, channel_option("Only of this channel.")]
-OfRecipient = Annotated[str | None, typer.Option("--to", metavar="WHO", help="Only to this recipient.")]
+OfRecipient = Annotated[str | None, option("--to", "WHO", "Only to this recipient.")]
 InDoubt = Annotated[
     bool | None,
     typer.Option("--in-doubt/--certain", help="Only those that may have gone out, or only the others."),
 ]
-Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", help="At most so many, 1 to 1000.")]
-After = Annotated[
-    str | None, typer.Option("--after", metavar="PLACE", help="Go on where the page before ended.")
-]
+Limit = Annotated[int, option("--limit", "-n", "N", "At most so many, 1 to 1000.")]
+After = Annotated[str | None, option("--after", "PLACE", "Go on where the page before ended.")]

@@ -10,13 +10,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
 Row = Mapping[str, Any]
+Fact: TypeAlias = "tuple[str, object, str | Text | None]"
 
 STATE_STYLES = {
     "sent": "green",
@@ -43,6 +45,16 @@ class Column(NamedTuple):
     keep: bool = False  # never cut: it is there to be copied
     right: bool = False
     spare: bool = False  # left out where the terminal is narrow
+
+    @classmethod
+    def plain(cls, *keys: str) -> list[Column]:
+        """Columns of what a row has under these keys, as it is."""
+        return [cls(key.replace("_", " "), itemgetter(key)) for key in keys]
+
+    @classmethod
+    def time(cls, title: str, key: str, now: int, *, spare: bool = False) -> Column:
+        """A time; people read how far it is from now."""
+        return cls(title, itemgetter(key), lambda row: away(row[key], now), spare=spare)
 
 
 def on_terminal() -> bool:
@@ -124,7 +136,12 @@ def table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
         terminal.print(line, soft_wrap=True)
 
 
-def facts(pairs: Sequence[tuple[str, object, str | Text | None]]) -> None:
+def fields(row: Row, *keys: str) -> list[Fact]:
+    """Facts of what a row has under these keys, or of all of it, as it is."""
+    return [(key.replace("_", " "), row[key], None) for key in keys or row]
+
+
+def facts(pairs: Sequence[Fact]) -> None:
     """Names and values of one thing; each value for machines and, where it differs, for people."""
     if not on_terminal():
         for name, value, _ in pairs:

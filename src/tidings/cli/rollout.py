@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
+from .options import argument, option
 from .output import Column, Row
 
 group = typer.Typer(
     help="Roll-out: observe, shadow, a share of people, live; and back.", no_args_is_help=True
 )
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="CHANNEL", help="The channel's name.", show_default=False, autocompletion=completing.channels
-    ),
-]
+Name = Annotated[str, argument("CHANNEL", "The channel's name.", complete=completing.channels)]
 _PIECE = 1 << 16
 
 
@@ -34,15 +30,16 @@ async def list_(ask: Ask) -> None:
         Column("channel", lambda row: row["channel"], keep=True),
         Column("mode", lambda row: row["mode"]),
         Column("share", lambda row: row["share"], lambda row: f"{row['share']} %", right=True),
-        Column("since", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)),
+        Column.time("since", "changed_at", now),
     ]
-    output.listing(await ask.desk.rollout.all(), columns, as_json=ask.as_json, nothing="no channels")
+    ask.listing(await ask.desk.rollout.all(), columns, nothing="no channels")
 
 
 @command(group, epilog=examples("tidings rollout show phone"))
 async def show(ask: Ask, name: Name) -> None:
     """One channel, and what was switched before."""
-    _print(await ask.desk.rollout.show(name), as_json=ask.as_json)
+    row = await ask.desk.rollout.show(name)
+    ask.answer(row, lambda: _print(row))
 
 
 @command(
@@ -57,21 +54,22 @@ async def set_(
     ask: Ask,
     name: Name,
     *,
-    mode: Annotated[str | None, typer.Option(metavar="MODE", help="live, observe or shadow.")] = None,
+    mode: Annotated[str | None, option("MODE", "live, observe or shadow.")] = None,
     share: Annotated[
-        int | None, typer.Option(metavar="PERCENT", help="How many of the recipients are served, 0 to 100.")
+        int | None, option("PERCENT", "How many of the recipients are served, 0 to 100.")
     ] = None,
-    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Kept with the switch.")] = None,
+    reason: Annotated[str | None, option("TEXT", "Kept with the switch.")] = None,
 ) -> None:
     """Switch a channel. It counts for the next message of every process."""
     row = await ask.desk.rollout.set(name, mode=mode, share=share, reason=reason)
-    _print(row, as_json=ask.as_json)
+    ask.answer(row, lambda: _print(row))
 
 
 @command(group, epilog=examples("tidings rollout back phone"))
 async def back(ask: Ask, name: Name) -> None:
     """To what it was before the last switch."""
-    _print(await ask.desk.rollout.back(name), as_json=ask.as_json)
+    row = await ask.desk.rollout.back(name)
+    ask.answer(row, lambda: _print(row))
 
 
 @command(group, epilog=examples("tidings rollout report phone sent-by-the-old-system.csv"))
@@ -80,9 +78,7 @@ async def report(
     name: Name,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or NDJSON: to, at, text or digest, ref.")],
     *,
-    zone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="For times without one, such as Asia/Kathmandu.")
-    ] = None,
+    zone: Annotated[str | None, option("ZONE", "For times without one, such as Asia/Kathmandu.")] = None,
 ) -> None:
     """Take in what another sender sent. The same report again changes nothing."""
     from ..outbound.people import uploads
@@ -97,7 +93,7 @@ async def report(
     )
     with output.working("taking the report in", is_shown=not ask.as_json):
         told = await ask.desk.rollout.report(name, rows, zone=read_zone(zone) if zone else settings.zone)
-    _tell(told, as_json=ask.as_json)
+    ask.answer(told, lambda: _tell(told))
 
 
 @command(group, epilog=examples("tidings rollout compare phone --since 24h --tolerance 2m"))
@@ -105,12 +101,10 @@ async def compare(
     ask: Ask,
     name: Name,
     *,
-    since: Annotated[str, typer.Option(metavar="WHEN", help="How long ago, or a time.")] = "24h",
-    until: Annotated[str, typer.Option(metavar="WHEN", help="How long ago, or a time.")] = "now",
-    tolerance: Annotated[
-        str, typer.Option(metavar="LENGTH", help="Further apart counts as another time.")
-    ] = "1m",
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", help="Differences to list.")] = 100,
+    since: Annotated[str, option("WHEN", "How long ago, or a time.")] = "24h",
+    until: Annotated[str, option("WHEN", "How long ago, or a time.")] = "now",
+    tolerance: Annotated[str, option("LENGTH", "Further apart counts as another time.")] = "1m",
+    limit: Annotated[int, option("--limit", "-n", "N", "Differences to list.")] = 100,
 ) -> None:
     """Where a shadow and the other sender's report differ."""
     from ..outbound.adoption.periods import parse_length, parse_period
@@ -124,8 +118,7 @@ async def compare(
         return
     output.facts([(word.replace("_", " "), count, None) for word, count in found.counts.items()])
     columns = [
-        Column("kind", lambda row: row["kind"]),
-        Column("to", lambda row: row["to"]),
+        *Column.plain("kind", "to"),
         Column("ours", lambda row: (row["ours"] or {}).get("at"), keep=True),
         Column("theirs", lambda row: (row["theirs"] or {}).get("at"), keep=True),
         Column("apart", lambda row: row["apart_s"], right=True),
@@ -151,26 +144,15 @@ async def _pieces(file: Path) -> AsyncIterator[bytes]:
         ) from None
 
 
-def _tell(told: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(told)
-        return
-    output.facts([(word, told[word], None) for word in ("taken", "known", "refused")])
+def _tell(told: Row) -> None:
+    output.facts(output.fields(told, "taken", "known", "refused"))
     for bad in told["bad"]:
         output.say(f"line {bad['line']}: {bad['problem']}. {bad['remedy']}")
 
 
-def _print(row: Row, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-        return
-    output.facts(
-        [
-            ("channel", row["channel"], None),
-            ("mode", row["mode"], None),
-            ("share", row["share"], f"{row['share']} %"),
-        ]
-    )
+def _print(row: Row) -> None:
+    share = ("share", row["share"], f"{row['share']} %")
+    output.facts([*output.fields(row, "channel", "mode"), share])
     columns = [
         Column("time", lambda entry: entry["at"], keep=True),
         Column("from", lambda entry: f"{entry['mode_before']} {entry['share_before']} %"),

@@ -9,7 +9,7 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, argument, option
 from .output import Column
 
 if TYPE_CHECKING:
@@ -17,19 +17,15 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="The roster: who may speak, with squad and role.", no_args_is_help=True)
 
-Sender = Annotated[
-    str, typer.Argument(metavar="SENDER", help="The platform's id of the person.", show_default=False)
-]
-Source = Annotated[
-    str | None, typer.Option("--source", metavar="NAME", help="On this source; without it on every one.")
-]
+Sender = Annotated[str, argument("SENDER", "The platform's id of the person.")]
+Source = Annotated[str | None, option("--source", "NAME", "On this source; without it on every one.")]
 
 
 @command(group, "list", epilog=examples("tidings roster list", "tidings roster list --squad 42"))
 async def list_(
     ask: Ask,
     *,
-    squad: Annotated[str | None, typer.Option("--squad", metavar="NAME", help="Only of this squad.")] = None,
+    squad: Annotated[str | None, option("--squad", "NAME", "Only of this squad.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -37,9 +33,7 @@ async def list_(
     page = await ask.app.inbound.roster.page(squad=squad, limit=limit, after=after)
     columns = [
         Column("sender", lambda row: row["sender"], keep=True),
-        Column("name", lambda row: row["name"]),
-        Column("squad", lambda row: row["squad"]),
-        Column("role", lambda row: row["role"]),
+        *Column.plain("name", "squad", "role"),
         Column("source", lambda row: row["source"], lambda row: row["source"] or "all"),
     ]
     nothing = "nobody yet; see: tidings roster add --help"
@@ -51,13 +45,9 @@ async def add(
     ask: Ask,
     sender: Sender,
     *,
-    name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="What people call them.", show_default=False)
-    ],
-    squad: Annotated[
-        str, typer.Option("--squad", metavar="NAME", help="The squad they speak for.", show_default=False)
-    ],
-    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="member, officer or admin.")] = "member",
+    name: Annotated[str, option("--name", "NAME", "What people call them.", show_default=False)],
+    squad: Annotated[str, option("--squad", "NAME", "The squad they speak for.", show_default=False)],
+    role: Annotated[str, option("--role", "ROLE", "member, officer or admin.")] = "member",
     source: Source = None,
 ) -> None:
     """Put somebody on the roster, or change the entry."""
@@ -78,9 +68,7 @@ async def import_(
     ask: Ask,
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
     *,
-    form: Annotated[
-        str | None, typer.Option("--form", metavar="FORM", help="csv or ndjson, if no name says so.")
-    ] = None,
+    form: Annotated[str | None, option("--form", "FORM", "csv or ndjson, if no name says so.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
 ) -> int:
     """Many at once: columns sender, name, squad, role and source. The same file again changes nothing."""

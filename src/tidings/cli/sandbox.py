@@ -5,30 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from .help import examples
+from .options import option
 
 EXAMPLES = examples("tidings sandbox", "tidings sandbox --port 9025 --ledger data/sandbox.jsonl")
 
 
 def sandbox(
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", help="Port; 0 takes a free one.")] = 8025,
-    mail_port: Annotated[
-        int | None, typer.Option(metavar="N", help="Port of the pretend mail server. [the next one]")
-    ] = None,
+    host: Annotated[str, option("ADDRESS", "Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, option("N", "Port; 0 takes a free one.")] = 8025,
+    mail_port: Annotated[int | None, option("N", "Port of the pretend mail server. [the next one]")] = None,
     ledger: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Gets one line per request; without it nothing is kept."),
+        Path | None, option("FILE", "Gets one line per request; without it nothing is kept.")
     ] = None,
     key_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File with the key that others must show. Needed off loopback."),
+        Path | None, option("FILE", "File with the key that others must show. Needed off loopback.")
     ] = None,
     callback_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST", help="Host that may be called back besides this machine. Repeatable."),
+        list[str] | None, option("HOST", "Host that may be called back besides this machine. Repeatable.")
     ] = None,
 ) -> None:
     """The pretend phone alone, with faults on demand.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit, channel_option
+from .options import After, Limit, argument, channel_option, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
@@ -17,46 +18,73 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Schedules: recurring messages and broadcasts.", no_args_is_help=True)
 
-ScheduleId = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID", help="The schedule's id.", show_default=False, autocompletion=completing.schedules
-    ),
-]
-Cron = Annotated[
-    str | None, typer.Option(metavar="FIELDS", help="5 fields, or 6 with seconds first; or @daily.")
-]
-Every = Annotated[str | None, typer.Option(metavar="LENGTH", help="An interval: 90m, 12h, 7d.")]
-Daily = Annotated[str | None, typer.Option(metavar="TIMES", help="Times of day: '09:00, 18:30'.")]
-Weekly = Annotated[str | None, typer.Option(metavar="DAYS TIMES", help="For example 'mon, fri 09:00'.")]
-Monthly = Annotated[
-    str | None, typer.Option(metavar="DAYS TIMES", help="For example '1, last, first monday 09:00'.")
-]
-Yearly = Annotated[str | None, typer.Option(metavar="DAYS TIMES", help="For example '12-24 18:00'.")]
-Rrule = Annotated[str | None, typer.Option(metavar="RRULE", help="RFC 5545, without DTSTART.")]
-Zone = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Its time zone; the configured one unless given.")
-]
-Start = Annotated[str | None, typer.Option(metavar="WHEN", help="Not before this day or time.")]
-End = Annotated[str | None, typer.Option(metavar="WHEN", help="Not after this day or time.")]
-Count = Annotated[int | None, typer.Option(metavar="N", help="Make so many, then end.")]
-Skip = Annotated[list[str] | None, typer.Option(metavar="DAY", help="A day without it; may be repeated.")]
-Name = Annotated[str | None, typer.Option(metavar="TEXT", help="What people call it.")]
-Missed = Annotated[str | None, typer.Option(metavar="skip|latest|all", help="What to do about missed ones.")]
-Grace = Annotated[
-    str | None, typer.Option(metavar="LENGTH", help="How late one may still be made up for; 1h.")
-]
+ScheduleId = Annotated[str, argument("ID", "The schedule's id.", complete=completing.schedules)]
 Channel = Annotated[str | None, channel_option("Which way out.")]
-To = Annotated[str | None, typer.Option(metavar="WHO", help="Who gets it.")]
-Text = Annotated[str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says.")]
-Message = Annotated[
-    str | None, typer.Option(metavar="JSON", help="All fields of the message, instead of the three above.")
-]
-Broadcast = Annotated[str | None, typer.Option(metavar="JSON", help="Make a broadcast of these fields.")]
-Key = Annotated[
-    str | None, typer.Option(metavar="KEY", help="Idempotency key: the same call again changes nothing.")
-]
-Number = Annotated[int, typer.Option("--number", "-n", metavar="N", help="How many firings to show.")]
+To = Annotated[str | None, option("WHO", "Who gets it.")]
+Text = Annotated[str | None, option("--text", "-t", "TEXT", "What it says.")]
+Message = Annotated[str | None, option("JSON", "All fields of the message, instead of the three above.")]
+Broadcast = Annotated[str | None, option("JSON", "Make a broadcast of these fields.")]
+Key = Annotated[str | None, option("KEY", "Idempotency key: the same call again changes nothing.")]
+Number = Annotated[int, option("--number", "-n", "N", "How many firings to show.")]
+
+
+@dataclass(frozen=True)
+class TimingOptions:
+    """When it fires."""
+
+    cron: Annotated[str | None, option("FIELDS", "5 fields, or 6 with seconds first; or @daily.")] = None
+    every: Annotated[str | None, option("LENGTH", "An interval: 90m, 12h, 7d.")] = None
+    daily: Annotated[str | None, option("TIMES", "Times of day: '09:00, 18:30'.")] = None
+    weekly: Annotated[str | None, option("DAYS TIMES", "For example 'mon, fri 09:00'.")] = None
+    monthly: Annotated[str | None, option("DAYS TIMES", "For example '1, last, first monday 09:00'.")] = None
+    yearly: Annotated[str | None, option("DAYS TIMES", "For example '12-24 18:00'.")] = None
+    rrule: Annotated[str | None, option("RRULE", "RFC 5545, without DTSTART.")] = None
+    zone: Annotated[str | None, option("NAME", "Its time zone; the configured one unless given.")] = None
+    start: Annotated[str | None, option("WHEN", "Not before this day or time.")] = None
+    end: Annotated[str | None, option("WHEN", "Not after this day or time.")] = None
+    count: Annotated[int | None, option("N", "Make so many, then end.")] = None
+    skip: Annotated[list[str] | None, option("DAY", "A day without it; may be repeated.")] = None
+
+    def rule(self) -> dict[str, str]:
+        """The rule, under its kind."""
+        kinds = ("cron", "every", "daily", "weekly", "monthly", "yearly", "rrule")
+        return _given(**{kind: getattr(self, kind) for kind in kinds})
+
+    def body(self) -> dict[str, Any]:
+        """The fields of a new schedule."""
+        limits = _given(start=self.start, end=self.end, count=self.count, skip=self.skip or None)
+        return {"rule": self.rule(), **_given(zone=self.zone), **limits}
+
+
+@dataclass(frozen=True)
+class ScheduleOptions(TimingOptions):
+    """When it fires, its name, and what happens to missed ones."""
+
+    name: Annotated[str | None, option("TEXT", "What people call it.")] = None
+    missed: Annotated[str | None, option("skip|latest|all", "What to do about missed ones.")] = None
+    grace: Annotated[str | None, option("LENGTH", "How late one may still be made up for; 1h.")] = None
+
+    def texts(self) -> dict[str, str]:
+        """What is given beside the timing."""
+        return _given(name=self.name, missed=self.missed, grace=self.grace)
+
+
+@dataclass(frozen=True)
+class EditOptions(ScheduleOptions):
+    """The same of a schedule that exists; an empty value takes a field away."""
+
+    count: Annotated[int | None, option("N", "Make so many, then end; 0 takes it away.")] = None
+
+    def change(self) -> dict[str, Any]:
+        """The fields that change."""
+        texts = _given(zone=self.zone, start=self.start, end=self.end) | self.texts()
+        fields: dict[str, Any] = {} if not (rule := self.rule()) else {"rule": rule}
+        fields |= {field: value or None for field, value in texts.items()}
+        if self.count is not None:
+            fields["count"] = self.count or None
+        if self.skip is not None:
+            fields["skip"] = [day for day in self.skip if day] or None
+        return fields
 
 
 @command(
@@ -70,21 +98,7 @@ Number = Annotated[int, typer.Option("--number", "-n", metavar="N", help="How ma
 async def add(
     ask: Ask,
     *,
-    cron: Cron = None,
-    every: Every = None,
-    daily: Daily = None,
-    weekly: Weekly = None,
-    monthly: Monthly = None,
-    yearly: Yearly = None,
-    rrule: Rrule = None,
-    zone: Zone = None,
-    start: Start = None,
-    end: End = None,
-    count: Count = None,
-    skip: Skip = None,
-    name: Name = None,
-    missed: Missed = None,
-    grace: Grace = None,
+    terms: ScheduleOptions,
     channel: Channel = None,
     to: To = None,
     text: Text = None,
@@ -93,12 +107,10 @@ async def add(
     key: Key = None,
 ) -> None:
     """Make a schedule. The answer says when it fires next."""
-    rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
-    fields = _timing(rule, zone, start, end, count, skip)
-    fields |= _given(name=name, missed=missed, grace=grace)
+    fields = terms.body() | terms.texts()
     fields |= _made(channel, to, text, message, broadcast)
     made = await ask.desk.schedules.create(fields, zone=ask.app.settings.zone, key=key)
-    _answer(ask.app, made.answer, "made before" if made.replayed else "made", as_json=ask.as_json)
+    _answer(ask, made.answer, "made before" if made.replayed else "made")
 
 
 @command(group, "list", epilog=examples("tidings schedules list --state paused"))
@@ -107,11 +119,7 @@ async def list_(
     *,
     state: Annotated[
         str | None,
-        typer.Option(
-            metavar="STATE",
-            help="active, paused or ended.",
-            autocompletion=completing.one_of("active", "paused", "ended"),
-        ),
+        option("STATE", "active, paused or ended.", complete=completing.one_of("active", "paused", "ended")),
     ] = None,
     limit: Limit = 20,
     after: After = None,
@@ -122,14 +130,14 @@ async def list_(
     columns = [
         Column("id", lambda row: row["id"], keep=True),
         Column("state", lambda row: row["state"], _state),
-        Column("next", lambda row: row["next_at"], lambda row: output.away(row["next_at"], now)),
-        Column("last", lambda row: row["last_at"], lambda row: output.away(row["last_at"], now)),
+        Column.time("next", "next_at", now),
+        Column.time("last", "last_at", now),
         Column("made", lambda row: row["made"], right=True, spare=True),
         Column("when", lambda row: row["rule_in_words"], lambda row: "{rule_in_words}, {zone}".format(**row)),
         Column("name", lambda row: row["name"]),
     ]  # fmt: skip
     nothing = "no such schedules" if state else "no schedules yet; make one: tidings schedules add"
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
+    ask.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
 @command(group, epilog=examples("tidings schedules show ID"))
@@ -146,65 +154,42 @@ async def edit(
     ask: Ask,
     schedule: ScheduleId,
     *,
-    cron: Cron = None,
-    every: Every = None,
-    daily: Daily = None,
-    weekly: Weekly = None,
-    monthly: Monthly = None,
-    yearly: Yearly = None,
-    rrule: Rrule = None,
-    zone: Zone = None,
-    start: Start = None,
-    end: End = None,
-    count: Annotated[
-        int | None, typer.Option(metavar="N", help="Make so many, then end; 0 takes it away.")
-    ] = None,
-    skip: Skip = None,
-    name: Name = None,
-    missed: Missed = None,
-    grace: Grace = None,
-    message: Annotated[str | None, typer.Option(metavar="JSON", help="All fields of the message.")] = None,
+    changed: EditOptions,
+    message: Annotated[str | None, option("JSON", "All fields of the message.")] = None,
     broadcast: Broadcast = None,
-    text: Annotated[
-        str | None, typer.Option("--text", "-t", metavar="TEXT", help="What the message says.")
-    ] = None,
+    text: Annotated[str | None, option("--text", "-t", "TEXT", "What the message says.")] = None,
 ) -> None:
     """Change a schedule, at once. An empty value takes a field away."""
-    rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
-    fields: dict[str, Any] = {} if not rule else {"rule": rule}
-    texts = _given(zone=zone, start=start, end=end, name=name, missed=missed, grace=grace)
-    fields |= {field: value or None for field, value in texts.items()}
-    fields |= {} if count is None else {"count": count or None}
-    fields |= {} if skip is None else {"skip": [day for day in skip if day] or None}
+    fields = changed.change()
     fields |= _given(message=_parsed(message, "message"), broadcast=_parsed(broadcast, "broadcast"))
     if text is not None:
         before = (await ask.desk.schedules.show(schedule)).get("message") or {}
         fields["message"] = {**before, **fields.get("message", {}), "text": text}
-    _answer(ask.app, await ask.desk.schedules.edit(schedule, fields), "changed", as_json=ask.as_json)
+    _answer(ask, await ask.desk.schedules.edit(schedule, fields), "changed")
 
 
 @command(group, epilog=examples("tidings schedules pause ID"))
 async def pause(ask: Ask, schedule: ScheduleId) -> None:
     """Make nothing until it is resumed."""
-    _answer(ask.app, await ask.desk.schedules.pause(schedule), "paused", as_json=ask.as_json)
+    _answer(ask, await ask.desk.schedules.pause(schedule), "paused")
 
 
 @command(group, epilog=examples("tidings schedules resume ID"))
 async def resume(ask: Ask, schedule: ScheduleId) -> None:
     """Go on with the next instant from now."""
-    _answer(ask.app, await ask.desk.schedules.resume(schedule), "resumed", as_json=ask.as_json)
+    _answer(ask, await ask.desk.schedules.resume(schedule), "resumed")
 
 
 @command(group, epilog=examples("tidings schedules end ID"))
 async def end(ask: Ask, schedule: ScheduleId) -> None:
     """Make nothing more; its log stays."""
-    _answer(ask.app, await ask.desk.schedules.end(schedule), "ended", as_json=ask.as_json)
+    _answer(ask, await ask.desk.schedules.end(schedule), "ended")
 
 
 @command(group, epilog=examples("tidings schedules remove ID"))
 async def remove(ask: Ask, schedule: ScheduleId) -> None:
     """End a schedule and forget it, with its log. What it has made stays."""
-    _answer(ask.app, await ask.desk.schedules.remove(schedule), "removed", as_json=ask.as_json)
+    _answer(ask, await ask.desk.schedules.remove(schedule), "removed")
 
 
 @command(group, epilog=examples("tidings schedules run ID", "tidings schedules run ID --key monday"))
@@ -216,10 +201,8 @@ async def run(
 ) -> None:
     """Make it once now, beside its rule."""
     made = await ask.desk.schedules.run(schedule, key=key)
-    if ask.as_json:
-        output.say_json({**made.answer, "replayed": made.replayed})
-    else:
-        output.say((made.answer["id"], "bold"), f" is the {made.answer['makes']} that was made")
+    row = {**made.answer, "replayed": made.replayed}
+    ask.done(row, f"is the {row['makes']} that was made")
 
 
 @command(
@@ -229,32 +212,19 @@ async def run(
         'tidings schedules preview --cron "30 2 * * *" --zone Europe/Berlin --start 2027-03-27 -n 3',
     ),
 )
-async def preview(ask: Ask, schedule: Annotated[
-        str | None, typer.Argument(metavar="ID", help="A schedule's id; or give a rule.", show_default=False)
-    ] = None,
+async def preview(
+    ask: Ask,
+    schedule: Annotated[str | None, argument("ID", "A schedule's id; or give a rule.")] = None,
     *,
-    cron: Cron = None,
-    every: Every = None,
-    daily: Daily = None,
-    weekly: Weekly = None,
-    monthly: Monthly = None,
-    yearly: Yearly = None,
-    rrule: Rrule = None,
-    zone: Zone = None,
-    start: Start = None,
-    end: End = None,
-    count: Count = None,
-    skip: Skip = None,
+    timing: TimingOptions,
     number: Number = 10,
-) -> None:  # fmt: skip
+) -> None:
     """When a schedule, or a rule that is not saved, fires next."""
-    rule = _rule(cron, every, daily, weekly, monthly, yearly, rrule)
-    _one_of(schedule, rule)
-    fields = _timing(rule, zone, start, end, count, skip)
+    _one_of(schedule, timing.rule())
     if schedule is not None:
         items = await ask.desk.schedules.preview(schedule, number)
     else:
-        found = ask.desk.schedules.foresee({**fields, "n": number}, zone=ask.app.settings.zone)
+        found = ask.desk.schedules.foresee({**timing.body(), "n": number}, zone=ask.app.settings.zone)
         items = found["items"]
         if output.on_terminal() and not ask.as_json:
             output.say((found["rule_in_words"], "dim"))
@@ -263,7 +233,7 @@ async def preview(ask: Ask, schedule: Annotated[
         Column("local", lambda row: row["local"], lambda row: str(row["words"]), keep=True),
         Column("note", lambda row: row["note"]),
     ]
-    output.listing(items, columns, as_json=ask.as_json, nothing="it fires no more")
+    ask.listing(items, columns, nothing="it fires no more")
 
 
 @command(group, epilog=examples("tidings schedules log ID", "tidings schedules log ID --limit 100 --json"))
@@ -283,23 +253,7 @@ async def log(
         Column("made", lambda line: line["made"], keep=True),
         Column("detail", lambda line: line["detail"]),
     ]
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="nothing happened yet")
-
-
-def _rule(*said: str | None) -> dict[str, str]:
-    kinds = ("cron", "every", "daily", "weekly", "monthly", "yearly", "rrule")
-    return {kind: value for kind, value in zip(kinds, said, strict=True) if value is not None}
-
-
-def _timing(
-    rule: dict[str, str],
-    zone: str | None,
-    start: str | None,
-    end: str | None,
-    count: int | None,
-    skip: list[str] | None,
-) -> dict[str, Any]:
-    return {"rule": rule, **_given(zone=zone, start=start, end=end, count=count, skip=skip or None)}
+    ask.listing(page.items, columns, more=page.next, nothing="nothing happened yet")
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -343,13 +297,10 @@ def _one_of(schedule: str | None, rule: dict[str, str]) -> None:
         raise Invalid(problem, remedy="give one id, or one of --cron, --every, --daily ...", field="rule")
 
 
-def _answer(app: App, row: Row, done: str, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-        return
-    output.say((row["id"], "bold"), f" {done}")
-    if row.get("next_at") is not None:
-        zone, now = _zone(row), app.clock.now()
+def _answer(ask: Ask, row: Row, done: str) -> None:
+    ask.done(row, done)
+    if row.get("next_at") is not None and not ask.as_json:
+        zone, now = _zone(row), ask.app.clock.now()
         output.say(f"  fires {row['rule_in_words']}; next {output.full(row['next_at'], zone, now)}")
 
 
@@ -372,8 +323,7 @@ def _print(app: App, row: Row) -> None:
     limit = f"{row['made']} of {row['count']}" if row["count"] else None
     output.facts(
         [
-            ("id", row["id"], None),
-            ("name", row["name"], None),
+            *output.fields(row, "id", "name"),
             ("state", row["state"], _state(row)),
             ("problem", row["problem"], None),
             ("fires", row["rule_in_words"], None),

@@ -10,7 +10,7 @@ import typer
 from . import completing, engine, output
 from .help import examples
 from .noting import noted
-from .options import AsJson, ConfigFile, Database, channel_option
+from .options import AsJson, ConfigFile, Database, channel_option, option
 from .templates import values
 
 if TYPE_CHECKING:
@@ -30,53 +30,32 @@ EXAMPLES = examples(
 def send(
     *,
     channel: Annotated[str | None, channel_option("Which way out: a configured channel.")] = None,
-    to: Annotated[str | None, typer.Option(metavar="WHO", help="Who gets it.")] = None,
-    text: Annotated[
-        str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says; - reads it.")
-    ] = None,
-    subject: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="A heading, where the channel has one.")
-    ] = None,
-    data: Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object to go with it.")] = None,
+    to: Annotated[str | None, option("WHO", "Who gets it.")] = None,
+    text: Annotated[str | None, option("--text", "-t", "TEXT", "What it says; - reads it.")] = None,
+    subject: Annotated[str | None, option("TEXT", "A heading, where the channel has one.")] = None,
+    data: Annotated[str | None, option("JSON", "A JSON object to go with it.")] = None,
     template: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A template, instead of a text of its own.",
-            autocompletion=completing.templates,
-        ),
+        str | None, option("NAME", "A template, instead of a text of its own.", complete=completing.templates)
     ] = None,
     template_version: Annotated[
-        int | None, typer.Option(metavar="N", help="Which version of it; the newest unless given.")
+        int | None, option("N", "Which version of it; the newest unless given.")
     ] = None,
     var: Annotated[
-        list[str] | None,
-        typer.Option("--var", metavar="NAME=VALUE", help="A value for a gap of the template; repeat it."),
+        list[str] | None, option("--var", "NAME=VALUE", "A value for a gap of the template; repeat it.")
     ] = None,
-    at: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="ISO 8601 with its zone, or words: 'tomorrow 9am'.")
-    ] = None,
-    in_: Annotated[
-        str | None, typer.Option("--in", metavar="LENGTH", help="How long from now: 10s, 5m, 2h.")
-    ] = None,
-    priority: Annotated[int | None, typer.Option(metavar="0-9", help="0 goes first; 5 unless given.")] = None,
+    at: Annotated[str | None, option("WHEN", "ISO 8601 with its zone, or words: 'tomorrow 9am'.")] = None,
+    in_: Annotated[str | None, option("--in", "LENGTH", "How long from now: 10s, 5m, 2h.")] = None,
+    priority: Annotated[int | None, option("0-9", "0 goes first; 5 unless given.")] = None,
     order_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Messages of one key go out one at a time, in order.")
+        str | None, option("KEY", "Messages of one key go out one at a time, in order.")
     ] = None,
     expires_in: Annotated[
-        str | None,
-        typer.Option(metavar="LENGTH", help="How late it may still go out; 24h unless configured."),
+        str | None, option("LENGTH", "How late it may still go out; 24h unless configured.")
     ] = None,
-    max_tries: Annotated[
-        int | None, typer.Option(metavar="N", help="How often to try, the first included.")
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Idempotency key: the same call again changes nothing.")
-    ] = None,
+    max_tries: Annotated[int | None, option("N", "How often to try, the first included.")] = None,
+    key: Annotated[str | None, option("KEY", "Idempotency key: the same call again changes nothing.")] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Stay until it is sent or has failed.")] = False,
-    file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Many at once: one JSON object a line; - reads them.")
-    ] = None,
+    file: Annotated[str | None, option("FILE", "Many at once: one JSON object a line; - reads them.")] = None,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,

@@ -8,7 +8,7 @@ import typer
 
 from . import engine
 from .help import examples
-from .options import ConfigFile, Database
+from .options import ConfigFile, Database, option
 
 EXAMPLES = examples(
     "tidings serve",
@@ -22,37 +22,24 @@ EXAMPLES = examples(
 def serve(
     *,
     database: Database = None,
-    host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. [127.0.0.1]")
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(metavar="N", help="Port to listen on; 0 takes a free one. [8020]")
-    ] = None,
-    slots: Annotated[int | None, typer.Option(metavar="N", help="Messages in hand at once. [100]")] = None,
+    host: Annotated[str | None, option("ADDRESS", "Address to listen on. [127.0.0.1]")] = None,
+    port: Annotated[int | None, option("N", "Port to listen on; 0 takes a free one. [8020]")] = None,
+    slots: Annotated[int | None, option("N", "Messages in hand at once. [100]")] = None,
     role: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ROLE", help="What it does; repeatable. [api scheduler worker poller]"),
+        list[str] | None, option("ROLE", "What it does; repeatable. [api scheduler worker poller]")
     ] = None,
-    queue: Annotated[
-        list[str] | None, typer.Option(metavar="CHANNEL", help="Only this channel, repeatable. [all]")
-    ] = None,
-    partition: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Only part I of N of the channels and sources.")
-    ] = None,
+    queue: Annotated[list[str] | None, option("CHANNEL", "Only this channel, repeatable. [all]")] = None,
+    partition: Annotated[str | None, option("I/N", "Only part I of N of the channels and sources.")] = None,
     recycle_after: Annotated[
-        int | None, typer.Option(metavar="N", help="End in order after N messages, with exit code 75.")
+        int | None, option("N", "End in order after N messages, with exit code 75.")
     ] = None,
-    recycle_memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="The same when so much memory is in use.")
-    ] = None,
+    recycle_memory: Annotated[str | None, option("SIZE", "The same when so much memory is in use.")] = None,
     api_only: Annotated[bool, typer.Option("--api-only", help="Accept and show, but send nothing.")] = False,
     no_sandbox: Annotated[bool, typer.Option("--no-sandbox", help="Without the pretend phone.")] = False,
     log_format: Annotated[
-        str | None, typer.Option(metavar="auto|json|text", help="auto: text on a terminal, else json.")
+        str | None, option("auto|json|text", "auto: text on a terminal, else json.")
     ] = None,
-    log_level: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")
-    ] = None,
+    log_level: Annotated[str | None, option("LEVEL", "debug, info, warning or error.")] = None,
     config: ConfigFile = None,
 ) -> None:
     """Run everything in one process: engine, API, page, pretend phone. Or one role of a fleet.

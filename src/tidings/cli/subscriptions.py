@@ -9,19 +9,17 @@ import typer
 from . import output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit
+from .options import After, Limit, argument, option
 from .output import Column, Row
 
 group = typer.Typer(help="Events out: who is told of what, by signed webhooks.", no_args_is_help=True)
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The subscription's id.", show_default=False)]
+Id = Annotated[str, argument("ID", "The subscription's id.")]
 Events = Annotated[
     list[str] | None,
-    typer.Option(
-        "--events", "-e", metavar="TYPE", help="message.sent, message.*, * …; may be given several times."
-    ),
+    option("--events", "-e", "TYPE", "message.sent, message.*, * …; may be given several times."),
 ]
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="Where events are posted.")]
+Url = Annotated[str | None, option("--url", "URL", "Where events are posted.")]
 
 
 @command(
@@ -35,13 +33,11 @@ async def add(
     *,
     url: Url = None,
     events: Events = None,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Makes it safe to repeat the command.")
-    ] = None,
+    key: Annotated[str | None, option("--key", "KEY", "Makes it safe to repeat the command.")] = None,
 ) -> None:
     """Subscribe. The secret that signs events is shown this once."""
     made = await ask.desk.subscriptions.add({"url": url, "events": events or None}, key=key)
-    _with_secret(made.answer, as_json=ask.as_json)
+    _with_secret(ask, made.answer)
 
 
 @command(group, "list", epilog=examples("tidings subscriptions list"))
@@ -61,7 +57,7 @@ async def list_(
         Column("problem", lambda row: row["problem"]),
     ]
     nothing = "no subscriptions yet; see: tidings subscriptions add --help"
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
+    ask.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
 @command(group, epilog=examples("tidings subscriptions show ID"))
@@ -107,7 +103,7 @@ async def resume(ask: Ask, id_: Id) -> None:
 @command(group, epilog=examples("tidings subscriptions rotate ID"))
 async def rotate(ask: Ask, id_: Id) -> None:
     """A new secret, shown this once. For a day events are signed with both."""
-    _with_secret(await ask.desk.subscriptions.rotate(id_), as_json=ask.as_json)
+    _with_secret(ask, await ask.desk.subscriptions.rotate(id_))
 
 
 @command(group, epilog=examples("tidings subscriptions test ID"))
@@ -128,12 +124,9 @@ async def _edit(ask: Ask, id_: str, change: Row, text: str) -> None:
     ask.done(await ask.desk.subscriptions.edit(id_, dict(change)), text)
 
 
-def _with_secret(row: Row, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-        return
-    output.facts([("id", row["id"], None), ("url", row["url"], None), ("secret", row["secret"], None)])
-    if output.on_terminal():
+def _with_secret(ask: Ask, row: Row) -> None:
+    ask.answer(row, lambda: output.facts(output.fields(row, "id", "url", "secret")))
+    if output.on_terminal() and not ask.as_json:
         output.say(("keep the secret now: it is not shown again", "yellow"))
 
 

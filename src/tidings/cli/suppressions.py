@@ -9,12 +9,12 @@ import typer
 from . import engine, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, AsJson, ConfigFile, Database, Limit, channel_option
+from .options import After, AsJson, ConfigFile, Database, Limit, argument, channel_option, option
 from .output import Column
 
 group = typer.Typer(help="Opt-outs: who must not be written to.", no_args_is_help=True)
 
-Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="Who it is about.", show_default=False)]
+Address = Annotated[str, argument("ADDRESS", "Who it is about.")]
 Channel = Annotated[str | None, channel_option("On this channel; without it on all.")]
 
 
@@ -25,14 +25,13 @@ async def add(
     *,
     channel: Channel = None,
     reason: Annotated[
-        str | None,
-        typer.Option("--reason", metavar="TEXT", help="Shown wherever a message is skipped for it."),
+        str | None, option("--reason", "TEXT", "Shown wherever a message is skipped for it.")
     ] = None,
 ) -> None:
     """Opt out. What is due to this address is skipped from now on, also what was accepted before."""
     body = {"address": address, "channel": channel, "reason": reason}
     row = (await ask.desk.suppressions.create(body)).answer
-    _say(row, "has opted out", as_json=ask.as_json)
+    _say(ask, row, "has opted out")
 
 
 @command(
@@ -47,7 +46,7 @@ async def remove(
 ) -> None:
     """The way back: this address may be written to again."""
     await ask.desk.suppressions.remove(address, channel)
-    _say({"address": address, "channel": channel}, "may be written to again", as_json=ask.as_json)
+    _say(ask, {"address": address, "channel": channel}, "may be written to again")
 
 
 @command(
@@ -56,7 +55,7 @@ async def remove(
 async def list_(
     ask: Ask,
     *,
-    address: Annotated[str | None, typer.Option("--address", metavar="WHO", help="Only this one.")] = None,
+    address: Annotated[str | None, option("--address", "WHO", "Only this one.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -66,19 +65,17 @@ async def list_(
     columns = [
         Column("address", lambda row: row["address"], keep=True),
         Column("channel", lambda row: row["channel"], lambda row: row["channel"] or "all"),
-        Column("since", lambda row: row["at"], lambda row: output.away(row["at"], now)),
+        Column.time("since", "at", now),
         Column("reason", lambda row: row["reason"]),
     ]
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="nobody has opted out")
+    ask.listing(page.items, columns, more=page.next, nothing="nobody has opted out")
 
 
 @group.command("import", epilog=examples("tidings suppressions import opt-outs.csv --channel phone"))
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
     *,
-    form: Annotated[
-        str | None, typer.Option(metavar="FORM", help="csv or ndjson, if no name says so.")
-    ] = None,
+    form: Annotated[str | None, option("FORM", "csv or ndjson, if no name says so.")] = None,
     channel: Annotated[str | None, channel_option("Where a row names none.")] = None,
     as_json: AsJson = False,
     database: Database = None,
@@ -93,9 +90,6 @@ def import_(
         raise typer.Exit(code)
 
 
-def _say(row: output.Row, verb: str, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-    else:
-        where = f"on {row['channel']}" if row["channel"] else "on every channel"
-        output.say((row["address"], "bold"), f" {verb} {where}")
+def _say(ask: Ask, row: output.Row, verb: str) -> None:
+    where = f"on {row['channel']}" if row["channel"] else "on every channel"
+    ask.answer(row, lambda: output.say((row["address"], "bold"), f" {verb} {where}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,43 +13,42 @@ import typer
 from . import completing, output
 from .commands import Ask, command
 from .help import examples
-from .options import After, Limit, channel_option
+from .options import After, Limit, argument, channel_option, option
 from .output import Column, Row
 
 group = typer.Typer(help="Contents with gaps: save, try, use.", no_args_is_help=True)
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="The template's name or id.",
-        show_default=False,
-        autocompletion=completing.templates,
-    ),
-]
-Text = Annotated[
-    str | None, typer.Option("--text", "-t", metavar="TEXT", help="What it says, with gaps; - reads it.")
-]
-Subject = Annotated[str | None, typer.Option(metavar="TEXT", help="A heading; may have gaps.")]
-Data = Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object; its strings may have gaps.")]
-Declare = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME[:TYPE][=DEFAULT]",
-        help="A gap: text unless it says number, date, boolean or list; repeat it for each.",
-    ),
-]
-File = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="A JSON file with text, subject, data and variables."),
-]
-Key = Annotated[
-    str | None, typer.Option(metavar="KEY", help="Idempotency key: the same call again changes nothing.")
-]
-Version = Annotated[int | None, typer.Option(metavar="N", help="Which version; the newest unless given.")]
-Var = Annotated[
-    list[str] | None, typer.Option("--var", metavar="NAME=VALUE", help="A value for a gap; repeat it.")
-]
+Name = Annotated[str, argument("NAME", "The template's name or id.", complete=completing.templates)]
+Key = Annotated[str | None, option("KEY", "Idempotency key: the same call again changes nothing.")]
+Version = Annotated[int | None, option("N", "Which version; the newest unless given.")]
+Var = Annotated[list[str] | None, option("--var", "NAME=VALUE", "A value for a gap; repeat it.")]
+
+
+@dataclass(frozen=True)
+class ContentOptions:
+    """What a version says."""
+
+    text: Annotated[str | None, option("--text", "-t", "TEXT", "What it says, with gaps; - reads it.")] = None
+    subject: Annotated[str | None, option("TEXT", "A heading; may have gaps.")] = None
+    data: Annotated[str | None, option("JSON", "A JSON object; its strings may have gaps.")] = None
+    declare: Annotated[
+        list[str] | None,
+        option(
+            "NAME[:TYPE][=DEFAULT]",
+            "A gap: text unless it says number, date, boolean or list; repeat it for each.",
+        ),
+    ] = None
+    file: Annotated[Path | None, option("FILE", "A JSON file with text, subject, data and variables.")] = None
+
+    def given(self) -> dict[str, Any]:
+        """What was given, the options over the file."""
+        options = {
+            "text": sys.stdin.read().rstrip("\n") if self.text == "-" else self.text,
+            "subject": self.subject,
+            "data": _parsed(self.data, "--data"),
+            "variables": dict(map(_declared, self.declare)) if self.declare else None,
+        }
+        return {**_read(self.file), **{name: value for name, value in options.items() if value is not None}}
 
 
 @command(
@@ -60,17 +60,13 @@ Var = Annotated[
 )
 async def add(
     ask: Ask,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.", show_default=False)],
+    name: Annotated[str, argument("NAME", "What to call it.")],
     *,
-    text: Text = None,
-    subject: Subject = None,
-    data: Data = None,
-    declare: Declare = None,
-    file: File = None,
+    content: ContentOptions,
     key: Key = None,
 ) -> None:
     """Save a new template. What it cannot say is told now."""
-    body = {"name": name, **_content(text, subject, data, declare, file)}
+    body = {"name": name, **content.given()}
     _told(await ask.desk.templates.create(body, key=key), as_json=ask.as_json)
 
 
@@ -79,17 +75,13 @@ async def edit(
     ask: Ask,
     name: Name,
     *,
-    text: Text = None,
-    subject: Subject = None,
-    data: Data = None,
-    declare: Declare = None,
-    file: File = None,
+    content: ContentOptions,
     key: Key = None,
 ) -> None:
     """Save the next version. What is not given stays as it is; versions before stay, too."""
     from ..model.errors import Invalid
 
-    given = _content(text, subject, data, declare, file)
+    given = content.given()
     if not given:
         raise Invalid(
             "nothing is to be changed", remedy="give --text, --subject, --data, --declare or --file"
@@ -113,12 +105,12 @@ async def list_(
     columns = [
         Column("name", lambda row: row["name"], keep=True),
         Column("version", lambda row: row["version"], right=True),
-        Column("changed", lambda row: row["changed_at"], lambda row: output.away(row["changed_at"], now)),
+        Column.time("changed", "changed_at", now),
         Column("state", lambda row: "retired" if row["retired_at"] else "in use"),
         Column("id", lambda row: row["id"], keep=True),
     ]
     nothing = "no templates yet; save one: tidings templates add"
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing=nothing)
+    ask.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
 @command(
@@ -132,7 +124,7 @@ async def show(
 ) -> None:
     """What a template says, and its gaps."""
     row = await ask.desk.templates.show(name, version=version)
-    _print(row, as_json=ask.as_json)
+    ask.answer(row, lambda: _print(row))
 
 
 @command(group, epilog=examples("tidings templates versions welcome"))
@@ -148,11 +140,11 @@ async def versions(
     now = ask.desk.clock.now()
     columns = [
         Column("version", lambda row: row["version"], right=True),
-        Column("saved", lambda row: row["saved_at"], lambda row: output.away(row["saved_at"], now)),
+        Column.time("saved", "saved_at", now),
         Column("variables", lambda row: ", ".join(row["variables"])),
         Column("text", lambda row: row["text"] or row["data"]),
     ]
-    output.listing(page.items, columns, as_json=ask.as_json, more=page.next, nothing="no versions")
+    ask.listing(page.items, columns, more=page.next, nothing="no versions")
 
 
 @command(
@@ -169,11 +161,9 @@ async def preview(
     *,
     version: Version = None,
     var: Var = None,
-    contact: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Who it is written to, made up for the preview.")
-    ] = None,
+    contact: Annotated[str | None, option("JSON", "Who it is written to, made up for the preview.")] = None,
     channel: Annotated[str | None, channel_option("With --to: take this contact.")] = None,
-    to: Annotated[str | None, typer.Option(metavar="WHO", help="The recipient's address.")] = None,
+    to: Annotated[str | None, option("WHO", "The recipient's address.")] = None,
 ) -> None:
     """What a template would say to somebody. Nothing is sent; examples stand in for values not given."""
     body = {
@@ -188,8 +178,7 @@ async def preview(
         [
             ("subject", made["subject"], None),
             ("text", made["text"], _whole(made["text"])),
-            ("data", made["data"], None),
-            ("contact", made["contact"], None),
+            *output.fields(made, "data", "contact"),
             ("by example", ", ".join(made["examples"]), None),
         ]
     )
@@ -225,19 +214,6 @@ def values(given: Sequence[str] | None) -> dict[str, str]:
             raise Invalid(f"--var {pair!r} has no value", field="var", remedy="write --var NAME=VALUE")
         found[name] = value
     return found
-
-
-def _content(
-    text: str | None, subject: str | None, data: str | None, declare: list[str] | None, file: Path | None
-) -> dict[str, Any]:
-    """What was given, the options over the file."""
-    options = {
-        "text": sys.stdin.read().rstrip("\n") if text == "-" else text,
-        "subject": subject,
-        "data": _parsed(data, "--data"),
-        "variables": dict(map(_declared, declare)) if declare else None,
-    }
-    return {**_read(file), **{name: value for name, value in options.items() if value is not None}}
 
 
 def _read(file: Path | None) -> dict[str, Any]:
@@ -288,15 +264,10 @@ def _told(created: Any, *, as_json: bool) -> None:
         output.say(("✓ ", "green"), (row["name"], "bold"), before, str(row["version"]))
 
 
-def _print(row: Row, *, as_json: bool) -> None:
-    if as_json:
-        output.say_json(row)
-        return
+def _print(row: Row) -> None:
     output.facts(
         [
-            ("name", row["name"], None),
-            ("id", row["id"], None),
-            ("version", row["version"], None),
+            *output.fields(row, "name", "id", "version"),
             ("saved", row["saved_at"], None),
             ("retired", row["retired_at"], None),
             ("subject", row["subject"], None),
@@ -308,10 +279,7 @@ def _print(row: Row, *, as_json: bool) -> None:
     gaps = [{"name": name, **said} for name, said in row["variables"].items()]
     columns = [
         Column("variable", lambda gap: gap["name"], keep=True),
-        Column("type", lambda gap: gap["type"]),
-        Column("required", lambda gap: gap["required"]),
-        Column("default", lambda gap: gap["default"]),
-        Column("example", lambda gap: gap["example"]),
+        *Column.plain("type", "required", "default", "example"),
     ]
     output.listing(gaps, columns, as_json=False, nothing="no gaps")
 

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from . import output
 from .commands import Ask
 from .help import examples
+from .options import option
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -34,7 +33,7 @@ _RIGHT = ("at work", "slots", "memory", "seen")
 async def top(
     ask: Ask,
     *,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="Between two looks.")] = 1.0,
+    every: Annotated[float, option("--every", "SECONDS", "Between two looks.")] = 1.0,
 ) -> None:
     """The engine live: due, rate, lag, success, processes, channels, newest failures. q ends.
 
