@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,7 +12,7 @@ from ...model.errors import NotFound, Refused, TidingsError
 from ...outbound.dead import COUNTED
 from ...outbound.desk import Desk
 from ..forms import chosen, number, read_form, read_many
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Views, Way, back, more, no_such
 
 PAGE = 50
 
@@ -28,11 +27,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Dead:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
+class _Dead(Views):
     async def show(self, request: Request) -> Response:
         """What failed for good, most frequent cause first."""
         asked = chosen(request, "channel", "category", "held", "after")
@@ -48,7 +43,7 @@ class _Dead:
             is_filtered=bool(which) or unknown is not None,
             done=request.query_params.get("done"),
             problem=request.query_params.get("problem"),
-            more=urlencode(asked | {"after": page.next}) if page.next else None,
+            more=more(page, asked),
         )
 
     async def sweep(self, request: Request) -> Response:

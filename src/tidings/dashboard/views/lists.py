@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,7 +12,7 @@ from ...access.rules import OPERATE
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ..forms import read_form, words
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Views, Way, back, more, no_such
 
 PAGE = 50
 
@@ -29,11 +28,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Lists:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
+class _Lists(Views):
     async def page(self, request: Request) -> Response:
         """Lists, by name, and the form for a new one."""
         return await self._page(request)
@@ -58,7 +53,7 @@ class _Lists:
             "list.html",
             list=list_,
             members=found.items,
-            more=urlencode({"after": found.next}) if found.next else None,
+            more=more(found),
             problem=query.get("problem"),
         )
 
@@ -101,15 +96,7 @@ class _Lists:
         self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
     ) -> Response:
         found = await self._desk.audience.page(limit=PAGE, after=request.query_params.get("after") or None)
-        return self._frame.page(
-            "lists.html",
-            200 if error is None else error.status,
-            items=found.items,
-            more=urlencode({"after": found.next}) if found.next else None,
-            form=form or {},
-            error=error,
-            key=(form or {}).get("key") or self._desk.clock.new_id(),
-        )
+        return self._frame.form("lists.html", form, error, items=found.items, more=more(found))
 
 
 def _filter(form: Mapping[str, str]) -> dict[str, Any]:

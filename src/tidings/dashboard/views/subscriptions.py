@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from ...model.errors import TidingsError
 from ...outbound.desk import Desk
 from ...outbound.events import telling
 from ..forms import read_form, words
-from ..frame import Frame, Way, back, no_such, refusals_told_on
+from ..frame import Frame, Views, Way, back, more, no_such, refusals_told_on
 
 PAGE = 50
 DONE = {"test": "A test is on its way.", "pause": "It is told nothing now.", "resume": "It is told again."}
@@ -31,11 +30,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Subscriptions:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
+class _Subscriptions(Views):
     async def page(self, request: Request) -> Response:
         """Subscriptions, newest first, and the form for a new one."""
         return await self._page(request)
@@ -85,13 +80,6 @@ class _Subscriptions:
     ) -> Response:
         after = request.query_params.get("after") or None
         found = await self._desk.subscriptions.page(limit=PAGE, after=after)
-        return self._frame.page(
-            "subscriptions.html",
-            200 if error is None else error.status,
-            items=found.items,
-            more=urlencode({"after": found.next}) if found.next else None,
-            types=telling.TYPES,
-            form=form or {},
-            error=error,
-            key=(form or {}).get("key") or self._desk.clock.new_id(),
+        return self._frame.form(
+            "subscriptions.html", form, error, items=found.items, more=more(found), types=telling.TYPES
         )
