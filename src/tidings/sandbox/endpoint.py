@@ -44,6 +44,14 @@ class Asked(NamedTuple):
         """The message's name: the request's own where the sender gave one, else what makes it the same."""
         return self.headers.get("x-request-id", "")[:256] or f"content-{content_hash(text, to, data)}"
 
+    def arrival(
+        self, channel: str, to: str, text: str, data: Any = None, problem: object = None, **more: Any
+    ) -> Arrival:
+        """What is written down of it."""
+        wrong = None if problem is None else str(problem)
+        id_ = self.id(to, text, data)
+        return Arrival(channel, id_, to, text, data=data, sender=self.sender, problem=wrong, **more)
+
     @property
     def sender(self) -> int | None:
         """The process that sent it, where it says so."""

@@ -59,10 +59,6 @@ class _Contacts(Views):
             return self._form(form, error)
         return back(f"/contacts/{made.answer['id']}")
 
-    async def show(self, request: Request) -> Response:
-        """One contact: its card, where it has opted out, and what was sent to it lately."""
-        return await self._page(request, request.path_params["id"])
-
     async def act(self, request: Request) -> Response:
         """What a person asks of one contact."""
         id_, action, form = request.path_params["id"], request.path_params["action"], await read_form(request)
@@ -86,17 +82,14 @@ class _Contacts(Views):
         except NotFound:
             raise
         except TidingsError as error:
-            return await self._page(request, id_, form if action == "edit" else None, error)
+            return await self.show(request, form if action == "edit" else None, error)
         return back(f"/contacts/{id_}", done="1")
 
-    async def _page(
-        self,
-        request: Request,
-        id_: str,
-        form: Mapping[str, str] | None = None,
-        error: TidingsError | None = None,
+    async def show(
+        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
     ) -> Response:
-        contact = await self._desk.contacts.show(id_)
+        """One contact: its card, where it has opted out, and what was sent to it lately."""
+        contact = await self._desk.contacts.show(request.path_params["id"])
         opt_outs: list[dict[str, Any]] = []
         sent: list[dict[str, Any]] = []
         for address in dict.fromkeys(contact["addresses"].values()):

@@ -29,9 +29,12 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
 
 
 class _Lists(Views):
-    async def page(self, request: Request) -> Response:
+    async def page(
+        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
+    ) -> Response:
         """Lists, by name, and the form for a new one."""
-        return await self._page(request)
+        found = await self._desk.audience.page(limit=PAGE, after=request.query_params.get("after") or None)
+        return self._frame.form("lists.html", form, error, items=found.items, more=more(found))
 
     async def create(self, request: Request) -> Response:
         """A new list, or a saved filter where the form says whom it finds."""
@@ -41,7 +44,7 @@ class _Lists(Views):
         try:
             made = await self._desk.audience.create(body, key=form.get("key"))
         except TidingsError as error:
-            return await self._page(request, form, error)
+            return await self.page(request, form, error)
         return back(f"/lists/{made.answer['id']}")
 
     async def show(self, request: Request) -> Response:
@@ -91,12 +94,6 @@ class _Lists(Views):
                 remedy="make the contact first",
             )
         return str(found["id"])
-
-    async def _page(
-        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
-    ) -> Response:
-        found = await self._desk.audience.page(limit=PAGE, after=request.query_params.get("after") or None)
-        return self._frame.form("lists.html", form, error, items=found.items, more=more(found))
 
 
 def _filter(form: Mapping[str, str]) -> dict[str, Any]:

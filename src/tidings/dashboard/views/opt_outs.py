@@ -20,15 +20,12 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     async def page(
         request: Request, form: dict[str, str] | None = None, error: TidingsError | None = None
     ) -> Response:
+        """Who has opted out, by address."""
         asked = chosen(request, "address", "after")
         found = await desk.suppressions.page(limit=PAGE, **asked)
         return frame.form(
             "opt_outs.html", form, error, items=found.items, chosen=asked, more=more(found, asked)
         )
-
-    async def show(request: Request) -> Response:
-        """Who has opted out, by address."""
-        return await page(request)
 
     async def act(request: Request) -> Response:
         """Opt somebody out, or back in."""
@@ -46,4 +43,4 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
             return await page(request, form, error)
         return back("/opt-outs")
 
-    return [Way("GET", "/opt-outs", show), Way("POST", "/opt-outs/{action}", act, OPERATE)]
+    return [Way("GET", "/opt-outs", page), Way("POST", "/opt-outs/{action}", act, OPERATE)]

@@ -31,9 +31,15 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
 
 
 class _Subscriptions(Views):
-    async def page(self, request: Request) -> Response:
+    async def page(
+        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
+    ) -> Response:
         """Subscriptions, newest first, and the form for a new one."""
-        return await self._page(request)
+        after = request.query_params.get("after") or None
+        found = await self._desk.subscriptions.page(limit=PAGE, after=after)
+        return self._frame.form(
+            "subscriptions.html", form, error, items=found.items, more=more(found), types=telling.TYPES
+        )
 
     async def add(self, request: Request) -> Response:
         """A new one; its secret is shown on the page that follows, and never again."""
@@ -42,7 +48,7 @@ class _Subscriptions(Views):
         try:
             made = await self._desk.subscriptions.add(body, key=form.get("key"))
         except TidingsError as error:
-            return await self._page(request, form, error)
+            return await self.page(request, form, error)
         return self._one(made.answer, secret=made.answer["secret"])
 
     async def show(self, request: Request) -> Response:
@@ -74,12 +80,3 @@ class _Subscriptions(Views):
     def _one(self, subscription: Mapping[str, Any], **more: Any) -> Response:
         shown = {"secret": None, "problem": None, "done": None} | more
         return self._frame.page("subscription.html", subscription=subscription, **shown)
-
-    async def _page(
-        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
-    ) -> Response:
-        after = request.query_params.get("after") or None
-        found = await self._desk.subscriptions.page(limit=PAGE, after=after)
-        return self._frame.form(
-            "subscriptions.html", form, error, items=found.items, more=more(found), types=telling.TYPES
-        )

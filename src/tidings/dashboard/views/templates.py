@@ -58,9 +58,26 @@ class _Templates(Views):
         form = await read_form(request)
         return as_json({"preview": await self._tried(form, self._trial(form))})
 
-    async def show(self, request: Request) -> Response:
+    async def show(
+        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
+    ) -> Response:
         """One template as one of its versions, with a preview to somebody."""
-        return await self._page(request)
+        name, query = request.path_params["name"], request.query_params
+        version = query.get("version", "")
+        template = await self._desk.templates.show(name, version=int(version) if version.isdigit() else None)
+        versions = await self._desk.templates.versions(name, limit=VERSIONS)
+        sample = chosen(request, "channel", "to")
+        return self._frame.form(
+            "template.html",
+            _typed(template) if form is None else form,
+            error,
+            template=template,
+            versions=versions.items,
+            newest=versions.items[0]["version"],
+            sample=sample,
+            key=self._desk.clock.new_id(),
+            preview=await self._tried(sample, {"template": _said(template)}),
+        )
 
     async def act(self, request: Request) -> Response:
         """Save the next version, put it out of use, or back."""
@@ -85,28 +102,8 @@ class _Templates(Views):
         except NotFound:
             raise
         except TidingsError as error:
-            return await self._page(request, form, error)
+            return await self.show(request, form, error)
         return back(f"/templates/{name}")
-
-    async def _page(
-        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
-    ) -> Response:
-        name, query = request.path_params["name"], request.query_params
-        version = query.get("version", "")
-        template = await self._desk.templates.show(name, version=int(version) if version.isdigit() else None)
-        versions = await self._desk.templates.versions(name, limit=VERSIONS)
-        sample = chosen(request, "channel", "to")
-        return self._frame.form(
-            "template.html",
-            _typed(template) if form is None else form,
-            error,
-            template=template,
-            versions=versions.items,
-            newest=versions.items[0]["version"],
-            sample=sample,
-            key=self._desk.clock.new_id(),
-            preview=await self._tried(sample, {"template": _said(template)}),
-        )
 
     async def _form(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
         preview = await self._tried(form, self._trial(form)) if form else ""

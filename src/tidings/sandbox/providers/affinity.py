@@ -135,15 +135,7 @@ class _Affinity:
                 problem = "401"
             elif not self._quotas.spend(self._seconds):
                 fault = Fault(Kind.THROTTLED, 60.0 - self._seconds % 60)
-            return Arrival(
-                CHANNEL,
-                asked.id(call.kind, said),
-                call.kind,
-                said,
-                sender=asked.sender,
-                problem=problem,
-                fault=fault,
-            )
+            return asked.arrival(CHANNEL, call.kind, said, problem=problem, fault=fault)
 
         return read
 

@@ -110,9 +110,7 @@ class _Attio:
             if problem is None and window.is_full(self._world.senses.wall() // 1_000_000):
                 self._refused += 1
                 fault = Fault(Kind.THROTTLED, 1.0)
-            return Arrival(
-                CHANNEL, asked.id(to, said), to, said, sender=asked.sender, problem=problem, fault=fault
-            )
+            return asked.arrival(CHANNEL, to, said, problem=problem, fault=fault)
 
         return read
 

@@ -61,9 +61,7 @@ def read(asked: Asked) -> Arrival:
     to = asked.text("channel").removeprefix("#").strip()
     text = asked.text("text")[:MAX_TEXT]
     data = _rest(asked, "channel", "text", "token")
-    problem = _problem(asked, to, text)
-    id_ = asked.id(to, text, data)
-    return Arrival(CHANNEL, id_, to, text, data=data, sender=asked.sender, problem=problem)
+    return asked.arrival(CHANNEL, to, text, data, _problem(asked, to, text))
 
 
 def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
@@ -98,9 +96,7 @@ def read_hook(asked: Asked) -> Arrival:
         problem = "invalid_payload"
     elif not text and not data.get("blocks") and not data.get("attachments"):
         problem = "no_text"
-    return Arrival(
-        CHANNEL, asked.id(to, text, data), to, text, data=data, sender=asked.sender, problem=problem
-    )
+    return asked.arrival(CHANNEL, to, text, data, problem)
 
 
 def answer_hook(_: Asked, arrival: Arrival, entry: Entry) -> Response:
