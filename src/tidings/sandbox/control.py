@@ -64,7 +64,7 @@ class _Control:
 
     async def faults(self, _: Request) -> Response:
         """The faults that are set, and the recipient names that always misbehave."""
-        return JSON({"faults": self._set(), "recipients": dict(WORDS)})
+        return JSON({"faults": faults_of(self._world), "recipients": dict(WORDS)})
 
     async def set_fault(self, request: Request) -> Response:
         """Break something."""
@@ -101,9 +101,11 @@ class _Control:
             raise Invalid("The body is not a JSON object", remedy="Send one JSON object")
         return body
 
-    def _set(self) -> list[dict[str, object]]:
-        now = self._world.senses.ticks()
-        return [describe(rule, now) for rule in self._world.rules()]
+
+def faults_of(world: World) -> list[dict[str, object]]:
+    """The faults that are set."""
+    now = world.senses.ticks()
+    return [describe(rule, now) for rule in world.rules()]
 
 
 def describe(rule: Rule, now: float) -> dict[str, object]:

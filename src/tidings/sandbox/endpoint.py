@@ -109,7 +109,7 @@ def is_wrong(*credentials: str) -> bool:
 
 def _fields(kind: str, body: bytes) -> Mapping[str, Any] | None:
     if not kind.startswith("application/x-www-form-urlencoded"):
-        return _json(body)
+        return json_object(body)
     found: dict[str, Any] = {}
     form: Mapping[str, Sequence[str]] = parse_qs(body.decode(errors="replace"), keep_blank_values=True)
     for name, values in form.items():
@@ -117,7 +117,8 @@ def _fields(kind: str, body: bytes) -> Mapping[str, Any] | None:
     return found
 
 
-def _json(body: bytes) -> Mapping[str, Any] | None:
+def json_object(body: bytes | str) -> Mapping[str, Any] | None:
+    """The JSON object in a body or a text; None when it holds none."""
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:

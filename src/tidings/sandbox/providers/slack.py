@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
+from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, json_object, request_of
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
 from tidings.sandbox.wire import JSON
@@ -86,7 +85,7 @@ def read_hook(asked: Asked) -> Arrival:
     """The message in a webhook's request, as JSON or as a form with a `payload`."""
     payload = (asked.fields or {}).get("payload")
     if isinstance(payload, str):
-        asked = asked._replace(fields=_object(payload))
+        asked = asked._replace(fields=json_object(payload))
     to = f"{asked.path['team']}/{asked.path['service']}"
     text, data = asked.text("text"), _rest(asked, "text")
     problem = None
@@ -159,11 +158,3 @@ def _throttled(wait: float) -> Response:
 
 def _rest(asked: Asked, *known: str) -> dict[str, object]:
     return {name: value for name, value in (asked.fields or {}).items() if name not in known}
-
-
-def _object(text: str) -> Mapping[str, object] | None:
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid, TooLarge
+from tidings.sandbox.endpoint import json_object
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
 from tidings.sandbox.receipts import Origin
@@ -120,7 +121,8 @@ class _Waha:
         if refused := self._missing(request):
             return refused
         name = request.path_params["session"]
-        return self._point(name, _object(await read_body(request.receive))) or JSON(self._shown(name))
+        body = json_object(await read_body(request.receive)) or {}
+        return self._point(name, body) or JSON(self._shown(name))
 
     def _point(self, name: str, body: Mapping[str, Any]) -> Response | None:
         """Where a session's events go: the first of its webhooks, with its key."""
@@ -207,7 +209,7 @@ class _Waha:
             return Response()
         except TooLarge as error:
             return _wrong(str(error), 413)
-        fields = _object(raw)
+        fields = json_object(raw) or {}
         name = str(fields.get("session") or "default")
         if self._state(name) is None:
             return _not_found("Session not found")
@@ -258,14 +260,6 @@ class _Waha:
         state = state or self._state(name)
         body = {"error": words, "session": name, "status": state, "expected": [expected]}
         return JSON(body, status_code=422)
-
-
-def _object(raw: bytes) -> Mapping[str, Any]:
-    try:
-        fields = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 def _problem(fields: Mapping[str, Any]) -> str | None:
