@@ -81,11 +81,8 @@ class _Templates(Views):
 
     async def act(self, request: Request) -> Response:
         """Save the next version, put it out of use, or back."""
-        name, action, form = (
-            request.path_params["name"],
-            request.path_params["action"],
-            await read_form(request),
-        )
+        name, action = request.path_params["name"], request.path_params["action"]
+        form = await read_form(request)
         templates = self._desk.templates
         try:
             match action:
