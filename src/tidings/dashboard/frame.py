@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlencode, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -18,11 +18,25 @@ from ..access.caller import Caller, current
 from ..access.rules import READ, Action, Rule
 from ..kernel.clock import Clock
 from ..model.errors import NotFound, TidingsError
+from ..outbound.desk import Desk
 from ..outbound.drafts import Reading
 from .live import Live, Render, safely, while_allowed
 
 View = Callable[[Request], Awaitable[Response]]
 StillOpens = Callable[[str | None, str | None], Awaitable[bool]]
+Act = Callable[[str], Awaitable[object]]
+
+
+class Listed(Protocol):
+    """A page of a list, from whichever part it is."""
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """What is on it."""
+
+    @property
+    def next(self) -> str | None:
+        """Where the next one begins."""
 
 
 class Way(NamedTuple):
@@ -69,6 +83,18 @@ class Frame:
         rendered = self._environment.get_template(name).render(**values)
         return HTMLResponse(self.shown_to(current(), rendered), status)
 
+    def listing(self, name: str, found: Listed, asked: Mapping[str, Any], **values: Any) -> Response:
+        """A page of a list, with what was asked for and the address of the next page."""
+        return self.page(name, items=found.items, chosen=asked, more=more(found, asked), **values)
+
+    def form(
+        self, name: str, form: Mapping[str, str] | None, error: TidingsError | None, **values: Any
+    ) -> Response:
+        """A page with a form: what was typed, what is wrong with it, and the key that it is sent with."""
+        typed, status = form or {}, 200 if error is None else error.status
+        key = typed.get("key") or self.clock.new_id()
+        return self.page(name, status, **{"form": typed, "error": error, "key": key} | values)
+
     def problem(self, error: TidingsError) -> Response:
         """What went wrong, on a page."""
         return self.page("problem.html", error.status, error=error)
@@ -114,6 +140,19 @@ class Frame:
         return f"http://{f'[{host}]' if ':' in host else host}:{self._phone_port}/"
 
 
+class Views:
+    """Views of what is sent, and of those who get it."""
+
+    def __init__(self, desk: Desk, frame: Frame) -> None:
+        self._desk = desk
+        self._frame = frame
+
+
+def more(found: Listed, asked: Mapping[str, Any] = {}) -> str | None:
+    """The query of the next page, if there is one."""
+    return urlencode({**asked, "after": found.next}) if found.next else None
+
+
 def back(path: str, **said: str) -> Response:
     """To a page, after something was done or refused; what is said there goes with it."""
     return RedirectResponse(f"{path}?{urlencode(said)}" if said else path, 303)
@@ -140,6 +179,13 @@ def refusals_told_on(path: str) -> Iterator[None]:
 def as_json(value: object) -> Response:
     """For the script of a page."""
     return Response(orjson.dumps(value), media_type="application/json")
+
+
+def picked(action: str, acts: Mapping[str, Act]) -> Act:
+    """What a button asks for."""
+    if action not in acts:
+        raise no_such(action)
+    return acts[action]
 
 
 def no_such(action: str) -> NotFound:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
 import orjson
@@ -131,7 +131,8 @@ class Migrations:
         tenant: str | None = None,
     ) -> list[Row]:
         """Planned records: seq, type, source_id, action, changes, reason; `after` is the last `seq`."""
-        rows = await self._records(id, tenant, type, None, action, after, limit)
+        word = None if action is None else action.value
+        rows = await self._records(id, tenant, type=type, state=None, action=word, after=after, limit=limit)
         return [{**row, "changes": orjson.loads(row["changes"] or "[]")} for row in rows]
 
     async def approve(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
@@ -243,7 +244,8 @@ class Migrations:
         tenant: str | None = None,
     ) -> list[Row]:
         """Records: seq, type, source_id, state, target_id, failure, field, reason, changed_at."""
-        return await self._records(id, tenant, type, standing, None, after, limit)
+        word = None if standing is None else standing.value
+        return await self._records(id, tenant, type=type, state=word, action=None, after=after, limit=limit)
 
     async def record(self, id: str, type: str, source_id: str, *, tenant: str | None = None) -> Row:
         """One record with what the source said (`raw`), and its `log`: every attempt."""
@@ -374,26 +376,9 @@ class Migrations:
             raise NotFound(f"there is no migration {id_[:60]!r}", remedy="tidings migrate list shows them")
         return rows[0]
 
-    async def _records(
-        self,
-        id_: str,
-        tenant: str | None,
-        type_: str | None,
-        standing: Standing | None,
-        action: Action | None,
-        after: int,
-        limit: int,
-    ) -> list[Row]:
+    async def _records(self, id_: str, tenant: str | None, **where: Any) -> list[Row]:
         row = await self._row(id_, tenant)
-        where: Mapping[str, Any] = {"job": row["n"], "round": row["round"], "type": type_}
-        return await self._store.read(
-            "job_record_page",
-            **where,
-            state=None if standing is None else standing.value,
-            action=None if action is None else action.value,
-            after=after,
-            limit=limit,
-        )
+        return await self._store.read("job_record_page", job=row["n"], round=row["round"], **where)
 
     @staticmethod
     def _expect(row: Row, what: str, states: set[JobState]) -> None:

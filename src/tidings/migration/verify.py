@@ -302,20 +302,10 @@ def _unmended(
     page: Page, mended: Mapping[str, str]
 ) -> tuple[Sequence[Record], Sequence[Spoiled], Sequence[str]]:
     """Records and spoiled ones of a page that nobody has mended; and the ids of the others. Pure."""
-    records, spoiled, ids = list[Record](), list[Spoiled](), list[str]()
-    for record in page.records:
-        id_ = mended.get(_mark(record.id, kept(record)[0] or ""))
-        if id_ is None:
-            records.append(record)
-        else:
-            ids.append(id_)
-    for one in page.spoiled:
-        id_ = mended.get(_mark(one.id, ""))
-        if id_ is None:
-            spoiled.append(one)
-        else:
-            ids.append(id_)
-    return records, spoiled, ids
+    records = [(one, mended.get(_mark(one.id, kept(one)[0] or ""))) for one in page.records]
+    spoiled = [(one, mended.get(_mark(one.id, ""))) for one in page.spoiled]
+    ids = [id_ for _, id_ in (*records, *spoiled) if id_ is not None]
+    return [one for one, id_ in records if id_ is None], [one for one, id_ in spoiled if id_ is None], ids
 
 
 _CODES = {

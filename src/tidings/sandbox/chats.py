@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import CallerError, Invalid, NotFound
+from tidings.model.errors import Invalid, NotFound
 from tidings.model.time import SECOND
 
 from .callbacks import Callbacks
-from .wire import JSON, error_answer, read_body
+from .wire import JSON, read_command, told
 
 MOST = 20_000
 MAX_NAME = 256
@@ -110,19 +109,14 @@ def routes(world: Sayer) -> Sequence[BaseRoute]:
 
     async def said(request: Request) -> Response:
         """Say something as a person."""
-        try:
-            given = orjson.loads(await read_body(request.receive))
-            line = world.say(given)
-        except orjson.JSONDecodeError:
-            return error_answer(Invalid("The body is not JSON", remedy='{"channel": "groupme", ...}'))
-        except CallerError as error:
-            return error_answer(error)
+        given = await read_command(request, '{"channel": "groupme", ...}')
+        line = world.say(given)
         if line.channel in _TOLD:
             account = str(given.get("account") or "default")
             world.callbacks.push(line.channel, account, _TOLD[line.channel](line))
         return JSON(shown(line), status_code=201)
 
-    return [Route("/sandbox/said", said, methods=["POST"])]
+    return [Route("/sandbox/said", told(said), methods=["POST"])]
 
 
 def _meta(line: Line) -> dict[str, object]:

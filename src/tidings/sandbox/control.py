@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import CallerError, Invalid, NotFound
+from tidings.model.errors import Invalid, NotFound
 
 from . import commands
 from .faults import WORDS, Rule
-from .wire import JSON, error_answer, read_body
+from .wire import JSON, read_command, told
 from .world import RECENT, World
 
 
@@ -22,15 +21,15 @@ def routes(world: World) -> Sequence[BaseRoute]:
     """The routes through which a person, a test or a drill looks in and breaks things."""
     control = _Control(world)
     return [
-        Route("/sandbox/ledger", control.ledger, methods=["GET"]),
-        Route("/sandbox/conversations", control.conversations, methods=["GET"]),
+        Route("/sandbox/ledger", told(control.ledger), methods=["GET"]),
+        Route("/sandbox/conversations", told(control.conversations), methods=["GET"]),
         Route("/sandbox/faults", control.faults, methods=["GET"]),
-        Route("/sandbox/faults", control.set_fault, methods=["POST"]),
+        Route("/sandbox/faults", told(control.set_fault), methods=["POST"]),
         Route("/sandbox/faults", control.heal, methods=["DELETE"]),
-        Route("/sandbox/faults/{id:int}", control.heal_one, methods=["DELETE"]),
+        Route("/sandbox/faults/{id:int}", told(control.heal_one), methods=["DELETE"]),
         Route("/sandbox/callbacks", control.callbacks, methods=["GET"]),
-        Route("/sandbox/callbacks", control.set_callback, methods=["POST"]),
-        Route("/sandbox/receipts", control.tell, methods=["POST"]),
+        Route("/sandbox/callbacks", told(control.set_callback), methods=["POST"]),
+        Route("/sandbox/receipts", told(control.tell), methods=["POST"]),
     ]
 
 
@@ -40,10 +39,7 @@ class _Control:
 
     async def ledger(self, request: Request) -> Response:
         """The counts and the newest entries, oldest first; `?limit=` up to 1,000."""
-        try:
-            limit = _limit(request)
-        except Invalid as error:
-            return error_answer(error)
+        limit = _limit(request)
         recent = self._world.recent
         entries = islice(recent, max(0, len(recent) - limit), None)
         path = self._world.ledger.path
@@ -63,21 +59,16 @@ class _Control:
             return JSON({"conversations": [conversation.summary() for conversation in found]})
         one = self._world.conversations.find(request.query_params.get("channel", "phone"), to)
         if one is None:
-            return error_answer(NotFound(f"Nothing has been sent to {to!r} yet", field="to"))
+            raise NotFound(f"Nothing has been sent to {to!r} yet", field="to")
         return JSON({**one.summary(), "messages": [entry.record() for entry in one.entries]})
 
     async def faults(self, _: Request) -> Response:
         """The faults that are set, and the recipient names that always misbehave."""
-        return JSON({"faults": self._set(), "recipients": dict(WORDS)})
+        return JSON({"faults": faults_of(self._world), "recipients": dict(WORDS)})
 
     async def set_fault(self, request: Request) -> Response:
         """Break something."""
-        try:
-            rule = self._world.break_(orjson.loads(await read_body(request.receive)))
-        except orjson.JSONDecodeError:
-            return error_answer(Invalid("The body is not JSON", remedy='For example {"kind": "500"}'))
-        except CallerError as error:
-            return error_answer(error)
+        rule = self._world.break_(await read_command(request, 'For example {"kind": "500"}'))
         return JSON(describe(rule, self._world.senses.ticks()), status_code=201)
 
     async def heal(self, _: Request) -> Response:
@@ -88,7 +79,7 @@ class _Control:
         """Take one fault away."""
         id = request.path_params["id"]
         if not self._world.heal(id):
-            return error_answer(NotFound(f"There is no fault {id}", remedy="It may have run out"))
+            raise NotFound(f"There is no fault {id}", remedy="It may have run out")
         return JSON({"healed": 1})
 
     async def callbacks(self, _: Request) -> Response:
@@ -97,32 +88,24 @@ class _Control:
 
     async def set_callback(self, request: Request) -> Response:
         """Give an account an address, or say what is told by itself."""
-        try:
-            await commands.point(self._world.callbacks, await self._command(request))
-        except CallerError as error:
-            return error_answer(error)
+        await commands.point(self._world.callbacks, await self._command(request))
         return JSON(self._world.callbacks.described(), status_code=201)
 
     async def tell(self, request: Request) -> Response:
         """Say what became of a message, by its number in the ledger or by the sender's id."""
-        try:
-            told = commands.tell(self._world, await self._command(request))
-        except CallerError as error:
-            return error_answer(error)
-        return JSON(told, status_code=202)
+        return JSON(commands.tell(self._world, await self._command(request)), status_code=202)
 
     async def _command(self, request: Request) -> Mapping[str, object]:
-        try:
-            body = orjson.loads(await read_body(request.receive))
-        except orjson.JSONDecodeError:
-            raise Invalid("The body is not JSON", remedy="Send one JSON object") from None
+        body = await read_command(request, "Send one JSON object")
         if not isinstance(body, dict):
             raise Invalid("The body is not a JSON object", remedy="Send one JSON object")
         return body
 
-    def _set(self) -> list[dict[str, object]]:
-        now = self._world.senses.ticks()
-        return [describe(rule, now) for rule in self._world.rules()]
+
+def faults_of(world: World) -> list[dict[str, object]]:
+    """The faults that are set."""
+    now = world.senses.ticks()
+    return [describe(rule, now) for rule in world.rules()]
 
 
 def describe(rule: Rule, now: float) -> dict[str, object]:

@@ -44,6 +44,14 @@ class Asked(NamedTuple):
         """The message's name: the request's own where the sender gave one, else what makes it the same."""
         return self.headers.get("x-request-id", "")[:256] or f"content-{content_hash(text, to, data)}"
 
+    def arrival(
+        self, channel: str, to: str, text: str, data: Any = None, problem: object = None, **more: Any
+    ) -> Arrival:
+        """What is written down of it."""
+        wrong = None if problem is None else str(problem)
+        id_ = self.id(to, text, data)
+        return Arrival(channel, id_, to, text, data=data, sender=self.sender, problem=wrong, **more)
+
     @property
     def sender(self) -> int | None:
         """The process that sent it, where it says so."""
@@ -101,7 +109,7 @@ def is_wrong(*credentials: str) -> bool:
 
 def _fields(kind: str, body: bytes) -> Mapping[str, Any] | None:
     if not kind.startswith("application/x-www-form-urlencoded"):
-        return _json(body)
+        return json_object(body)
     found: dict[str, Any] = {}
     form: Mapping[str, Sequence[str]] = parse_qs(body.decode(errors="replace"), keep_blank_values=True)
     for name, values in form.items():
@@ -109,7 +117,8 @@ def _fields(kind: str, body: bytes) -> Mapping[str, Any] | None:
     return found
 
 
-def _json(body: bytes) -> Mapping[str, Any] | None:
+def json_object(body: bytes | str) -> Mapping[str, Any] | None:
+    """The JSON object in a body or a text; None when it holds none."""
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from .chats import SAYS
-from .control import describe
+from .control import faults_of
 from .conversations import Conversation
 from .faults import WORDS
 from .feed import Batch
@@ -105,7 +105,7 @@ class _Page:
             open=picked or (views[0] if views else None),
             picked=picked is not None,
             counts=self._world.tally.counts(),
-            faults=self._faults(),
+            faults=faults_of(self._world),
             words=WORDS,
             can_tell=self._world.callbacks.can_tell,
             sessions=self._sessions(),
@@ -136,7 +136,7 @@ class _Page:
     def _news(self, batch: Batch) -> dict[str, object]:
         news: dict[str, object] = {"counts": self._world.tally.counts()}
         if batch.faults_changed:
-            news["faults"] = self._faults()
+            news["faults"] = faults_of(self._world)
             news["sessions"] = str(self._pieces.sessions(self._sessions()))
         keys = dict.fromkeys((entry.channel, entry.to) for entry in batch.entries)
         found = [one for key in keys if (one := self._world.conversations.find(*key)) is not None]
@@ -167,10 +167,6 @@ class _Page:
             for provider, (path, field, states) in SESSIONS.items()
             for name in self._world.sessions.names(provider)
         ]
-
-    def _faults(self) -> list[dict[str, object]]:
-        now = self._world.senses.ticks()
-        return [describe(rule, now) for rule in self._world.rules()]
 
     def _picked(self, query: Mapping[str, str]) -> _View | None:
         found = self._world.conversations.find(query.get("channel", ""), query.get("to", ""))

@@ -7,7 +7,7 @@ nothing outlives the process. A state for a while is turned back by the clock, n
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -85,6 +85,14 @@ class Sessions:
         with suppress(OSError, ValueError, TypeError):  # not ours or torn: never a reason not to start
             lines = orjson.loads(self._path.read_bytes())
             self._all = {(str(of), str(name)): Session(*rest) for of, name, *rest in lines}
+
+
+def asked_state(body: object, field: str, states: Collection[str]) -> tuple[str, float | None]:
+    """The state that a command asks for, and for how long."""
+    state, seconds = body.get(field) if isinstance(body, dict) else None, for_seconds(body)
+    if state not in states:
+        raise Invalid(f"There is no state {state!r}", remedy=f"Use {', '.join(states)}", field=field)
+    return str(state), seconds
 
 
 def for_seconds(body: object) -> float | None:

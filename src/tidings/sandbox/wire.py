@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import orjson
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from tidings.model.errors import TidingsError, TooLarge
+from tidings.model.errors import CallerError, Invalid, Temporary, TidingsError, TooLarge
 
 from .faults import CUTS, Kind
 from .ledger import Entry
@@ -45,6 +48,29 @@ async def read_body(receive: Receive, limit: int = MAX_BODY) -> bytes:
     if len(body) > limit:
         raise TooLarge(f"The body is over {limit} bytes", remedy="Send less at once")
     return body
+
+
+Command = Callable[[Request], Awaitable[Response]]
+
+
+async def read_command(request: Request, example: str) -> Any:
+    """The body as JSON, or `Invalid` with an example of what would do."""
+    try:
+        return orjson.loads(await read_body(request.receive))
+    except orjson.JSONDecodeError:
+        raise Invalid("The body is not JSON", remedy=example) from None
+
+
+def told(command: Command) -> Command:
+    """A command whose errors are told in the one envelope."""
+
+    async def safe(request: Request) -> Response:
+        try:
+            return await command(request)
+        except (CallerError, Temporary) as error:
+            return error_answer(error)
+
+    return safe
 
 
 def _page(kind: Kind) -> Response | None:

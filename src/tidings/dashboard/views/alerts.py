@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE, READ
 from ...outbound.desk import Desk
 from ..forms import read_form
-from ..frame import Frame, Way, back, refusals_told_on
+from ..frame import Frame, Way, back, more, refusals_told_on
 
 PAGE = 50
 
@@ -22,11 +20,10 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         """Those that are open; on request also those that are over."""
         past, after = bool(request.query_params.get("past")), request.query_params.get("after") or None
         found = await desk.alerts.page(past=past, limit=PAGE, after=after)
-        kept = {"past": "yes"} if past else {}
-        more = urlencode(kept | {"after": found.next}) if found.next else None
+        following = more(found, {"past": "yes"} if past else {})
         problem = request.query_params.get("problem")
         return frame.page(
-            "alerts.html", items=found.items, past=past, after=after, more=more, problem=problem
+            "alerts.html", items=found.items, past=past, after=after, more=following, problem=problem
         )
 
     async def acknowledge(request: Request) -> Response:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -27,7 +25,6 @@ def ways(access: AccessDesk, frame: Frame) -> list[Way]:
         found = await access.audit.page(
             who=wanted.get("who"), what=wanted.get("what"), of=of, limit=PAGE, after=wanted.get("after")
         )
-        more = urlencode(wanted | {"after": found.next}) if found.next else None
-        return frame.page("audit.html", items=found.items, chosen=wanted, more=more, runs_engine=runs_engine)
+        return frame.listing("audit.html", found, wanted, runs_engine=runs_engine)
 
     return [Way("GET", "/audit", page, ADMIN)]

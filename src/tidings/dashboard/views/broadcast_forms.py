@@ -12,7 +12,7 @@ from ...access.rules import READ, SEND
 from ...model.errors import TidingsError
 from ...outbound.desk import Desk
 from ..forms import chosen, lines, number, pairs, read_form, whole
-from ..frame import Frame, Way, as_json, back
+from ..frame import Frame, Views, Way, as_json, back
 
 PLAIN = ("channel", "name", "xref", "zone")
 FLAGS = ("own_zone", "skip_bad")
@@ -28,11 +28,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Forms:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
+class _Forms(Views):
     async def blank(self, request: Request) -> Response:
         """The form; the address may name a list or a template already."""
         usual = "phone" if "phone" in self._desk.contacts.channels else self._desk.contacts.channels[:1]
@@ -64,14 +60,12 @@ class _Forms:
     async def _page(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
         templates = await self._desk.templates.page(limit=200)
         has_more = any(name in form for name in ("list", "addresses"))
-        return self._frame.page(
+        return self._frame.form(
             "broadcast_form.html",
-            200 if error is None else error.status,
-            form=form,
-            error=error,
+            form,
+            error,
             lists=await self._desk.audience.names(),
             templates=[found["name"] for found in templates.items],
-            key=form.get("key") or self._desk.clock.new_id(),
             preview=await self._foreseen(form) if has_more and error is None else "",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ...access.rules import OPERATE
 from ...outbound.desk import Desk
 from ..forms import chosen, read_form
-from ..frame import Frame, Way, back, no_such, refusals_told_on
+from ..frame import Act, Frame, Views, Way, back, more, picked, refusals_told_on
 from ..live import Fragments
 
 PAGE = 50
@@ -29,23 +29,13 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Broadcasts:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
+class _Broadcasts(Views):
     async def page(self, request: Request) -> Response:
         """Broadcasts, newest first."""
         asked = chosen(request, "state", "xref", "after")
-        page = await self._desk.broadcasts.page(limit=PAGE, **asked)
-        more = urlencode(asked | {"after": page.next}) if page.next else None
-        return self._frame.page(
-            "broadcasts.html",
-            items=page.items,
-            chosen=asked,
-            more=more,
-            rows=self._frame.piece("broadcasts.html", items=page.items, is_filtered=bool(asked)),
-        )
+        found = await self._desk.broadcasts.page(limit=PAGE, **asked)
+        rows = self._frame.piece("broadcasts.html", items=found.items, is_filtered=bool(asked))
+        return self._frame.listing("broadcasts.html", found, asked, rows=rows)
 
     async def live_page(self, request: Request) -> Response:
         """The newest of them, as they move."""
@@ -62,14 +52,13 @@ class _Broadcasts:
         state, after = query.get("state") or None, query.get("after") or None
         broadcast, fragments = await self._desk.broadcasts.show(id_), await self._render(id_)
         people = await self._desk.broadcasts.recipients(id_, state=state, limit=RECIPIENTS, after=after)
-        more = urlencode({"state": state or "", "after": people.next}) if people.next else None
         return self._frame.page(
             "broadcast.html",
             broadcast=broadcast,
             fragments=fragments,
             people=people.items,
             state=state,
-            more=more,
+            more=more(people, {"state": state or ""}),
             problem=query.get("problem"),
         )
 
@@ -86,19 +75,14 @@ class _Broadcasts:
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:
         broadcasts = self._desk.broadcasts
-        match action:
-            case "trigger":
-                await broadcasts.trigger(id_)
-            case "pause":
-                await broadcasts.pause(id_)
-            case "resume":
-                await broadcasts.resume(id_)
-            case "cancel":
-                await broadcasts.cancel(id_)
-            case "retry":
-                await broadcasts.retry(id_, held=form.get("held") == "yes")
-            case _:
-                raise no_such(action)
+        acts: dict[str, Act] = {
+            "trigger": broadcasts.trigger,
+            "pause": broadcasts.pause,
+            "resume": broadcasts.resume,
+            "cancel": broadcasts.cancel,
+            "retry": partial(broadcasts.retry, held=form.get("held") == "yes"),
+        }
+        await picked(action, acts)(id_)
 
     async def _render(self, id_: str) -> Fragments:
         broadcast, piece = await self._desk.broadcasts.show(id_), self._frame.piece

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -12,7 +11,7 @@ from ...access.rules import OPERATE
 from ...inbound.people.cases import STATES, reasons
 from ...inbound.workflow.building import Workflows
 from ..forms import chosen, read_form
-from ..frame import Frame, Way, back, no_such, refusals_told_on
+from ..frame import Frame, Way, back, more, no_such, refusals_told_on
 
 PAGE = 50
 
@@ -25,12 +24,8 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
         """Those that are not closed, newest first; and what admins were told."""
         asked = chosen(request, "state", "reason", "after")
         found = await cases.page(limit=PAGE, **asked)
-        more = urlencode(asked | {"after": found.next}) if found.next else None
         told = await cases.notices(limit=10)
-        choices: dict[str, Any] = {"states": STATES, "reasons": reasons()}
-        return frame.page(
-            "cases.html", items=found.items, chosen=asked, more=more, notices=told.items, **choices
-        )
+        return frame.listing("cases.html", found, asked, notices=told.items, states=STATES, reasons=reasons())
 
     async def show(request: Request) -> Response:
         """One case with the last lines of its conversation."""
@@ -64,15 +59,14 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
     async def list_conversations(request: Request) -> Response:
         """Conversations, the one with the newest message first."""
         found = await conversations.page(limit=PAGE, after=request.query_params.get("after") or None)
-        more = urlencode({"after": found.next}) if found.next else None
-        return frame.page("conversations.html", items=found.items, more=more)
+        return frame.page("conversations.html", items=found.items, more=more(found))
 
     async def conversation(request: Request) -> Response:
         """One conversation with every step."""
         name = request.path_params["name"]
         found = await conversations.show(name, after=request.query_params.get("after") or None)
-        more = urlencode({"after": found["next"]}) if found["next"] else None
-        return frame.page("conversation.html", talk=found, more=more)
+        following = urlencode({"after": found["next"]}) if found["next"] else None
+        return frame.page("conversation.html", talk=found, more=following)
 
     return [
         Way("GET", "/cases", page),

@@ -14,7 +14,7 @@ from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ...outbound.people.filters import Filter, read_filter
 from ..forms import chosen, pairs, read_form, spelt_pairs, words
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Views, Way, back, no_such
 
 PAGE = 50
 LATEST = 5  # messages to each address of a contact
@@ -33,11 +33,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Contacts:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
+class _Contacts(Views):
     async def page(self, request: Request) -> Response:
         """Contacts, newest first, by what is on their cards; or who has one address."""
         asked = chosen(request, "tags", "channel", "language", "address", "after")
@@ -63,10 +59,6 @@ class _Contacts:
             return self._form(form, error)
         return back(f"/contacts/{made.answer['id']}")
 
-    async def show(self, request: Request) -> Response:
-        """One contact: its card, where it has opted out, and what was sent to it lately."""
-        return await self._page(request, request.path_params["id"])
-
     async def act(self, request: Request) -> Response:
         """What a person asks of one contact."""
         id_, action, form = request.path_params["id"], request.path_params["action"], await read_form(request)
@@ -90,37 +82,31 @@ class _Contacts:
         except NotFound:
             raise
         except TidingsError as error:
-            return await self._page(request, id_, form if action == "edit" else None, error)
+            return await self.show(request, form if action == "edit" else None, error)
         return back(f"/contacts/{id_}", done="1")
 
-    async def _page(
-        self,
-        request: Request,
-        id_: str,
-        form: Mapping[str, str] | None = None,
-        error: TidingsError | None = None,
+    async def show(
+        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
     ) -> Response:
-        contact = await self._desk.contacts.show(id_)
+        """One contact: its card, where it has opted out, and what was sent to it lately."""
+        contact = await self._desk.contacts.show(request.path_params["id"])
         opt_outs: list[dict[str, Any]] = []
         sent: list[dict[str, Any]] = []
         for address in dict.fromkeys(contact["addresses"].values()):
             opt_outs += (await self._desk.suppressions.page(address=address)).items
             sent += (await self._desk.messages.page(to=address, limit=LATEST)).items
-        return self._frame.page(
+        return self._frame.form(
             "contact.html",
-            200 if error is None else error.status,
+            _typed(contact) if form is None else form,
+            error,
             contact=contact,
             opt_outs=opt_outs,
             sent=sent,
-            form=_typed(contact) if form is None else form,
-            error=error,
             done="done" in request.query_params,
         )
 
     def _form(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
-        status = 200 if error is None else error.status
-        key = form.get("key") or self._desk.clock.new_id()
-        return self._frame.page("contact_new.html", status, form=form, error=error, key=key)
+        return self._frame.form("contact_new.html", form, error)
 
     def _filter(self, asked: Mapping[str, Any]) -> Filter | None:
         given = {name: asked[name] for name in ("channel", "language") if name in asked}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ...access.rules import OPERATE
-from ...model.errors import NotFound, Refused, TidingsError
+from ...model.errors import NotFound, Refused
 from ...outbound.dead import COUNTED
 from ...outbound.desk import Desk
 from ..forms import chosen, number, read_form, read_many
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Views, Way, back, more, no_such, refusals_told_on
 
 PAGE = 50
 
@@ -28,11 +27,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Dead:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
+class _Dead(Views):
     async def show(self, request: Request) -> Response:
         """What failed for good, most frequent cause first."""
         asked = chosen(request, "channel", "category", "held", "after")
@@ -48,7 +43,7 @@ class _Dead:
             is_filtered=bool(which) or unknown is not None,
             done=request.query_params.get("done"),
             problem=request.query_params.get("problem"),
-            more=urlencode(asked | {"after": page.next}) if page.next else None,
+            more=more(page, asked),
         )
 
     async def sweep(self, request: Request) -> Response:
@@ -56,7 +51,7 @@ class _Dead:
         form, action = await read_form(request), request.path_params["action"]
         which: dict[str, Any] = {name: form[name] for name in ("channel", "category") if name in form}
         which["unknown"] = form.get("held") == "yes"
-        try:
+        with refusals_told_on("/dead"):
             match action:
                 case "retry":
                     rate = number(form, "per_second")
@@ -66,12 +61,8 @@ class _Dead:
                     swept, word = await self._desk.dead.discard_all(**which), "discarded"
                 case _:
                     raise no_such(action)
-        except NotFound:
-            raise
-        except TidingsError as error:
-            return _back(problem=str(error))
-        more = "; more are left, do it again" if swept.more else ""
-        return _back(done=f"{swept.moved:,} {word}{more}")
+        rest = "; more are left, do it again" if swept.more else ""
+        return back("/dead", done=f"{swept.moved:,} {word}{rest}")
 
     async def some(self, request: Request) -> Response:
         """Retry or discard those that were ticked; those in doubt only where the form says so."""
@@ -93,8 +84,4 @@ class _Dead:
         told = [f"{moved:,} {'started afresh' if action == 'retry' else 'discarded'}"]
         told += [f"{doubtful:,} in doubt left alone: tick that they may arrive twice"] if doubtful else []
         told += [f"{gone:,} were no dead letters any more"] if gone else []
-        return _back(done="; ".join(told))
-
-
-def _back(**told: str) -> Response:
-    return back("/dead", **told)
+        return back("/dead", done="; ".join(told))

@@ -14,7 +14,7 @@ from ...outbound.desk import Desk
 from ...reading.when import echo
 from ..charts import charts
 from ..forms import read_form
-from ..frame import Frame, Way, as_json, back, no_such
+from ..frame import Frame, Views, Way, as_json, back, picked
 from ..live import Fragments, Shared
 
 
@@ -30,10 +30,9 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Home:
+class _Home(Views):
     def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
+        super().__init__(desk, frame)
         self._fragments = Shared(self._render, desk.clock)
 
     async def show(self, request: Request) -> Response:
@@ -72,13 +71,8 @@ class _Home:
     async def switch(self, request: Request) -> Response:
         """Pause or resume one channel."""
         name, action = request.path_params["name"], request.path_params["action"]
-        match action:
-            case "pause":
-                await self._desk.channels.pause(name)
-            case "resume":
-                await self._desk.channels.resume(name)
-            case _:
-                raise no_such(action)
+        channels = self._desk.channels
+        await picked(action, {"pause": channels.pause, "resume": channels.resume})(name)
         return back("/")
 
     async def _page(self, request: Request, status: int = 200, **values: Any) -> Response:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -24,15 +22,8 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
         """What came in, newest first."""
         asked = chosen(request, *FILTERS)
         found = await desk.inbox.page(limit=PAGE, **asked)
-        more = urlencode(asked | {"after": found.next}) if found.next else None
-        return frame.page(
-            "inbox.html",
-            items=found.items,
-            chosen=asked,
-            more=more,
-            states=STATES,
-            sources=await desk.inbox.sources(),
-        )
+        sources = await desk.inbox.sources()
+        return frame.listing("inbox.html", found, asked, states=STATES, sources=sources)
 
     async def show(request: Request) -> Response:
         """One message: what was said, what became of it and why."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from ...access.desk import AccessDesk
 from ...access.rules import ADMIN, AREAS, DEFAULT_TENANT, Role
 from ...model.errors import TidingsError
 from ..forms import chosen, read_form, whole, words
-from ..frame import Frame, Way, back, no_such, refusals_told_on
+from ..frame import Frame, Way, back, more, no_such, refusals_told_on
 
 PAGE = 50
 
@@ -64,8 +63,8 @@ class _Keys:
                     raise no_such(action)
         return back("/keys")
 
-    async def _page(self, request: Request, status: int = 200, **more: Any) -> Response:
-        shown: Mapping[str, Any] = {"form": {}, "error": None, "made": None, "problem": None} | more
+    async def _page(self, request: Request, status: int = 200, **given: Any) -> Response:
+        shown: Mapping[str, Any] = {"form": {}, "error": None, "made": None, "problem": None} | given
         runs_engine = current().tenant == DEFAULT_TENANT
         after = chosen(request, "after").get("after")
         found = await self._access.keys.page(of="*" if runs_engine else None, limit=PAGE, after=after)
@@ -73,7 +72,7 @@ class _Keys:
             "keys.html",
             status,
             items=found.items,
-            more=urlencode({"after": found.next}) if found.next else None,
+            more=more(found),
             roles=list(Role),
             areas=AREAS,
             runs_engine=runs_engine,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,7 +12,7 @@ from ...access.rules import OPERATE
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ..forms import read_form, words
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Views, Way, back, more, no_such
 
 PAGE = 50
 
@@ -29,14 +28,13 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Lists:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
-    async def page(self, request: Request) -> Response:
+class _Lists(Views):
+    async def page(
+        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
+    ) -> Response:
         """Lists, by name, and the form for a new one."""
-        return await self._page(request)
+        found = await self._desk.audience.page(limit=PAGE, after=request.query_params.get("after") or None)
+        return self._frame.form("lists.html", form, error, items=found.items, more=more(found))
 
     async def create(self, request: Request) -> Response:
         """A new list, or a saved filter where the form says whom it finds."""
@@ -46,7 +44,7 @@ class _Lists:
         try:
             made = await self._desk.audience.create(body, key=form.get("key"))
         except TidingsError as error:
-            return await self._page(request, form, error)
+            return await self.page(request, form, error)
         return back(f"/lists/{made.answer['id']}")
 
     async def show(self, request: Request) -> Response:
@@ -58,7 +56,7 @@ class _Lists:
             "list.html",
             list=list_,
             members=found.items,
-            more=urlencode({"after": found.next}) if found.next else None,
+            more=more(found),
             problem=query.get("problem"),
         )
 
@@ -96,20 +94,6 @@ class _Lists:
                 remedy="make the contact first",
             )
         return str(found["id"])
-
-    async def _page(
-        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
-    ) -> Response:
-        found = await self._desk.audience.page(limit=PAGE, after=request.query_params.get("after") or None)
-        return self._frame.page(
-            "lists.html",
-            200 if error is None else error.status,
-            items=found.items,
-            more=urlencode({"after": found.next}) if found.next else None,
-            form=form or {},
-            error=error,
-            key=(form or {}).get("key") or self._desk.clock.new_id(),
-        )
 
 
 def _filter(form: Mapping[str, str]) -> dict[str, Any]:

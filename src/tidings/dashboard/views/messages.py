@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,7 +10,7 @@ from ...model.time import iso
 from ...outbound.desk import Desk
 from ...outbound.story import actions
 from ..forms import chosen, read_form
-from ..frame import Frame, Way, back, no_such, refusals_told_on
+from ..frame import Frame, Views, Way, back, no_such, refusals_told_on
 from ..live import Fragments
 
 PAGE = 50
@@ -29,17 +27,12 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Messages:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
+class _Messages(Views):
     async def page(self, request: Request) -> Response:
         """Messages by state, channel and recipient."""
         asked = chosen(request, "state", "channel", "to", "after")
-        page = await self._desk.messages.page(limit=PAGE, **asked)
-        more = urlencode(asked | {"after": page.next}) if page.next else None
-        return self._frame.page("messages.html", items=page.items, chosen=asked, more=more)
+        found = await self._desk.messages.page(limit=PAGE, **asked)
+        return self._frame.listing("messages.html", found, asked)
 
     async def show(self, request: Request) -> Response:
         """One message: its standing, why, its timeline, and what may be done to it now."""

@@ -116,18 +116,8 @@ class _Migrations:
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> str | None:
         migrations, by = self._migrations, current().who
         match action:
-            case "plan":
-                await migrations.plan(id_, by=by)
-            case "approve":
-                await migrations.approve(id_, by=by)
-            case "run":
-                await migrations.run(id_, by=by)
-            case "pause":
-                await migrations.pause(id_, by=by)
-            case "resume":
-                await migrations.resume(id_, by=by)
-            case "cancel":
-                await migrations.cancel(id_, by=by)
+            case "plan" | "approve" | "run" | "pause" | "resume" | "cancel":
+                await getattr(migrations, action)(id_, by=by)
             case "replay":
                 opened = await migrations.replay(
                     id_, by=by, fingerprint=form.get("cause"), type=form.get("type")

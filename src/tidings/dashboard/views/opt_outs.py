@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,7 +9,7 @@ from ...access.rules import OPERATE
 from ...model.errors import TidingsError
 from ...outbound.desk import Desk
 from ..forms import chosen, read_form
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Way, back, more, no_such
 
 PAGE = 50
 
@@ -22,21 +20,12 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     async def page(
         request: Request, form: dict[str, str] | None = None, error: TidingsError | None = None
     ) -> Response:
+        """Who has opted out, by address."""
         asked = chosen(request, "address", "after")
         found = await desk.suppressions.page(limit=PAGE, **asked)
-        return frame.page(
-            "opt_outs.html",
-            200 if error is None else error.status,
-            items=found.items,
-            chosen=asked,
-            more=urlencode(asked | {"after": found.next}) if found.next else None,
-            form=form or {},
-            error=error,
+        return frame.form(
+            "opt_outs.html", form, error, items=found.items, chosen=asked, more=more(found, asked)
         )
-
-    async def show(request: Request) -> Response:
-        """Who has opted out, by address."""
-        return await page(request)
 
     async def act(request: Request) -> Response:
         """Opt somebody out, or back in."""
@@ -54,4 +43,4 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
             return await page(request, form, error)
         return back("/opt-outs")
 
-    return [Way("GET", "/opt-outs", show), Way("POST", "/opt-outs/{action}", act, OPERATE)]
+    return [Way("GET", "/opt-outs", page), Way("POST", "/opt-outs/{action}", act, OPERATE)]

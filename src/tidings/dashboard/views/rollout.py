@@ -28,11 +28,8 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
 
     async def act(request: Request) -> Response:
         """Switch it, or go back to what it was."""
-        name, action, form = (
-            request.path_params["name"],
-            request.path_params["action"],
-            await read_form(request),
-        )
+        name, action = request.path_params["name"], request.path_params["action"]
+        form = await read_form(request)
         target = f"/rollout/{name}"
         with refusals_told_on(target):
             match action:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,7 +10,7 @@ from ...inbound.desk import InboundDesk
 from ...inbound.roster import ROLES
 from ...model.errors import TidingsError
 from ..forms import read_form
-from ..frame import Frame, Way, back, no_such
+from ..frame import Frame, Way, back, more, no_such
 
 PAGE = 100
 LOGGED = 20
@@ -26,12 +24,11 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
         query = request.query_params
         squad = query.get("squad", "").strip() or None
         found = await desk.roster.page(squad=squad, limit=PAGE, after=query.get("after") or None)
-        more = urlencode({"squad": squad or "", "after": found.next}) if found.next else None
         return frame.page(
             "roster.html",
             items=found.items,
             squad=squad,
-            more=more,
+            more=more(found, {"squad": squad or ""}),
             roles=ROLES,
             sources=sorted(desk.sources),
             log=(await desk.roster.log(limit=LOGGED)).items,

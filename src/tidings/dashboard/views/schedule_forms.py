@@ -14,7 +14,7 @@ from ...outbound.desk import Desk
 from ...outbound.scheduling.planning import POLICIES
 from ...outbound.scheduling.recurrence import KINDS
 from ..forms import read_form, whole, words
-from ..frame import Frame, Way, as_json, back
+from ..frame import Frame, Views, Way, as_json, back
 
 AHEAD = 5
 MADE = ("message", "broadcast")
@@ -34,11 +34,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Forms:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
+class _Forms(Views):
     async def blank(self, _: Request) -> Response:
         """The form for a new one."""
         return await self._page({"kind": "daily", "zone": self._frame.zone.key, "makes": "message"})
@@ -104,17 +100,15 @@ class _Forms:
         if error is not None and error.field is not None:
             error.field = error.field.removeprefix("message.").removeprefix("broadcast.")
         templates = await self._desk.templates.page(limit=200)
-        return self._frame.page(
+        return self._frame.form(
             "schedule_form.html",
-            200 if error is None else error.status,
-            form=form,
-            error=error,
+            form,
+            error,
             schedule=schedule,
             kinds=KINDS,
             policies=POLICIES,
             lists=await self._desk.audience.names(),
             templates=[found["name"] for found in templates.items],
-            key=form.get("key") or self._desk.clock.new_id(),
             preview=self._firings(form) if form.get("rule") else "",
         )
 

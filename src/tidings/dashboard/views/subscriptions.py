@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from ...model.errors import TidingsError
 from ...outbound.desk import Desk
 from ...outbound.events import telling
 from ..forms import read_form, words
-from ..frame import Frame, Way, back, no_such, refusals_told_on
+from ..frame import Frame, Views, Way, back, more, no_such, refusals_told_on
 
 PAGE = 50
 DONE = {"test": "A test is on its way.", "pause": "It is told nothing now.", "resume": "It is told again."}
@@ -31,14 +30,16 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Subscriptions:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
-    async def page(self, request: Request) -> Response:
+class _Subscriptions(Views):
+    async def page(
+        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
+    ) -> Response:
         """Subscriptions, newest first, and the form for a new one."""
-        return await self._page(request)
+        after = request.query_params.get("after") or None
+        found = await self._desk.subscriptions.page(limit=PAGE, after=after)
+        return self._frame.form(
+            "subscriptions.html", form, error, items=found.items, more=more(found), types=telling.TYPES
+        )
 
     async def add(self, request: Request) -> Response:
         """A new one; its secret is shown on the page that follows, and never again."""
@@ -47,7 +48,7 @@ class _Subscriptions:
         try:
             made = await self._desk.subscriptions.add(body, key=form.get("key"))
         except TidingsError as error:
-            return await self._page(request, form, error)
+            return await self.page(request, form, error)
         return self._one(made.answer, secret=made.answer["secret"])
 
     async def show(self, request: Request) -> Response:
@@ -79,19 +80,3 @@ class _Subscriptions:
     def _one(self, subscription: Mapping[str, Any], **more: Any) -> Response:
         shown = {"secret": None, "problem": None, "done": None} | more
         return self._frame.page("subscription.html", subscription=subscription, **shown)
-
-    async def _page(
-        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
-    ) -> Response:
-        after = request.query_params.get("after") or None
-        found = await self._desk.subscriptions.page(limit=PAGE, after=after)
-        return self._frame.page(
-            "subscriptions.html",
-            200 if error is None else error.status,
-            items=found.items,
-            more=urlencode({"after": found.next}) if found.next else None,
-            types=telling.TYPES,
-            form=form or {},
-            error=error,
-            key=(form or {}).get("key") or self._desk.clock.new_id(),
-        )

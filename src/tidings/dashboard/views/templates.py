@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,7 +12,7 @@ from ...access.rules import OPERATE, READ
 from ...model.errors import NotFound, TidingsError
 from ...outbound.desk import Desk
 from ..forms import chosen, declarations, pairs, read_form, spelt_declarations
-from ..frame import Frame, Way, as_json, back, no_such
+from ..frame import Frame, Views, Way, as_json, back, more, no_such
 
 PAGE = 50
 VERSIONS = 20
@@ -32,18 +31,13 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
     ]
 
 
-class _Templates:
-    def __init__(self, desk: Desk, frame: Frame) -> None:
-        self._desk = desk
-        self._frame = frame
-
+class _Templates(Views):
     async def page(self, request: Request) -> Response:
         """Templates by name; those out of use on a page of their own."""
         asked = chosen(request, "retired", "after")
         retired = asked.get("retired") == "yes"
         found = await self._desk.templates.page(retired=retired, limit=PAGE, after=asked.get("after"))
-        more = urlencode(asked | {"after": found.next}) if found.next else None
-        return self._frame.page("templates.html", items=found.items, retired=retired, more=more)
+        return self._frame.page("templates.html", items=found.items, retired=retired, more=more(found, asked))
 
     async def blank(self, _: Request) -> Response:
         """The form for a new one."""
@@ -64,17 +58,31 @@ class _Templates:
         form = await read_form(request)
         return as_json({"preview": await self._tried(form, self._trial(form))})
 
-    async def show(self, request: Request) -> Response:
+    async def show(
+        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
+    ) -> Response:
         """One template as one of its versions, with a preview to somebody."""
-        return await self._page(request)
+        name, query = request.path_params["name"], request.query_params
+        version = query.get("version", "")
+        template = await self._desk.templates.show(name, version=int(version) if version.isdigit() else None)
+        versions = await self._desk.templates.versions(name, limit=VERSIONS)
+        sample = chosen(request, "channel", "to")
+        return self._frame.form(
+            "template.html",
+            _typed(template) if form is None else form,
+            error,
+            template=template,
+            versions=versions.items,
+            newest=versions.items[0]["version"],
+            sample=sample,
+            key=self._desk.clock.new_id(),
+            preview=await self._tried(sample, {"template": _said(template)}),
+        )
 
     async def act(self, request: Request) -> Response:
         """Save the next version, put it out of use, or back."""
-        name, action, form = (
-            request.path_params["name"],
-            request.path_params["action"],
-            await read_form(request),
-        )
+        name, action = request.path_params["name"], request.path_params["action"]
+        form = await read_form(request)
         templates = self._desk.templates
         try:
             match action:
@@ -91,40 +99,12 @@ class _Templates:
         except NotFound:
             raise
         except TidingsError as error:
-            return await self._page(request, form, error)
+            return await self.show(request, form, error)
         return back(f"/templates/{name}")
 
-    async def _page(
-        self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
-    ) -> Response:
-        name, query = request.path_params["name"], request.query_params
-        version = query.get("version", "")
-        template = await self._desk.templates.show(name, version=int(version) if version.isdigit() else None)
-        versions = await self._desk.templates.versions(name, limit=VERSIONS)
-        sample = chosen(request, "channel", "to")
-        typed = _typed(template) if form is None else form
-        return self._frame.page(
-            "template.html",
-            200 if error is None else error.status,
-            template=template,
-            versions=versions.items,
-            newest=versions.items[0]["version"],
-            form=typed,
-            sample=sample,
-            error=error,
-            key=self._desk.clock.new_id(),
-            preview=await self._tried(sample, {"template": _said(template)}),
-        )
-
     async def _form(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
-        return self._frame.page(
-            "template_new.html",
-            200 if error is None else error.status,
-            form=form,
-            error=error,
-            key=form.get("key") or self._desk.clock.new_id(),
-            preview=await self._tried(form, self._trial(form)) if form else "",
-        )
+        preview = await self._tried(form, self._trial(form)) if form else ""
+        return self._frame.form("template_new.html", form, error, preview=preview)
 
     def _trial(self, form: Mapping[str, str]) -> dict[str, Any] | TidingsError:
         try:

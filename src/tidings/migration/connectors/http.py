@@ -78,23 +78,22 @@ def _calls(settings: Settings, now: Callable[[], int]) -> Calls:
     return Calls("", headers=headers, deadline=settings.deadline, rules=settings.rules, hide=secrets, now=now)
 
 
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        settings.reads_per_second,
-        settings.writes_per_second,
-        concurrency=settings.concurrency,
-        bulk=settings.bulk,
-    )
-
-
-class HttpSource:
-    """Reads page by page. A cursor is the URL of the page, or what stands for it."""
-
+class _Http:
     kind = "http"
 
     def __init__(self, settings: Settings, now: Callable[[], int]) -> None:
-        self._settings, self.limits = settings, _limits(settings)
+        self._settings = settings
         self._calls = _calls(settings, now)
+        reads, writes = settings.reads_per_second, settings.writes_per_second
+        self.limits = Limits(reads, writes, concurrency=settings.concurrency, bulk=settings.bulk)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._calls.close()
+
+
+class HttpSource(_Http):
+    """Reads page by page. A cursor is the URL of the page, or what stands for it."""
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         """Only the records show them."""
@@ -115,10 +114,6 @@ class HttpSource:
         ids = [look_up(one, self._settings.id) for one in found]
         records, spoiled = sift(type_, found, ids, reply.headers.body_prefix)
         return Page(records, self._following(reply, url, cursor, is_empty=not found), spoiled)
-
-    async def close(self) -> None:
-        """Let go of connections."""
-        await self._calls.close()
 
     def _address(self, type_: str, cursor: str | None) -> str:
         given = self._settings
@@ -162,14 +157,8 @@ def _linked(value: str | None, url: str) -> str | None:
     return str(there.geturl())
 
 
-class HttpTarget:
+class HttpTarget(_Http):
     """Writes one record a call, or many in one body."""
-
-    kind = "http"
-
-    def __init__(self, settings: Settings, now: Callable[[], int]) -> None:
-        self._settings, self.limits = settings, _limits(settings)
-        self._calls = _calls(settings, now)
 
     def strategy(self, type_: str) -> Strategy:
         """As the options promise."""
@@ -234,10 +223,6 @@ class HttpTarget:
         """Not by this connector: read it as a source."""
         raise Trouble(Failure.PERMANENT, "an HTTP target cannot be read; verify it with an HTTP source")
         yield  # pragma: no cover
-
-    async def close(self) -> None:
-        """Let go of connections."""
-        await self._calls.close()
 
     def _body(self, values: Mapping[str, Any]) -> Any:
         if self._settings.body is None:

@@ -18,12 +18,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import CallerError, Invalid
+from tidings.model.errors import Invalid
 from tidings.sandbox.dealbook import KINDS, Content, bad_ways, generate, second
 from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong
 from tidings.sandbox.faults import Fault, Kind
 from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON, error_answer, read_body
+from tidings.sandbox.wire import JSON, read_command, told
 from tidings.sandbox.world import Arrival, World
 
 CHANNEL = "affinity"
@@ -113,7 +113,7 @@ def routes(world: World) -> Sequence[BaseRoute]:
         Route("/affinity/rate-limit", crm.rate_limit, methods=["GET"]),
         Route("/affinity/v2/rate-limit", crm.rate_limit, methods=["GET"]),
         Route("/sandbox/affinity", crm.show, methods=["GET"]),
-        Route("/sandbox/affinity", crm.tell, methods=["POST"]),
+        Route("/sandbox/affinity", told(crm.tell), methods=["POST"]),
     ]
 
 
@@ -135,15 +135,7 @@ class _Affinity:
                 problem = "401"
             elif not self._quotas.spend(self._seconds):
                 fault = Fault(Kind.THROTTLED, 60.0 - self._seconds % 60)
-            return Arrival(
-                CHANNEL,
-                asked.id(call.kind, said),
-                call.kind,
-                said,
-                sender=asked.sender,
-                problem=problem,
-                fault=fault,
-            )
+            return asked.arrival(CHANNEL, call.kind, said, problem=problem, fault=fault)
 
         return read
 
@@ -184,13 +176,8 @@ class _Affinity:
 
     async def tell(self, request: Request) -> Response:
         """Make content anew, and set the quotas."""
-        try:
-            told = orjson.loads(await read_body(request.receive))
-            self._set(told if isinstance(told, dict) else {})
-        except orjson.JSONDecodeError:
-            return error_answer(Invalid("The body is not JSON", remedy='For example {"persons": 100}'))
-        except CallerError as error:
-            return error_answer(error)
+        given = await read_command(request, 'For example {"persons": 100}')
+        self._set(given if isinstance(given, dict) else {})
         counts = {kind: len(held) for kind, held in self._content.items()}
         return JSON({"counts": counts, "bad": len(self._bad)}, status_code=201)
 

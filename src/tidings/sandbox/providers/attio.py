@@ -17,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import CallerError, Invalid
+from tidings.model.errors import Invalid
 from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong
 from tidings.sandbox.faults import Fault, Kind
 from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON, error_answer, read_body
+from tidings.sandbox.wire import JSON, read_command, told
 from tidings.sandbox.workspace import Held, Shelf, Slot, Workspace, Wrong
 from tidings.sandbox.world import Arrival, World
 
@@ -86,7 +86,7 @@ def routes(world: World) -> Sequence[BaseRoute]:
     return [
         *found,
         Route("/sandbox/attio", crm.show, methods=["GET"]),
-        Route("/sandbox/attio", crm.tell, methods=["POST"]),
+        Route("/sandbox/attio", told(crm.tell), methods=["POST"]),
         Route("/sandbox/attio", crm.forget, methods=["DELETE"]),
     ]
 
@@ -110,9 +110,7 @@ class _Attio:
             if problem is None and window.is_full(self._world.senses.wall() // 1_000_000):
                 self._refused += 1
                 fault = Fault(Kind.THROTTLED, 1.0)
-            return Arrival(
-                CHANNEL, asked.id(to, said), to, said, sender=asked.sender, problem=problem, fault=fault
-            )
+            return asked.arrival(CHANNEL, to, said, problem=problem, fault=fault)
 
         return read
 
@@ -154,15 +152,8 @@ class _Attio:
 
     async def tell(self, request: Request) -> Response:
         """Set limits, add attributes and lists, or say whether people make companies."""
-        try:
-            told = orjson.loads(await read_body(request.receive))
-            self._set(told if isinstance(told, dict) else {})
-        except orjson.JSONDecodeError:
-            return error_answer(
-                Invalid("The body is not JSON", remedy='For example {"writes_per_second": 25}')
-            )
-        except CallerError as error:
-            return error_answer(error)
+        given = await read_command(request, 'For example {"writes_per_second": 25}')
+        self._set(given if isinstance(given, dict) else {})
         limits = {"reads_per_second": self._reads.most, "writes_per_second": self._writes.most}
         return JSON({**limits, "auto_companies": self._content.auto_companies}, status_code=201)
 

@@ -62,16 +62,7 @@ def read(asked: Asked) -> Arrival:
     to = asked.query.get("thread_id") or asked.path["id"]
     text = asked.text("content")
     data = {name: value for name, value in (asked.fields or {}).items() if name != "content"}
-    problem = _problem(asked, text)
-    return Arrival(
-        CHANNEL,
-        asked.id(to, text, data),
-        to,
-        text,
-        data=data,
-        sender=asked.sender,
-        problem=None if problem is None else str(problem),
-    )
+    return asked.arrival(CHANNEL, to, text, data, _problem(asked, text))
 
 
 def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:

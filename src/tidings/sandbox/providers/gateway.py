@@ -16,11 +16,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import Invalid, Temporary, TooLarge
+from tidings.model.errors import TooLarge
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
-from tidings.sandbox.sessions import for_seconds
-from tidings.sandbox.wire import JSON, Acted, error_answer, read_body
+from tidings.sandbox.sessions import asked_state
+from tidings.sandbox.wire import JSON, Acted, read_body, read_command, told
 from tidings.sandbox.world import Arrival, World
 
 CHANNEL = "gateway"
@@ -40,9 +40,9 @@ def routes(world: World) -> Sequence[BaseRoute]:
     """The gateway's two routes, and one to change its state."""
     gateway = _Gateway(world)
     return [
-        Route("/gateway/send", gateway.send, methods=["POST"]),
+        Route("/gateway/send", told(gateway.send), methods=["POST"]),
         Route("/gateway/status", gateway.status, methods=["GET"]),
-        Route("/sandbox/gateway", gateway.put_into, methods=["POST"]),
+        Route("/sandbox/gateway", told(gateway.put_into), methods=["POST"]),
     ]
 
 
@@ -79,26 +79,14 @@ class _Gateway:
             problem = f"client is not ready: {self._state}"
         id = request.headers.get("idempotency-key") or f"gateway-{next(self._numbers)}"
         arrival = Arrival(CHANNEL, id[:256], str(phone or "")[:256], str(words or ""), problem=problem)
-        try:
-            entry = self._world.receive(arrival)
-        except Temporary as error:
-            return error_answer(error)
+        entry = self._world.receive(arrival)
         return Acted(entry, self._answer(entry, problem), self._world.senses)
 
     async def put_into(self, request: Request) -> Response:
         """Change the state."""
-        try:
-            body = orjson.loads(await read_body(request.receive))
-            state = body.get("connectionState") if isinstance(body, dict) else None
-            seconds = for_seconds(body)
-            if state not in STATES:
-                remedy = f"Use {', '.join(STATES)}"
-                raise Invalid(f"There is no state {state!r}", remedy=remedy, field="connectionState")
-            self._world.put_session(CHANNEL, NAME, state, seconds=seconds, then=READY)
-        except orjson.JSONDecodeError:
-            return error_answer(Invalid("The body is not JSON", remedy='{"connectionState": "OPENING"}'))
-        except (Invalid, TooLarge, Temporary) as error:
-            return error_answer(error)
+        body = await read_command(request, '{"connectionState": "OPENING"}')
+        state, seconds = asked_state(body, "connectionState", STATES)
+        self._world.put_session(CHANNEL, NAME, state, seconds=seconds, then=READY)
         return await self.status(request)
 
     def _answer(self, entry: Entry, problem: str | None) -> Response:

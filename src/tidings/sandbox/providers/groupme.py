@@ -68,8 +68,7 @@ def read_bot(asked: Asked) -> Arrival:
         problem = "404"
     elif (not text and not data) or len(text) > MAX_TEXT:
         problem = "400"
-    id_ = asked.id(BOT, text, data)
-    return Arrival(CHANNEL, id_, BOT, text, data=data, sender=asked.sender, problem=problem)
+    return asked.arrival(CHANNEL, BOT, text, data, problem)
 
 
 def answer_bot(_: Asked, arrival: Arrival, entry: Entry) -> Response:

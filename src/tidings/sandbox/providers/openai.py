@@ -17,11 +17,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from tidings.model.errors import CallerError, Invalid
+from tidings.model.errors import Invalid
 from tidings.sandbox.endpoint import WRONG, Asked, Endpoint, http_status, request_of
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON, cut, error_answer, read_body
+from tidings.sandbox.wire import JSON, cut, read_command, told
 from tidings.sandbox.world import Arrival, World
 
 CHANNEL = "openai"
@@ -102,7 +102,7 @@ def routes(world: World) -> Sequence[BaseRoute]:
         Route("/openai/v1/chat/completions", Endpoint(world, read, model.answer), methods=["POST"]),
         Route("/openai/v1/models", _list, methods=["GET"]),
         Route("/sandbox/openai", model.show, methods=["GET"]),
-        Route("/sandbox/openai", model.tell, methods=["POST"]),
+        Route("/sandbox/openai", told(model.tell), methods=["POST"]),
         Route("/sandbox/openai", model.forget, methods=["DELETE"]),
     ]
 
@@ -154,13 +154,8 @@ class _Model:
 
     async def tell(self, request: Request) -> Response:
         """Add a line, or a list of them."""
-        try:
-            told = orjson.loads(await read_body(request.receive))
-            lines = tuple(_line(one) for one in (told if isinstance(told, list) else [told]))
-        except orjson.JSONDecodeError:
-            return error_answer(Invalid("The body is not JSON", remedy='For example {"answer": {"a": 1}}'))
-        except CallerError as error:
-            return error_answer(error)
+        given = await read_command(request, 'For example {"answer": {"a": 1}}')
+        lines = tuple(_line(one) for one in (given if isinstance(given, list) else [given]))
         self._script = (*self._script, *lines)[:MAX_SCRIPT]
         return JSON({"lines": len(self._script)}, status_code=201)
 

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Temporary, TooLarge
-from tidings.sandbox.endpoint import http_status
+from tidings.sandbox.endpoint import http_status, json_object
 from tidings.sandbox.faults import DELIVERS, Kind
 from tidings.sandbox.wire import JSON, Acted, error_answer, read_body
 from tidings.sandbox.world import Arrival, World
@@ -242,10 +242,9 @@ def _parsed(text: object) -> Hours:
 
 async def _body(request: Request) -> Mapping[str, Any]:
     try:
-        found = orjson.loads(await read_body(request.receive))
-    except (orjson.JSONDecodeError, ClientDisconnect, TooLarge):
+        return json_object(await read_body(request.receive)) or {}
+    except (ClientDisconnect, TooLarge):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _done(work: Any) -> Mapping[str, Any]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
+from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, json_object, request_of
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
 from tidings.sandbox.wire import JSON
@@ -61,9 +60,7 @@ def read(asked: Asked) -> Arrival:
     to = asked.text("channel").removeprefix("#").strip()
     text = asked.text("text")[:MAX_TEXT]
     data = _rest(asked, "channel", "text", "token")
-    problem = _problem(asked, to, text)
-    id_ = asked.id(to, text, data)
-    return Arrival(CHANNEL, id_, to, text, data=data, sender=asked.sender, problem=problem)
+    return asked.arrival(CHANNEL, to, text, data, _problem(asked, to, text))
 
 
 def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
@@ -88,7 +85,7 @@ def read_hook(asked: Asked) -> Arrival:
     """The message in a webhook's request, as JSON or as a form with a `payload`."""
     payload = (asked.fields or {}).get("payload")
     if isinstance(payload, str):
-        asked = asked._replace(fields=_object(payload))
+        asked = asked._replace(fields=json_object(payload))
     to = f"{asked.path['team']}/{asked.path['service']}"
     text, data = asked.text("text"), _rest(asked, "text")
     problem = None
@@ -98,9 +95,7 @@ def read_hook(asked: Asked) -> Arrival:
         problem = "invalid_payload"
     elif not text and not data.get("blocks") and not data.get("attachments"):
         problem = "no_text"
-    return Arrival(
-        CHANNEL, asked.id(to, text, data), to, text, data=data, sender=asked.sender, problem=problem
-    )
+    return asked.arrival(CHANNEL, to, text, data, problem)
 
 
 def answer_hook(_: Asked, arrival: Arrival, entry: Entry) -> Response:
@@ -163,11 +158,3 @@ def _throttled(wait: float) -> Response:
 
 def _rest(asked: Asked, *known: str) -> dict[str, object]:
     return {name: value for name, value in (asked.fields or {}).items() if name not in known}
-
-
-def _object(text: str) -> Mapping[str, object] | None:
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None

@@ -97,16 +97,7 @@ def read(asked: Asked) -> Arrival:
     text = asked.text("Body")
     rest = {name: value for name, value in (asked.fields or {}).items() if name not in ("To", "Body")}
     data = rest | ({"via": "whatsapp"} if asked.text("To").startswith("whatsapp:") else {})
-    problem = _problem(asked, to, text)
-    return Arrival(
-        CHANNEL,
-        asked.id(to, text, data),
-        to,
-        text,
-        data=data,
-        sender=asked.sender,
-        problem=None if problem is None else str(problem),
-    )
+    return asked.arrival(CHANNEL, to, text, data, _problem(asked, to, text))
 
 
 def _origin(asked: Asked, entry: Entry) -> Origin | None:

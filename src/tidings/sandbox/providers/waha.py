@@ -19,12 +19,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import Invalid, Temporary, TooLarge
+from tidings.model.errors import Invalid, TooLarge
+from tidings.sandbox.endpoint import json_object
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
 from tidings.sandbox.receipts import Origin
-from tidings.sandbox.sessions import for_seconds
-from tidings.sandbox.wire import JSON, Acted, error_answer, read_body
+from tidings.sandbox.sessions import asked_state
+from tidings.sandbox.wire import JSON, Acted, read_body, read_command, told
 from tidings.sandbox.world import Arrival, World
 
 CHANNEL = "waha"
@@ -53,21 +54,21 @@ def routes(world: World) -> Sequence[BaseRoute]:
     """WAHA's routes, and one to put a session into any state."""
     waha = _Waha(world)
     return [
-        Route("/waha/api/sendText", waha.send_text, methods=["POST"]),
+        Route("/waha/api/sendText", told(waha.send_text), methods=["POST"]),
         Route("/waha/ping", waha.ping, methods=["GET"]),
         Route("/waha/health", waha.health, methods=["GET"]),
         Route("/waha/api/server/version", waha.version, methods=["GET"]),
         Route("/waha/api/sessions", waha.list, methods=["GET"]),
-        Route("/waha/api/sessions", waha.create, methods=["POST"]),
+        Route("/waha/api/sessions", told(waha.create), methods=["POST"]),
         Route("/waha/api/sessions/{session}", waha.show, methods=["GET"]),
         Route("/waha/api/sessions/{session}", waha.configure, methods=["PUT"]),
         Route("/waha/api/sessions/{session}", waha.delete, methods=["DELETE"]),
         Route("/waha/api/sessions/{session}/me", waha.me, methods=["GET"]),
-        Route("/waha/api/sessions/{session}/{action}", waha.move, methods=["POST"]),
+        Route("/waha/api/sessions/{session}/{action}", told(waha.move), methods=["POST"]),
         Route("/waha/api/contacts/check-exists", waha.exists, methods=["GET"]),
         Route("/waha/api/{session}/auth/qr", waha.code, methods=["GET"]),
         Route("/waha/api/{session}/new-message-id", waha.new_id, methods=["GET"]),
-        Route("/sandbox/waha/{session}", waha.put_into, methods=["POST"]),
+        Route("/sandbox/waha/{session}", told(waha.put_into), methods=["POST"]),
     ]
 
 
@@ -110,7 +111,8 @@ class _Waha:
         if refused := _locked(request):
             return refused
         name = name or f"session_{next(self._numbers)}"
-        if unkept := self._put(name, "SCAN_QR_CODE") or self._point(name, body):
+        self._put(name, "SCAN_QR_CODE")
+        if unkept := self._point(name, body):
             return unkept
         return JSON({**self._shown(name), "status": "STARTING"}, status_code=201)
 
@@ -119,7 +121,8 @@ class _Waha:
         if refused := self._missing(request):
             return refused
         name = request.path_params["session"]
-        return self._point(name, _object(await read_body(request.receive))) or JSON(self._shown(name))
+        body = json_object(await read_body(request.receive)) or {}
+        return self._point(name, body) or JSON(self._shown(name))
 
     def _point(self, name: str, body: Mapping[str, Any]) -> Response | None:
         """Where a session's events go: the first of its webhooks, with its key."""
@@ -159,29 +162,20 @@ class _Waha:
         state = self._state(name)
         is_same = action == "start" and state in ("STARTING", "WORKING")
         unlinked = state == "SCAN_QR_CODE" and action != "stop"
-        if not is_same and (unkept := self._put(name, "SCAN_QR_CODE" if unlinked else _ACTIONS[action])):
-            return unkept
+        if not is_same:
+            self._put(name, "SCAN_QR_CODE" if unlinked else _ACTIONS[action])
         return JSON(self._shown(name), status_code=201)
 
     async def put_into(self, request: Request) -> Response:
         """Not WAHA's: put a session into a state, as a phone, a network or a ban would."""
-        try:
-            body = orjson.loads(await read_body(request.receive))
-            state = body.get("status") if isinstance(body, dict) else None
-            seconds = for_seconds(body)
-            if state not in STATES:
-                raise Invalid(
-                    f"There is no state {state!r}", remedy=f"Use {', '.join(STATES)}", field="status"
-                )
-        except orjson.JSONDecodeError:
-            return error_answer(Invalid("The body is not JSON", remedy='For example {"status": "FAILED"}'))
-        except (Invalid, TooLarge) as error:
-            return error_answer(error)
+        body = await read_command(request, 'For example {"status": "FAILED"}')
+        state, seconds = asked_state(body, "status", STATES)
         name = request.path_params["session"]
         names = self._sessions.names(CHANNEL)
         if name not in names and len(names) >= MAX_SESSIONS:
-            return error_answer(Invalid("There are too many sessions", field="session"))
-        return self._put(name, state, seconds=seconds) or JSON(self._shown(name))
+            raise Invalid("There are too many sessions", field="session")
+        self._put(name, state, seconds=seconds)
+        return JSON(self._shown(name))
 
     async def exists(self, request: Request) -> Response:
         """Whether a number is on WhatsApp: all are, but those that end in 404."""
@@ -215,7 +209,7 @@ class _Waha:
             return Response()
         except TooLarge as error:
             return _wrong(str(error), 413)
-        fields = _object(raw)
+        fields = json_object(raw) or {}
         name = str(fields.get("session") or "default")
         if self._state(name) is None:
             return _not_found("Session not found")
@@ -230,10 +224,7 @@ class _Waha:
             data={key: fields[key] for key in ("reply_to", "linkPreview") if fields.get(key) is not None},
             problem=problem or ("the session does not work" if unfit else None),
         )
-        try:
-            entry = self._world.receive(arrival)
-        except Temporary as error:
-            return error_answer(error)
+        entry = self._world.receive(arrival)
         target = self._world.callbacks.target(CHANNEL, name)
         if entry.delivered and target is not None:
             origin = Origin(CHANNEL, name, str(_sent(entry)["id"]), entry.to, *target)
@@ -247,13 +238,8 @@ class _Waha:
     def _state(self, name: str) -> str | None:
         return self._sessions.state(CHANNEL, name)
 
-    def _put(self, name: str, state: str, *, seconds: float | None = None) -> Response | None:
-        """Into a state; an answer only where that could not be kept."""
-        try:
-            self._world.put_session(CHANNEL, name, state, seconds=seconds, then="WORKING")
-        except Temporary as error:
-            return error_answer(error)
-        return None
+    def _put(self, name: str, state: str, *, seconds: float | None = None) -> None:
+        self._world.put_session(CHANNEL, name, state, seconds=seconds, then="WORKING")
 
     def _shown(self, name: str) -> dict[str, Any]:
         state = self._state(name)
@@ -274,14 +260,6 @@ class _Waha:
         state = state or self._state(name)
         body = {"error": words, "session": name, "status": state, "expected": [expected]}
         return JSON(body, status_code=422)
-
-
-def _object(raw: bytes) -> Mapping[str, Any]:
-    try:
-        fields = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
 
 
 def _problem(fields: Mapping[str, Any]) -> str | None:

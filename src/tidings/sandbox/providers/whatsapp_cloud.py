@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from tidings.model.errors import Temporary, TooLarge
+from tidings.sandbox.endpoint import json_object
 from tidings.sandbox.faults import Kind
 from tidings.sandbox.ledger import Entry
 from tidings.sandbox.receipts import Origin
@@ -146,7 +146,7 @@ class _Messages:
         if wrong is not None:
             return await _error(*wrong)(scope, receive, send)
         try:
-            body = _object(await read_body(receive))
+            body = json_object(await read_body(receive)) or {}
             if body.get("status") == "read":
                 return await JSON({"success": True})(scope, receive, send)
             wrong = _problem(body)
@@ -189,14 +189,6 @@ def _stranger(request: Request) -> Wrong | None:
     if scheme.lower() != "bearer" or not token.strip() or token.startswith("wrong"):
         return Wrong(190, "Invalid OAuth access token - Cannot parse access token")
     return None
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _problem(body: Mapping[str, Any]) -> Wrong | None:
