@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tidings.drill.books import held
+from tidings.drill.books import books, held
 from tidings.drill.rig import Sender, names
 
-from ..time_limits import until
-from .books import PostgresDatabase, late_results
+from ..time_limits import Limit, until
+from .books import Database, PostgresDatabase, late_results
 from .conftest import Report
-from .rig import Options, Rig, drill, portions, scaled
+from .rig import STANDSTILL, Options, Rig, drill, portions, scaled
 
 pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 
@@ -137,3 +139,42 @@ async def test_a_fenced_worker_begins_anew_while_its_old_sends_end(
     assert idle
     assert first.facts("node_fenced") == 1, "given up once, for its pause, and not again"
     assert not verdict.crimes
+
+
+async def test_an_answer_that_came_during_a_pause_is_used_as_evidence(
+    tmp_path: Path, database: Database
+) -> None:
+    """The worker wakes past its deadline with a 200 in its socket: it was sent, and nothing stays held.
+
+    On PostgreSQL another worker has declared it dead and holds its messages meanwhile. On SQLite nobody may:
+    the paused process keeps its lock, and settles its own claim.
+    """
+    refs = names("e", 8)
+    slow = Options(on_unknown="hold", lease=LEASE, beat=0.4, deadline=2)
+    async with drill(tmp_path / "drill", database, slow, {"delay": (1.0, 1.2)}) as rig:
+        first = rig.spawn()
+        await rig.working(first)
+        await rig.producer.produce(refs)
+        await rig.until_seen(len(refs))
+        stopped_at = time.time()
+        first.process.send_signal(signal.SIGSTOP)
+        left = await held(database, first.pid)
+        if isinstance(database, PostgresDatabase):
+            await rig.working(rig.spawn())
+            await states(rig, "failed")
+        await asyncio.sleep(max(0.0, stopped_at + slow.deadline + 2.5 - time.time()))
+        rig.wake(first, stopped_at, "SIGSTOP", left)
+        await states(rig, "done")
+        verdict, late = await rig.verdict(), await late_results(database)
+
+    assert set(left) == set(refs), "it was stopped too late: this run proves nothing (R7)"
+    assert not verdict.crimes and not verdict.duplicates and not verdict.held
+    assert late == (len(refs) if isinstance(database, PostgresDatabase) else 0)
+
+
+async def states(rig: Rig, wanted: str) -> None:
+    """Wait until every message has this state."""
+    limit = Limit(STANDSTILL / 4)
+    while {book.state for book in (await books(rig.database)).values()} != {wanted}:
+        assert not limit.is_over(), await books(rig.database)
+        await asyncio.sleep(0.05)

@@ -149,9 +149,11 @@ class Transport:
             del self._in_hand[key]
 
     async def _watch(self) -> None:
+        looked_at = float("-inf")
         while True:
             await asyncio.sleep(1)
-            self._slots.cut_off(after=self._clock.monotonic())
+            self._slots.cut_off(after=looked_at)  # after a pause, answers are read first
+            looked_at = self._clock.monotonic()
             if self._sent:
                 self._emit(ParcelsSent(self._name, self._sent))
                 self._sent = 0

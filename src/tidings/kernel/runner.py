@@ -115,6 +115,7 @@ class Runner:
         self._woken = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
         self._doubtful_claim = False
+        self._looked_at = float("-inf")  # when attempts were last looked at for their deadline
 
     # -- life
 
@@ -180,8 +181,12 @@ class Runner:
         }
 
     def overrun(self) -> None:
-        """Cut off attempts that have passed their deadline by far; called once a second."""
-        self._slots.cut_off(after=self._clock.monotonic())
+        """Cut off attempts that had passed their deadline by far at the last call; called once a second.
+
+        So a process that wakes from a pause reads the answers that came meanwhile before it gives them up.
+        """
+        after, self._looked_at = self._looked_at, self._clock.monotonic()
+        self._slots.cut_off(after=after)
 
     # -- one step, for virtual time
 

@@ -11,6 +11,10 @@ recognised counts as MaybeSent, because a duplicate is worse than a doubt.
 Redirects, decompression, cookies and environment proxies are off; the answer is read raw and up to a cap; one
 deadline covers everything. Once the status line is here it decides: a body that drips, never ends or
 breaks off is cut and changes nothing.
+
+The client's own timer drops an answer that arrived while the process was paused, because it is checked
+before the socket. With a `linger` the deadline is kept here instead (`wire/deadline.py`), and the client's
+timer runs that much longer: canceling does not end a request in the client, so its timer must.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -29,9 +34,11 @@ from pyreqwest.http import Url
 
 from .. import __version__
 from ..model.start_check import check_start
+from .deadline import deadline as expiring
 
 MOST_CLIENTS = 64  # each costs 136 KB and 8 ms to build
 IDLE_FOR = timedelta(seconds=4)  # less than the 5 s of common servers: losing that race makes a doubt
+LINGER = timedelta(seconds=30)  # the longest pause, beyond a deadline, whose answers are still used
 SHOWN = 200  # characters of an answer that anybody gets to see
 
 _NEVER_CONNECTED = "client error (Connect)"
@@ -80,11 +87,15 @@ class HttpClient:
     NotSent, while the deadline itself cannot tell and gives MaybeSent. The TCP user timeout is twice that:
     when the network breaks, the kernel stops retransmitting a request then, instead of delivering it minutes
     later beside the attempt that replaced it. A packet that waits for its neighbor's address may still leave
-    within three seconds more, because no timeout of the socket reaches it.
+    within three seconds more, because no timeout of the socket reaches it. With a `linger`, an answer that came
+    during a pause of this process counts, if the pause ended within that time of the deadline.
     """
 
-    def __init__(self, *, connect_within: timedelta, most: int = MOST_CLIENTS) -> None:
+    def __init__(
+        self, *, connect_within: timedelta, linger: timedelta = timedelta(), most: int = MOST_CLIENTS
+    ) -> None:
         self._connect_within = connect_within
+        self._linger = linger
         self._most = most
         self._clients: OrderedDict[tuple[str, str] | None, Client] = OrderedDict()
         self._building: dict[tuple[str, str] | None, asyncio.Task[Client]] = {}
@@ -136,26 +147,29 @@ class HttpClient:
             asked = client.request(method, url).headers(headers)
             request = (
                 (asked if body is None else asked.body_bytes(body))
-                .timeout(deadline)
+                .timeout(deadline + self._linger)
                 .streamed_read_buffer_limit(0)  # the head alone: the status must not wait for the body
                 .build_streamed()
             )
         except (PyreqwestError, ValueError) as error:
             raise NotSent("the request could not be built") from error
+        answer: Answer | None = None
+        kept = expiring(deadline.total_seconds()) if self._linger else nullcontext()
         try:
-            async with request as response:
-                try:
-                    prefix = await response.body_reader.read(max_answer)
-                except PyreqwestError:
-                    prefix = None
-                return Answer(
-                    response.status,
-                    response.headers,
-                    b"" if prefix is None else bytes(prefix),
-                    timedelta(seconds=time.monotonic() - began),
-                )
+            async with kept, request as response:
+                spent = timedelta(seconds=time.monotonic() - began)
+                answer = Answer(response.status, response.headers, b"", spent)
+                prefix = await response.body_reader.read(max_answer)
+                spent = timedelta(seconds=time.monotonic() - began)
+                answer = answer._replace(body_prefix=bytes(prefix or b""), elapsed=spent)
         except PyreqwestError as error:
-            raise judge(error) from error
+            if answer is None:
+                raise judge(error) from error
+        except TimeoutError as error:
+            if answer is None:
+                raise MaybeSent("operation timed out") from error
+        assert answer is not None  # the request context suppresses nothing
+        return answer
 
     async def close(self) -> None:
         """Let go of all connections; requests under way end as MaybeSent."""

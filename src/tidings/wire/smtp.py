@@ -28,6 +28,7 @@ from typing import NamedTuple, cast
 import aiosmtplib
 from aiosmtplib import SMTPException, SMTPRecipientRefused, SMTPResponseException, SMTPSenderRefused
 
+from .deadline import deadline as expiring
 from .http import MaybeSent, NotSent
 
 IDLE_FOR = 10.0  # seconds that a connection is kept for the next mail
@@ -154,7 +155,7 @@ class SmtpClient:
             raise NotSent("the channel is closed")
         dotted: list[bool] = []  # filled when the final dot is about to leave
         try:
-            async with asyncio.timeout(deadline.total_seconds()), self._free:
+            async with expiring(deadline.total_seconds(), has_left=lambda: dotted), self._free:
                 return await self._send(envelope, stops, dotted)
         except (OSError, SMTPException, UnicodeError) as error:  # TimeoutError is an OSError
             raise (MaybeSent if dotted else NotSent)(_why(error)) from error

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from ...model.message import Message
 from ...model.outcome import Outcome, Skip
 from ...model.task import OnUnknown
+from ...wire.http import LINGER
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,11 @@ class Traits:
     max_text: int = 65_536
     reconnect_wait: timedelta = timedelta(minutes=5)  # how late it may go out after its session was down
     in_order: bool = False  # messages to one recipient go out one by one, in the order of their times
+
+    @property
+    def linger(self) -> timedelta:
+        """How long after its deadline an HTTP client keeps an attempt whose answer may be waiting."""
+        return timedelta() if self.on_unknown is OnUnknown.RESEND else LINGER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

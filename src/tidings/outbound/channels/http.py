@@ -108,7 +108,7 @@ class HttpChannel:
         self._now = now
         third = settings.deadline / 3
         self._guard = Guard(settings.rules, look_up or partial(resolve, within=third))
-        self._http = HttpClient(connect_within=third)
+        self._http = HttpClient(connect_within=third, linger=self.traits.linger)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Fill everything once: what cannot be filled is refused before it is accepted."""

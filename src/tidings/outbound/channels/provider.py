@@ -19,7 +19,7 @@ from pyreqwest.http import Url
 from ...model.outcome import Outcome, Reject, Retry, Unknown
 from ...model.task import Category
 from ...wire.addresses import Forbidden, Rules, Target, check_url
-from ...wire.http import SHOWN, Answer, HttpClient, MaybeSent, NotSent
+from ...wire.http import LINGER, SHOWN, Answer, HttpClient, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
 from .options import text
 
@@ -93,7 +93,7 @@ class Api:
         self._deadline = deadline
         self._hide = tuple(spelled for secret in hide for spelled in {secret, quote(secret, safe="")})
         self._now = now
-        self._http = HttpClient(connect_within=deadline / 3)
+        self._http = HttpClient(connect_within=deadline / 3, linger=LINGER)
 
     def begin(self) -> float:
         """When an attempt began: calls of one attempt share one deadline."""

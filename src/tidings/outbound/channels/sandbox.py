@@ -48,7 +48,7 @@ class SandboxChannel:
         self._address = settings.url.rstrip("/")
         self._url = check_url(self._address + PATH, ANY_HOST).url
         self._now = now
-        self._http = HttpClient(connect_within=settings.deadline / 2)
+        self._http = HttpClient(connect_within=settings.deadline / 2, linger=self.traits.linger)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """The phone takes any recipient that is not empty."""

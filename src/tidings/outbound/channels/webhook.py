@@ -70,7 +70,7 @@ class WebhookChannel:
         # A third for the name, a third for the connection: what is left can only be the answer's time.
         third = settings.deadline / 3
         self._guard = Guard(self._rules, look_up or partial(resolve, within=third))
-        self._http = HttpClient(connect_within=third)
+        self._http = HttpClient(connect_within=third, linger=self.traits.linger)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Refuse a URL that could never be called; its name is looked up only when it is sent."""
