@@ -87,8 +87,8 @@ class HttpClient:
     NotSent, while the deadline itself cannot tell and gives MaybeSent. The TCP user timeout is twice that:
     when the network breaks, the kernel stops retransmitting a request then, instead of delivering it minutes
     later beside the attempt that replaced it. A packet that waits for its neighbor's address may still leave
-    within three seconds more, because no timeout of the socket reaches it. With a `linger`, an answer that came
-    during a pause of this process counts, if the pause ended within that time of the deadline.
+    within three seconds more, because no timeout of the socket reaches it. With a `linger`, an answer that
+    came during a pause of this process counts, if the pause ended within that time of the deadline.
     """
 
     def __init__(
