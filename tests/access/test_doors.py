@@ -221,6 +221,17 @@ async def test_parts_of_the_engine_that_know_no_tenant_are_known(home: House) ->
         assert (await on_behalf(home.app).desk.messages.page()).items == []
 
 
+async def test_a_method_that_was_looked_up_earlier_acts_for_the_caller_of_the_moment(home: House) -> None:
+    """S3: a table of methods that is made when the program starts belongs to no tenant."""
+    contacts = on_behalf(home.app).desk.contacts
+    create, page = contacts.create, contacts.page
+    with acting_as(Caller("x", tenant="acme")):
+        await create({"name": "Ada", "addresses": {"out": "ada"}})
+        assert [one["name"] for one in (await page()).items] == ["Ada"]
+
+    assert (await page()).items == []
+
+
 def test_every_command_that_only_looks_is_named() -> None:
     """S22: whatever is not named as looking is written down, so a new command cannot be forgotten."""
     known = {f"{group}.{word}" for group, one in typer.main.get_command(whole()).commands.items()  # type: ignore[attr-defined]

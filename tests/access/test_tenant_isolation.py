@@ -6,10 +6,12 @@ probe fails here. The owner's own calls prove that the probes would find what is
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import httpx
@@ -127,6 +129,26 @@ class Probe(NamedTuple):
         return await client.request(self.place.method, path, **given)
 
 
+def _actions(module: ModuleType) -> dict[str, None]:
+    """The actions that a module of views knows: by `match`, by comparison, or in a table for `picked`."""
+    found: list[ast.expr | None] = []
+    for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
+        match node:
+            case (
+                ast.MatchValue(value=value)
+                | ast.Compare(left=ast.Subscript(slice=ast.Constant(value="action")), comparators=[value])
+            ):
+                found.append(value)
+            case (
+                ast.Call(func=ast.Name(id="picked"), args=[_, ast.Dict(keys=keys)])
+                | ast.Assign(targets=[ast.Name(id="acts")], value=ast.Dict(keys=keys))
+                | ast.AnnAssign(target=ast.Name(id="acts"), value=ast.Dict(keys=keys))
+            ):
+                found += keys
+    words = (one.value for one in found if isinstance(one, ast.Constant) and isinstance(one.value, str))
+    return dict.fromkeys(words)
+
+
 def probes(api: FastAPI) -> Iterator[Probe]:
     """Every route that asks for a key, and every action of it, as its module matches them."""
     modules = {
@@ -139,8 +161,7 @@ def probes(api: FastAPI) -> Iterator[Probe]:
             continue
         actions: list[str | None] = [None]
         if "{action}" in place.path:
-            source = Path(str(modules[place.method, place.path].__file__)).read_text()
-            actions = [*dict.fromkeys(re.findall(r'(?:case|"action"\] ==) "([\w-]+)"', source))]
+            actions = [*_actions(modules[place.method, place.path])]
             assert actions, f"{place.path}: its module matches no action"
         yield from (Probe(place, action) for action in actions)
 

@@ -7,6 +7,7 @@ route can forget it. What takes none belongs to the whole engine, and its routes
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, TypeVar, cast
 
@@ -34,7 +35,7 @@ class _OnBehalf:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._thing, name)
         if inspect.ismethod(found):
-            return partial(found, tenant=current().tenant) if _concerns_tenant(found.__func__) else found
+            return partial(_call, found) if _concerns_tenant(found.__func__) else found
         is_part = _has_parts(type(found).__module__) and not isinstance(found, tuple | str | int | dict)
         return _OnBehalf(found) if is_part else found
 
@@ -43,6 +44,11 @@ class _OnBehalf:
             object.__setattr__(self, name, value)
         else:
             setattr(self._thing, name, value)
+
+
+def _call(method: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """Call it for the caller of this moment, not of the moment when the method was looked up."""
+    return method(*args, **{"tenant": current().tenant, **more})
 
 
 @cache

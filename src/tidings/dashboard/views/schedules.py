@@ -17,8 +17,6 @@ LOGGED = 25
 
 def ways(desk: Desk, frame: Frame) -> list[Way]:
     """Their routes."""
-    made = desk.schedules
-    acts: dict[str, Act] = {"pause": made.pause, "resume": made.resume, "end": made.end, "run": made.run}
 
     async def page(request: Request) -> Response:
         """Schedules, newest first."""
@@ -43,7 +41,8 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
 
     async def act(request: Request) -> Response:
         """What a person asks of one schedule."""
-        id_, action = request.path_params["id"], request.path_params["action"]
+        id_, action, made = request.path_params["id"], request.path_params["action"], desk.schedules
+        acts: dict[str, Act] = {"pause": made.pause, "resume": made.resume, "end": made.end, "run": made.run}
         with refusals_told_on(f"/schedules/{id_}"):
             await picked(action, acts)(id_)
         return back(f"/schedules/{id_}")
