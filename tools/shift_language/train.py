@@ -19,6 +19,7 @@ from math import sqrt
 from pathlib import Path
 from typing import NamedTuple
 
+from tidings.inbound import language
 from tidings.inbound.language.features import of_mention, of_message
 from tidings.inbound.language.grammar import moment_of
 from tidings.inbound.language.pieces import Day, Span, Squad
@@ -196,7 +197,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     shown = [[part for part in parts if part != _HELD_OUT] for parts in AUTHORS.values()]
     weights = fit([study(_cases(folder, parts)) for parts in shown])
-    table = Path(__file__).parent / FILE
+    table = Path(language.__file__).parent / FILE
     if "--check" in arguments:
         is_same = table.read_text(encoding="utf-8") == printed(weights)
         sys.stdout.write(f"{FILE} is {'what' if is_same else 'NOT what'} the messages give\n")
