@@ -133,6 +133,14 @@ def forbidden_imports(tree: ast.AST, package: str, importer: str) -> Iterator[st
             yield f"imports {name}: {reason}"
 
 
+def chain(node: ast.expr) -> str:
+    """A name with its attributes, 'a.b.c'; empty for an attribute of anything else."""
+    rest = ""
+    while isinstance(node, ast.Attribute):
+        node, rest = node.value, f".{node.attr}{rest}"
+    return node.id + rest if isinstance(node, ast.Name) else ""
+
+
 def full_names(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
     """Each name used in an expression, spelt out by the imports: 'datetime.datetime.now' for `d.now`."""
     known: dict[str, str] = {}
@@ -143,7 +151,7 @@ def full_names(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
             known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute):
-            first, _, rest = ast.unparse(node).partition(".")
+            first, _, rest = chain(node).partition(".")
             if first in known:
                 yield node, f"{known[first]}.{rest}" if rest else known[first]
 
