@@ -137,7 +137,8 @@ def chain(node: ast.expr) -> str:
     """A name with its attributes, 'a.b.c'; empty for an attribute of anything else."""
     rest = ""
     while isinstance(node, ast.Attribute):
-        node, rest = node.value, f".{node.attr}{rest}"
+        rest = f".{node.attr}{rest}"
+        node = node.value
     return node.id + rest if isinstance(node, ast.Name) else ""
 
 
