@@ -4,7 +4,7 @@
 .PHONY: help run sync quick quick-tests test collect coverage contract wheel-check audit dist postgres pgbouncer rabbitmq promtool faketime strace xfs ip chromium screenshots docs lint format types bench crash soak fuzz clean
 
 PYTHON ?= python3
-WORKERS ?= 5
+WORKERS ?= 6
 ARGS ?=
 SEEDS ?= 5000
 MINUTES ?= 60
