@@ -4,7 +4,7 @@
 .PHONY: help run sync quick quick-tests test collect coverage contract wheel-check audit dist postgres pgbouncer rabbitmq promtool faketime strace xfs ip chromium screenshots docs lint format types bench crash soak fuzz clean
 
 PYTHON ?= python3
-WORKERS ?= 6
+WORKERS ?= 5
 ARGS ?=
 SEEDS ?= 5000
 MINUTES ?= 60
@@ -80,7 +80,7 @@ lint: sync ## ruff: rules and format
 	$(BIN)/ruff format --check
 
 types: sync
-	$(BIN)/mypy
+	$(BIN)/mypy -n 2
 
 format: sync ## rewrite the code in the house's format
 	$(BIN)/ruff check --fix
