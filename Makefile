@@ -27,7 +27,7 @@ help: ## list these targets
 
 run: $(UV) ## start the engine on SQLite in ./data (ARGS="--port 9000")
 	@$(UV) sync --frozen --no-default-groups --inexact --quiet
-	@mkdir -p data
+	@mkdir -p -m 700 data
 	@exec $(BIN)/tidings serve $(ARGS)
 
 sync: $(UV)
