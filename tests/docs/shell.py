@@ -25,6 +25,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tidings.testing.watchdog import Watchdog
+
 from .pages import Block, blocks
 
 SHOWN_PORTS = ("8020", "8021", "8025", "8080")
@@ -75,7 +77,7 @@ def run_page(
 ) -> subprocess.CompletedProcess[str]:
     """Run a page to its end, with what is in `programs` first on the path.
 
-    Everything it started is ended with it, and nothing else.
+    Everything it started is ended with it, and nothing else; a watchdog does it if this process is killed.
     """
     ports = {port: str(_free_port()) for port in SHOWN_PORTS}
     phone = _free_port(neighbor=True)  # the simulated mail server listens on the port after the phone's
@@ -87,6 +89,8 @@ def run_page(
         ["bash", "-c", script], cwd=folder, env=_environment(ports, folder, programs), start_new_session=True,
         text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
+    watchdog = Watchdog()
+    watchdog.watch(group=shell.pid)
     try:
         said, complained = shell.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
@@ -95,6 +99,7 @@ def run_page(
         complained += f"\nnot over after {PATIENCE} s"
     finally:
         _end_group(shell.pid)
+        watchdog.release()
     return subprocess.CompletedProcess(script, shell.returncode, said, complained)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from tidings.testing import Cluster
 
 from ..launcher import fork_server
+from ..time_limits import until
 from .pages import DOCS, ROOT
 from .shell import needs_postgres, run_page, runnable
 
@@ -46,3 +48,31 @@ def test_an_example_works(script: Path, tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+OWNER = """
+import sys
+from pathlib import Path
+from tests.docs.shell import run_page
+
+run_page(sys.argv[1], Path(sys.argv[2]), postgres=None, programs=Path(sys.argv[2]))
+"""
+ENDLESS = """```sh run
+echo $$ > shell.pid
+until [ -e never ]; do sleep 0.2; done
+```
+"""
+
+
+async def test_the_shell_of_a_page_ends_with_a_killed_test_process(tmp_path: Path) -> None:
+    """A killed run leaves no shell behind that polls forever and slows down the next runs."""
+    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", OWNER, ENDLESS, str(tmp_path))
+    written = tmp_path / "shell.pid"
+    assert await until(lambda: written.exists() and written.read_text().strip() != "")
+    shell = Path("/proc", written.read_text().strip())
+    assert shell.exists()
+
+    owner.kill()
+    await owner.wait()
+
+    assert await until(lambda: not shell.exists()), "the shell outlived the test process"
