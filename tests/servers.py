@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -45,3 +46,9 @@ async def serving(app: ASGIApp, *, taken: socket.socket | None = None) -> AsyncI
         finally:
             server.stopping.set()
             await running
+
+
+def is_running(pid: int) -> bool:
+    """Whether it runs; a zombie does not."""
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"

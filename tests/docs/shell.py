@@ -34,6 +34,8 @@ SHOWN_POSTGRES = "postgresql://tidings@localhost/tidings"
 PATIENCE = 360
 
 _OPENING = """set -eu -o pipefail
+read -r go  # once the watchdog is set up; the end of the input if this process died before
+exec </dev/null
 await() {  # until a port answers ($2 = yes) or does not answer any more ($2 = no)
   for _ in $(seq 300); do
     if (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then is=yes; else is=no; fi
@@ -87,12 +89,12 @@ def run_page(
     script = _OPENING + "\n".join(_step(block, shown) for block in wanted)
     shell = subprocess.Popen(
         ["bash", "-c", script], cwd=folder, env=_environment(ports, folder, programs), start_new_session=True,
-        text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     watchdog = Watchdog()
     watchdog.watch(group=shell.pid)
     try:
-        said, complained = shell.communicate(timeout=PATIENCE)
+        said, complained = shell.communicate("go\n", timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         os.killpg(shell.pid, signal.SIGKILL)
         said, complained = shell.communicate()

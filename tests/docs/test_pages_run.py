@@ -14,6 +14,7 @@ import pytest
 from tidings.testing import Cluster
 
 from ..launcher import fork_server
+from ..servers import is_running
 from ..time_limits import until
 from .pages import DOCS, ROOT
 from .shell import needs_postgres, run_page, runnable
@@ -69,10 +70,10 @@ async def test_the_shell_of_a_page_ends_with_a_killed_test_process(tmp_path: Pat
     owner = await asyncio.create_subprocess_exec(sys.executable, "-c", OWNER, ENDLESS, str(tmp_path))
     written = tmp_path / "shell.pid"
     assert await until(lambda: written.exists() and written.read_text().strip() != "")
-    shell = Path("/proc", written.read_text().strip())
-    assert shell.exists()
+    shell = int(written.read_text())
+    assert is_running(shell)
 
     owner.kill()
     await owner.wait()
 
-    assert await until(lambda: not shell.exists()), "the shell outlived the test process"
+    assert await until(lambda: not is_running(shell)), "the shell outlived the test process"

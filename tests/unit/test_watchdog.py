@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.servers import is_running
 from tests.time_limits import until
 
 from tidings.testing import Cluster, Rabbit
@@ -39,12 +40,6 @@ def started(folder: Path, maker: str, port: str) -> tuple[subprocess.Popen[bytes
     assert owner.stdout is not None
     pid, listens = map(int, owner.stdout.readline().split())
     return owner, pid, listens
-
-
-def is_running(pid: int) -> bool:
-    """Whether it runs; a zombie does not."""
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.fixture

@@ -1,4 +1,8 @@
-"""Logs of a drill: JSON lines, appended with a single write each, so that no death tears one."""
+"""Logs of a drill: JSON lines, appended with one write per batch.
+
+The kernel may cut a write short at a page boundary when the process is killed. Each batch therefore begins on a
+new line, and readers skip the torn one: a line is written before its call is made.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,14 @@ import orjson
 
 
 class Journal:
-    """A log with one owner."""
+    """A log to append to; several processes may share one."""
 
     def __init__(self, path: Path | str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write(self, *lines: Mapping[str, Any]) -> None:
         """Append these at once."""
-        os.write(self._file, b"".join(orjson.dumps(line) + b"\n" for line in lines))
+        os.write(self._file, b"\n" + b"".join(orjson.dumps(line) + b"\n" for line in lines))
 
     def close(self) -> None:
         """Nothing more will be written."""
@@ -26,15 +30,15 @@ class Journal:
 
 
 def lines(path: Path) -> Iterable[dict[str, Any]]:
-    """What has been written so far; a line that is just being written is left for later."""
+    """The complete lines so far; one that is being written is left for later, a torn one is skipped."""
     whole, _, _ = path.read_bytes().rpartition(b"\n")
-    return map(orjson.loads, whole.splitlines())
+    return (orjson.loads(line) for line in whole.splitlines() if line.endswith(b"}"))
 
 
 class Tail:
     """Counts the lines of a growing log that hold a mark, each looked at once."""
 
-    def __init__(self, path: Path, mark: bytes = b"\n") -> None:
+    def __init__(self, path: Path, mark: bytes = b"}\n") -> None:
         self._path = path
         self._mark = mark
         self._read_up_to = 0
