@@ -21,10 +21,10 @@ from tidings.app import App, build
 from tidings.config import ChannelSettings, Settings
 from tidings.model.message import Draft
 from tidings.observability.events import BatchSettled, Event
-from tidings.outbound.broadcasting.broadcasts import Broadcasts
-from tidings.outbound.people import uploads
+from tidings.outbound.broadcasts.service import BroadcastService
+from tidings.outbound.contacts import uploads
 from tidings.store.postgres import PostgresStore
-from tidings.testing import Cluster
+from tidings.testing import PostgresCluster
 
 from .resident import peak_mb, resident_mb
 
@@ -101,17 +101,19 @@ async def drain(url: str, n: int, slots: int) -> float:
 async def broadcast(url: str, n: int, slots: int) -> float:
     """Recipients a second: from the moment it is frozen to the last one done."""
     async with engine(url, slots) as (app, watch):
-        made = await app.desk.freezer.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
+        made = await app.desk.broadcast_creator.create(
+            {"channel": CHANNEL, "text": TEXT, "recipients": "upload"}
+        )
         id_ = made.answer["id"]
-        await app.desk.freezer.upload(
-            id_, uploads.rows(lines(n), "ndjson", largest=10_000, most_lines=n), freezes=False
+        await app.desk.broadcast_creator.upload(
+            id_, uploads.read_rows(lines(n), "ndjson", largest=10_000, most_lines=n), freezes=False
         )
         await tidy(app)
         app.worker.start()
         while not app.worker.is_working:  # noqa: ASYNC110  (it has no event)
             await asyncio.sleep(0.01)
         began = time.perf_counter()
-        await app.desk.freezer.freeze(id_)
+        await app.desk.broadcast_creator.freeze(id_)
         await watch.until(n)
         took = watch.last - began
         await ended(app, id_, n)
@@ -125,11 +127,13 @@ async def stream(url: str, n: int, slots: int, *, whole: bool) -> dict[str, floa
     """
     async with engine(url, slots) as (app, watch):
         app.worker.start()
-        made = await app.desk.freezer.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
+        made = await app.desk.broadcast_creator.create(
+            {"channel": CHANNEL, "text": TEXT, "recipients": "upload"}
+        )
         id_ = made.answer["id"]
         began = time.perf_counter()
-        rows = uploads.rows(lines(n), "ndjson", largest=10_000, most_lines=n)
-        shown = await app.desk.freezer.upload(id_, rows)
+        rows = uploads.read_rows(lines(n), "ndjson", largest=10_000, most_lines=n)
+        shown = await app.desk.broadcast_creator.upload(id_, rows)
         frozen = time.perf_counter()
         assert shown["total"] == n
         await watch.until(1)
@@ -144,7 +148,7 @@ async def stream(url: str, n: int, slots: int, *, whole: bool) -> dict[str, floa
             await ended(app, id_, n)
         else:
             await watch.until(min(n, 20_000))
-            broadcasts = Broadcasts(app.store, app.clock)
+            broadcasts = BroadcastService(app.store, app.clock)
             await broadcasts.cancel(id_)
             counts = (await broadcasts.show(id_))["counts"]
             assert sum(counts.values()) == n, counts
@@ -159,7 +163,7 @@ async def lines(n: int) -> AsyncIterator[bytes]:
 
 async def ended(app: App, id_: str, n: int) -> None:
     """The end state: everybody sent, and the broadcast completed."""
-    broadcasts = Broadcasts(app.store, app.clock)
+    broadcasts = BroadcastService(app.store, app.clock)
     async with asyncio.timeout(30):
         while True:
             shown = await broadcasts.show(id_)
@@ -186,7 +190,7 @@ def main() -> None:
             print(json.dumps(_measure(given, lambda name: f"sqlite:///{folder}/{name}.db")))
             return
         Path(folder).chmod(0o755)
-        with Cluster(Path(folder) / "data") as cluster:
+        with PostgresCluster(Path(folder) / "data") as cluster:
             print(json.dumps(_measure(given, cluster.create_database)))
 
 

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tidings.kernel.clock import SystemClock
-from tidings.kernel.garbage import look_less_often
+from tidings.kernel.gc_tuning import tune_gc
 from tidings.kernel.lanes import Lane
-from tidings.kernel.loop import Worker
-from tidings.kernel.runner import Tunables
+from tidings.kernel.runner import RunnerOptions
+from tidings.kernel.worker import Worker
 from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Outcome
 from tidings.model.task import OnUnknown
 from tidings.observability.events import BatchSettled, Emit, Event
 from tidings.observability.log import fan_out, log_sink
-from tidings.outbound.channels.base import Channel, Traits
+from tidings.outbound.channels.base import Channel, ChannelTraits
 from tidings.outbound.channels.noop import NoopChannel, NoopSettings
 from tidings.outbound.delivery import Delivery
-from tidings.outbound.judging import KIND
-from tidings.outbound.messages import Messages
+from tidings.outbound.message_validation import MESSAGE_KIND
+from tidings.outbound.messages import MessageService
 from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
@@ -40,7 +40,7 @@ class Marking:
 
     def __init__(self, on_unknown: OnUnknown, note: Callable[[Message], None] | None = None) -> None:
         self._inner = NoopChannel(NoopSettings(on_unknown=on_unknown))
-        self.traits: Traits = self._inner.traits
+        self.traits: ChannelTraits = self._inner.traits
         self.first: float | None = None
         self._note = note
 
@@ -82,14 +82,14 @@ class Engine:
             deadline=channel.traits.deadline,
         )
         channels = {CHANNEL: channel}
-        self.messages = Messages(self.store, self.clock, channels)
+        self.messages = MessageService(self.store, self.clock, channels)
         self.worker = Worker(
             self.store,
             self.clock,
             {CHANNEL: lane},
-            {KIND: Delivery(self.store, channels, now=self.clock.now)},
+            {MESSAGE_KIND: Delivery(self.store, channels, now=self.clock.now)},
             emit=fan_out(*((log_sink(form="json", level="info"),) if sinks is None else sinks), self._heard),
-            tunables=Tunables(slots=slots),
+            tunables=RunnerOptions(slots=slots),
         )
         self.settled = 0
         self.last = 0.0
@@ -132,7 +132,7 @@ class Engine:
                 for table in ("tasks", "messages"):
                     await connection.execute(f"vacuum analyze {table}", timeout=300)
                 await connection.execute("checkpoint", timeout=300)
-        look_less_often()  # as `tidings serve` does before it works
+        tune_gc()  # as `tidings serve` does before it works
 
     async def verify(self, n: int) -> None:
         """Every message done, two history rows each."""

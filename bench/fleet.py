@@ -122,7 +122,7 @@ def settings_of(
     return Settings(
         database=database,
         channels={name: ChannelSettings(kind, options) for name, (kind, options) in channels.items()},
-        policies={"drill": retry.parse("drill", policy or _POLICY)},
+        policies={"drill": retry.parse_policy("drill", policy or _POLICY)},
         slots=slots,
         sandbox=False,
     )

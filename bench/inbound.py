@@ -29,10 +29,10 @@ from typing import Any
 
 from tidings.app import App, build
 from tidings.config import ChannelSettings, InboundSettings, Settings
+from tidings.inbound.domain import IncomingMessage
 from tidings.inbound.sources.settings import SourceSettings
-from tidings.inbound.words import Incoming
 from tidings.inbound.workflow.settings import WorkflowSettings
-from tidings.kernel.garbage import look_less_often
+from tidings.kernel.gc_tuning import tune_gc
 from tidings.observability.events import BatchSettled, Event
 from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
@@ -125,7 +125,7 @@ async def _measure(url: str, options: argparse.Namespace) -> dict[str, Any]:
         await _talk(app, settled, await _people(app, EARLIER), "earlier")
         await _tidy(app.store)
         people = await _people(app, options.conversations)
-        look_less_often()
+        tune_gc()
         if options.trips and isinstance(app.store, PostgresStore):
             _count(app.store, trips)
         used, family, began = _cpu(), cpu_of_family(), time.perf_counter()
@@ -208,7 +208,9 @@ async def _say(app: App, number: int, people: People, group: str) -> None:
         words = text.format(squad=squad, name=_name(place), **days)
         sender, at = pair[who], now + place
         said.append(
-            Incoming(SOURCE.name, f"{group}{place}-{number}", f"{group}{place}", sender, sender, words, at)
+            IncomingMessage(
+                SOURCE.name, f"{group}{place}-{number}", f"{group}{place}", sender, sender, words, at
+            )
         )
     await app.inbound.intake.called(SOURCE, said)
     app.worker.runner.wake()

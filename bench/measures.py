@@ -220,10 +220,13 @@ def observability(setting: Setting) -> list[Row]:
 
 def rabbit(setting: Setting) -> list[Row]:
     """Messages/s through RabbitMQ with two sending processes, ours with every outcome recorded."""
-    from tidings.testing.rabbitmq import Rabbit
+    from tidings.testing.rabbitmq import RabbitBroker
 
     n, python = setting.sizes.rabbit, setting.peer_python
-    with tempfile.TemporaryDirectory(dir=setting.scratch) as folder, Rabbit(Path(folder) / "mq") as broker:
+    with (
+        tempfile.TemporaryDirectory(dir=setting.scratch) as folder,
+        RabbitBroker(Path(folder) / "mq") as broker,
+    ):
         ours: dict[str, Any] = {"broker": broker.url, "n": n}
         done = setting.contest(
             "drain, RabbitMQ",

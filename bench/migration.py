@@ -26,7 +26,7 @@ from urllib.request import urlopen
 import uvloop
 
 from tidings.app import build
-from tidings.migration.jobfile import read_job
+from tidings.migration.job_file import read_job
 from tidings.migration.jobs import WORKING, JobState
 
 from .bare_client import plain_client

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from tidings.access.audit import Audit
+from tidings.access.audit import AuditLog
 from tidings.api import create_api
 from tidings.app import build
 from tidings.config import ChannelSettings, Settings
@@ -72,7 +72,7 @@ async def calls(url: str, n: int, audited: bool = False) -> dict[str, float]:
     return {"per_s": round(n / took, 1), "cpu_us": round(cpu / n * 1e6, 2)}
 
 
-class _Deaf(Audit):
+class _Deaf(AuditLog):
     """Hears nothing."""
 
     def note_soon(self, *_: Any) -> None:

@@ -20,12 +20,12 @@ import apsw
 import orjson
 
 from tidings.model.message import Message
-from tidings.model.task import NodeId, OnUnknown, State, Transition
+from tidings.model.task import NodeId, OnUnknown, TaskState, Transition
 from tidings.model.time import SECOND
 from tidings.outbound.channels.webhook import WebhookChannel, WebhookSettings
-from tidings.outbound.judging import COLUMNS
-from tidings.store.migrations import migrations
-from tidings.store.port import Step, Wish
+from tidings.outbound.message_validation import MESSAGE_COLUMNS
+from tidings.store.migrations import load_migrations
+from tidings.store.port import ClaimRequest, Step
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 from tidings.store.task_rows import COLUMNS as TASK_COLUMNS
@@ -91,7 +91,7 @@ async def bulk_accept_postgres(dsn: str, n: int) -> float:
 
 def copy_target(n: int) -> tuple[str, Sequence[limits.Load]]:
     """The real schema as DDL, and the rows that n accepted messages leave in each table, content first."""
-    ddl = "".join(migration.sql for migration in migrations("postgres"))
+    ddl = "".join(migration.sql for migration in load_migrations("postgres"))
     ids = [f"019a{i:08x}-0000-7000-8000-{i:012x}" for i in range(n)]
     now = time.time_ns() // 1000
     messages, tasks = [], []
@@ -103,7 +103,7 @@ def copy_target(n: int) -> tuple[str, Sequence[limits.Load]]:
             (i, "default", CHANNEL, "message", 5, now, now, None, None, True, now + 86_400 * SECOND, None)
         )
     return ddl, [
-        limits.Load("messages", ("task", *COLUMNS), messages),
+        limits.Load("messages", ("task", *MESSAGE_COLUMNS), messages),
         limits.Load("tasks", TASK_COLUMNS, tasks),
     ]
 
@@ -173,7 +173,7 @@ async def claim_latency(
         await ours.tidy()
         me = NodeId((await store.write([Step("node_join", {"name": "bench", "info": "{}"})]))[0][0]["id"])
         served = [*names, "paused"]
-        wish = Wish({name: 100 for name in served}, 100, 12)
+        wish = ClaimRequest({name: 100 for name in served}, 100, 12)
         empty: list[float] = []
         due: list[float] = []
         for poll in range(_WARM + polls):
@@ -192,7 +192,7 @@ async def claim_latency(
     return {f"{name}_{key}_ms": value for name, values in found.items() for key, value in values.items()}
 
 
-async def _claim_hundred(ours: Engine, me: NodeId, wish: Wish, names: list[str]) -> float:
+async def _claim_hundred(ours: Engine, me: NodeId, wish: ClaimRequest, names: list[str]) -> float:
     from tidings.model.task import NewTask
 
     now = ours.clock.now()
@@ -203,7 +203,7 @@ async def _claim_hundred(ours: Engine, me: NodeId, wish: Wish, names: list[str])
     claimed = await ours.store.claim(me, wish)
     took = (time.perf_counter() - began) * 1000
     assert len(claimed.tasks) == 100, f"claimed {len(claimed.tasks)}"
-    await ours.store.settle(me, [Transition(t.id, t.claim_no, State.DONE, 1) for t in claimed.tasks])
+    await ours.store.settle(me, [Transition(t.id, t.claim_no, TaskState.DONE, 1) for t in claimed.tasks])
     return took
 
 

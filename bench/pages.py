@@ -25,11 +25,11 @@ import httpx
 from tidings.api import create_api
 from tidings.app import App, build
 from tidings.config import ChannelSettings, Settings
-from tidings.dashboard import add_pages
+from tidings.dashboard import add_dashboard
 from tidings.dashboard.navigation import GROUPS
-from tidings.migration.jobfile import read_job
+from tidings.migration.job_file import read_job
 from tidings.model.time import DAY, HOUR, MINUTE
-from tidings.store.statements import statements
+from tidings.store.statements import load_statements
 
 from .noise import Noise
 from .rows import Row, table
@@ -279,7 +279,7 @@ async def _places(connection: asyncpg.Connection, app: App) -> list[str]:
 async def _look(app: App, places: Sequence[str], rounds: int) -> list[Row]:
     """Each page some times, one request after the other, in turns."""
     api = create_api(app)
-    pages = add_pages(api, app)
+    pages = add_dashboard(api, app)
     took: dict[str, list[float]] = {path: [] for path in places}
     transport = httpx.ASGITransport(api)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=None) as client:
@@ -305,7 +305,7 @@ def _p95(times: Sequence[float]) -> float:
 async def _plans(app: App) -> None:
     """What the pages read, as PostgreSQL goes about it; a walk through a growing table is marked."""
     store: Any = app.store
-    known = statements("postgres")
+    known = load_statements("postgres")
     for name in READS:
         statement = known[name]
         nulls = ", ".join("null" for _ in statement.names)

@@ -51,14 +51,14 @@ async def drain(dsn: str, n: int, slots: int = 256, processes: int = PROCESSES) 
 
 async def work(dsn: str, slots: int = 256) -> float:
     """One worker process, until it is stopped."""
-    from tidings.kernel.garbage import look_less_often
+    from tidings.kernel.gc_tuning import tune_gc
     from tidings.model.task import OnUnknown
 
     from .engine import Marking, engine
 
     asked = stop_signal()
     async with engine(dsn, Marking(OnUnknown.RESEND), slots=slots) as ours:
-        look_less_often()
+        tune_gc()
         await pass_gate(dsn)
         ours.worker.start()
         await asked.wait()

@@ -21,7 +21,7 @@ from typing import Any
 from tidings import app as wiring
 from tidings.app import App
 from tidings.config import ChannelSettings, Settings
-from tidings.dispatch.roles import Role, Share
+from tidings.dispatch.roles import ProcessRole, ProcessShare
 from tidings.observability.events import BatchSettled, Event
 from tidings.observability.log import log_sink
 from tidings.store.port import Step
@@ -39,7 +39,7 @@ async def drain(dsn: str, broker: str, n: int, started_marks: bool = False) -> f
     """Messages/s through dispatcher and transports; with `started_marks` starts are reported first."""
     settings = _settings(broker, started_marks, dsn)
     settled = Settled()
-    app = wiring.build(settings, emit=settled.take, share=Share(frozenset({Role.DISPATCHER})))
+    app = wiring.build(settings, emit=settled.take, share=ProcessShare(frozenset({ProcessRole.DISPATCHER})))
     await app.open()
     await app.store.write([Step("queue_pause", {"name": CHANNEL, "reason": "bench"})])
     assert app.office is not None
@@ -65,7 +65,9 @@ async def transport(broker: str, slots: int = 200, started_marks: bool = False) 
     asked = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
     settings = _settings(broker, started_marks, None, slots)
-    carrier = wiring.build_carrier(settings, share=Share(frozenset({Role.TRANSPORT})), emit=_LOG)
+    carrier = wiring.build_transport(
+        settings, share=ProcessShare(frozenset({ProcessRole.TRANSPORT})), emit=_LOG
+    )
     await carrier.transport.start()
     await asked.wait()
     await carrier.close(1)

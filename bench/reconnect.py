@@ -29,7 +29,7 @@ from tidings.config import ChannelSettings, Settings
 from tidings.model.message import Draft
 from tidings.model.time import SECOND
 from tidings.sandbox import read_ledger
-from tidings.testing import Cluster
+from tidings.testing import PostgresCluster
 
 BAR = 5.0  # seconds
 CHANNEL = "whatsapp"
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        server = Cluster() if chosen.database == "postgres" else nullcontext()
+        server = PostgresCluster() if chosen.database == "postgres" else nullcontext()
         with server as cluster, sandbox(Path(folder) / "ledger.jsonl") as (url, ledger):
             database = f"sqlite:///{folder}/bench.db" if cluster is None else cluster.create_database("bench")
             figures = asyncio.run(measure(database, url, ledger, chosen))

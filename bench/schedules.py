@@ -23,10 +23,10 @@ from typing import Any
 from tidings.kernel.clock import SystemClock
 from tidings.model.time import DAY, SECOND
 from tidings.outbound.channels.noop import NoopChannel, NoopSettings
-from tidings.outbound.messages import Messages
-from tidings.outbound.scheduling.making import MessageMaker
-from tidings.outbound.scheduling.rules import read_rule
-from tidings.outbound.scheduling.scheduler import Scheduler
+from tidings.outbound.messages import MessageService
+from tidings.outbound.schedules.occurrence_builder import MessageOccurrenceBuilder
+from tidings.outbound.schedules.rule_parser import parse_rule
+from tidings.outbound.schedules.scheduler import Scheduler
 from tidings.store.postgres import PostgresStore
 
 from .rows import Row, table
@@ -76,8 +76,8 @@ async def _measure(server: Server, options: argparse.Namespace) -> dict[str, Any
         store, clock = PostgresStore(dsn), SystemClock()
         await store.open()
         channel = NoopChannel(NoopSettings())
-        messages = Messages(store, clock, {"bench": channel})
-        scheduler = Scheduler(store, clock, {"message": MessageMaker(messages)})
+        messages = MessageService(store, clock, {"bench": channel})
+        scheduler = Scheduler(store, clock, {"message": MessageOccurrenceBuilder(messages)})
         try:
             await _fill(store, options.schedules)
             idle = await _idle(scheduler, options.idle)
@@ -114,7 +114,7 @@ def _row(number: int, now: int) -> tuple[Any, ...]:
         {"rrule": f"FREQ=DAILY;BYHOUR={minute // 60};BYMINUTE={minute % 60};BYSECOND=0"},
         {"every": "24h"},
     )
-    rule = read_rule(kinds[number % len(kinds)], anchor=now // SECOND * SECOND)
+    rule = parse_rule(kinds[number % len(kinds)], anchor=now // SECOND * SECOND)
     body = json.dumps(
         {"channel": "bench", "to": f"user-{number}", "text": "Good morning, this is your reminder"}
     )

@@ -9,7 +9,7 @@ from itertools import count
 
 import asyncpg
 
-from tidings.testing.postgres import Cluster
+from tidings.testing.postgres import PostgresCluster
 
 SETTINGS: dict[str, str | int] = {
     "fsync": "on",
@@ -24,7 +24,7 @@ SETTINGS: dict[str, str | int] = {
 class Server:
     """A running PostgreSQL that hands out empty databases."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: PostgresCluster) -> None:
         self._cluster = cluster
         self._numbers = count(1)
 
@@ -53,7 +53,7 @@ class Server:
 @contextmanager
 def postgres() -> Iterator[Server]:
     """Start the server, stop it and remove its data at the end."""
-    with Cluster(settings=SETTINGS) as cluster:
+    with PostgresCluster(settings=SETTINGS) as cluster:
         yield Server(cluster)
 
 

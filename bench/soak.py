@@ -27,11 +27,11 @@ import asyncpg
 
 from tidings.app import open_store
 from tidings.config import Settings
-from tidings.drill.ledger import percentile
-from tidings.drill.plan import CHANNEL, GRACE, Course
-from tidings.drill.report import Report, as_json
-from tidings.drill.run import Progress, run
-from tidings.drill.scratch import scratch
+from tidings.drill.checker import percentile
+from tidings.drill.report import DrillReport, as_json
+from tidings.drill.runner import DrillProgress, run
+from tidings.drill.scratch import scratch_space
+from tidings.drill.workload import CHANNEL, RECOVERY_GRACE, DrillOptions
 from tidings.kernel.clock import SystemClock
 
 from .noise import Noise
@@ -56,7 +56,7 @@ class Looks:
         self.locked: list[bool] = []
         self.errors = 0  # times that a worker had no answer from the database
 
-    def told(self, now: Progress) -> None:
+    def told(self, now: DrillProgress) -> None:
         """The drill's own news: what waits or is at work is no more than what is due or about to be."""
         self.most_waiting = max(self.most_waiting, now.waiting)
         if sys.stderr.isatty():
@@ -93,7 +93,7 @@ class Looks:
         self.errors = sum(log.count(b'"event":"store_trouble"') for log in logs)
 
 
-def rows_of(found: Report, looks: Looks, foreign: float) -> list[Row]:
+def rows_of(found: DrillReport, looks: Looks, foreign: float) -> list[Row]:
     """The bars of the fleet."""
     late = found.lateness
     within = sum(seconds <= 1 for seconds in late) / len(late)
@@ -127,7 +127,7 @@ def rows_of(found: Report, looks: Looks, foreign: float) -> list[Row]:
             at_most=1,
         ),
         row("within", "within 1 s of its time", 100 * within, "%", at_least=95),
-        row("latest", "the latest", max(late), "s", at_most=found.lease + GRACE),
+        row("latest", "the latest", max(late), "s", at_most=found.lease + RECOVERY_GRACE),
         row("overdue", "waiting or at work, at any look", looks.most_waiting, at_most=1000),
         row(
             "due", "question for the next due, p99", 1000 * percentile(looks.asked, 0.99), " ms", at_most=100
@@ -135,10 +135,10 @@ def rows_of(found: Report, looks: Looks, foreign: float) -> list[Row]:
     ]
 
 
-async def soak(url: str, minutes: float, seed: int, *, aimed: bool) -> tuple[Report, Looks]:
+async def soak(url: str, minutes: float, seed: int, *, aimed: bool) -> tuple[DrillReport, Looks]:
     """Run the drill, and look on."""
     seconds = 60 * minutes
-    course = Course(
+    course = DrillOptions(
         messages=round(PER_MINUTE * minutes),
         kills=math.ceil(seconds / EVERY),
         workers=WORKERS,
@@ -149,7 +149,7 @@ async def soak(url: str, minutes: float, seed: int, *, aimed: bool) -> tuple[Rep
         aimed=aimed,
     )
     settings, looks = Settings(database=url), Looks()
-    async with scratch(settings, keep=False) as place, looks.asking(place.database, url):
+    async with scratch_space(settings, keep=False) as place, looks.asking(place.database, url):
         found = await run(course, settings, place, looks.told)
         looks.read_logs(place.folder)
         return found, looks

@@ -25,7 +25,7 @@ import pytest
 from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
-from tidings.testing import Cluster, Rabbit
+from tidings.testing import PostgresCluster, RabbitBroker
 
 from .groups import keep_groups
 from .time_limits import pytest_timeout_set_timer  # noqa: F401 (a hook)
@@ -111,20 +111,20 @@ class Databases:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Cluster]:
+def postgres() -> Iterator[PostgresCluster]:
     """A PostgreSQL server of this worker's own; most tests want `postgres_url`."""
-    if Cluster.find() is None:
+    if PostgresCluster.find() is None:
         pytest.skip("no PostgreSQL 14 or newer: install postgresql, or set TIDINGS_TEST_POSTGRES to a server")
-    with Cluster(parent=_roomy_folder(), settings={"max_wal_size": "128MB"}) as cluster:
+    with PostgresCluster(parent=_roomy_folder(), settings={"max_wal_size": "128MB"}) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
-def rabbit() -> Iterator[Rabbit]:
+def rabbit() -> Iterator[RabbitBroker]:
     """A RabbitMQ of this run's own; those who use it are in the group `rabbitmq`, so that one is started."""
-    if Rabbit.find() is None:
+    if RabbitBroker.find() is None:
         pytest.skip("no RabbitMQ: install rabbitmq-server")
-    with Rabbit(parent=_roomy_folder()) as broker:
+    with RabbitBroker(parent=_roomy_folder()) as broker:
         yield broker
 
 
@@ -134,7 +134,7 @@ def rabbit_url(request: pytest.FixtureRequest) -> str:
     existing = os.environ.get("TIDINGS_TEST_RABBITMQ")
     if existing:
         return existing
-    broker: Rabbit = request.getfixturevalue("rabbit")
+    broker: RabbitBroker = request.getfixturevalue("rabbit")
     return broker.url
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .client import ApiError, Client, SyncClient
-    from .embedding import Engine
+    from .engine import Engine
 
 __version__ = "0.1.0"
 __all__ = ["ApiError", "Client", "Engine", "SyncClient", "__version__"]
@@ -15,7 +15,7 @@ __all__ = ["ApiError", "Client", "Engine", "SyncClient", "__version__"]
 def __getattr__(name: str) -> Any:
     """The client and the engine, each loaded only by who asks for it."""
     if name == "Engine":
-        from .embedding import Engine
+        from .engine import Engine
 
         return Engine
     if name not in ("ApiError", "Client", "SyncClient"):

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from tidings.api import create_api
 from tidings.app import App, build
 from tidings.config import ChannelSettings, Settings
-from tidings.dashboard import Pages, add_pages
+from tidings.dashboard import Dashboard, add_dashboard
 from tidings.kernel.clock import ManualClock
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome
@@ -48,7 +48,7 @@ class House:
         self.app = app
         self.clock = clock
         self.api: FastAPI = create_api(app)
-        self.pages: Pages = add_pages(self.api, app)
+        self.pages: Dashboard = add_dashboard(self.api, app)
         self.http = self.client()
 
     def client(self, **headers: str) -> httpx.AsyncClient:

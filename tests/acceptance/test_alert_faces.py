@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tidings.api import create_api
-from tidings.cli.program import whole
+from tidings.cli.program import full_program
 from tidings.observability.metrics import Metrics
 from tidings.outbound.alerts.rules import RULES
 
@@ -82,7 +82,7 @@ async def test_the_command_line_lists_and_takes_on(
     monkeypatch.chdir(tmp_path)
 
     async def run(*words: str) -> Result:
-        return await asyncio.to_thread(CliRunner().invoke, whole(), [*words, "--database", sqlite_url])
+        return await asyncio.to_thread(CliRunner().invoke, full_program(), [*words, "--database", sqlite_url])
 
     (alert,) = orjson.loads((await run("alerts", "list", "--json")).stdout)["items"]
     assert "scheduler_silent" in (await run("alerts", "list")).stdout

@@ -22,7 +22,7 @@ from tidings.model.errors import InProgress, StoreUnavailable
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
-from tidings.outbound.health import Status, judge
+from tidings.outbound.health import HealthStatus, evaluate_health
 
 from ..time_limits import Limit, within
 from .house import KEY, House, house, in_one_house
@@ -644,7 +644,7 @@ async def test_health_is_down_when_nobody_works(home: House) -> None:
 
 async def test_health_fails_when_the_clocks_disagree(home: House) -> None:
     """B13: over 10 s fails the health check."""
-    home.clock.pretend_drift(timedelta(seconds=11))
+    home.clock.set_drift(timedelta(seconds=11))
 
     assert (await home.http.get("/health")).json()["reasons"] == ["this machine's clock is off by 11 s"]
 
@@ -652,19 +652,19 @@ async def test_health_fails_when_the_clocks_disagree(home: House) -> None:
 @pytest.mark.parametrize(
     ("tallies", "status"),
     [
-        ({}, Status.UP),
-        ({"failed:permanent": 9}, Status.UP),  # fewer than ten say nothing
-        ({"done": 9, "failed:permanent": 1}, Status.UP),  # exactly 90 %, exactly 10 %
-        ({"done": 89, "unknown": 11}, Status.DEGRADED),
-        ({"done": 880, "retry:temporary": 120}, Status.DEGRADED),
-        ({"done": 10, "deferred": 500, "given_back": 500}, Status.UP),  # nothing was tried
+        ({}, HealthStatus.UP),
+        ({"failed:permanent": 9}, HealthStatus.UP),  # fewer than ten say nothing
+        ({"done": 9, "failed:permanent": 1}, HealthStatus.UP),  # exactly 90 %, exactly 10 %
+        ({"done": 89, "unknown": 11}, HealthStatus.DEGRADED),
+        ({"done": 880, "retry:temporary": 120}, HealthStatus.DEGRADED),
+        ({"done": 10, "deferred": 500, "given_back": 500}, HealthStatus.UP),  # nothing was tried
     ],
 )
-def test_health_is_judged_by_shares(tallies: dict[str, int], status: Status) -> None:
+def test_health_is_judged_by_shares(tallies: dict[str, int], status: HealthStatus) -> None:
     """A10: the bars themselves, and that what was not tried does not count."""
     rows = [{"queue": "q", "what": what, "n": count, "ms": count} for what, count in tallies.items()]
 
-    assert judge(rows, alive=1, drift=timedelta(0)).status is status
+    assert evaluate_health(rows, alive=1, drift=timedelta(0)).status is status
 
 
 async def test_readiness_follows_the_database(home: House, monkeypatch: pytest.MonkeyPatch) -> None:

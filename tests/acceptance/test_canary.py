@@ -18,14 +18,14 @@ import orjson
 import pytest
 
 from tidings.app import build
-from tidings.cli.failures import guarded
+from tidings.cli.errors import run_safely
 from tidings.cli.program import program
 from tidings.config import Settings, load
-from tidings.diagnosis import examine
+from tidings.doctor import run_checks
 from tidings.kernel.clock import ManualClock
 from tidings.observability.log import log_sink
+from tidings.outbound.channel_probes import probe_channel
 from tidings.outbound.channels.registry import KINDS
-from tidings.outbound.trials import try_out
 from tidings.sandbox.providers.smtp import SmtpServer
 from tidings.store.sqlite import SqliteStore
 
@@ -192,10 +192,11 @@ async def test_no_secret_shows_anywhere_whatever_happens(
             await live(made, sandbox)
             seen |= await looked_at(made)
         seen["settings"] = f"{settings!r} {settings.describe()}"
-        seen["doctor"] = str(await examine(settings))
+        seen["doctor"] = str(await run_checks(settings))
         for words in ("config", "config --json", "channels list --json", "doctor"):
             code = await asyncio.to_thread(
-                guarded, lambda words=words, **options: program(words.split(), prog_name="tidings", **options)
+                run_safely,
+                lambda words=words, **options: program(words.split(), prog_name="tidings", **options),
             )
             assert code in (0, 1), words
     seen["said and logged"] = "".join(capfd.readouterr())
@@ -241,7 +242,7 @@ async def looked_at(made: House) -> dict[str, str]:
         seen[f"message {message['id']}"] = orjson.dumps(await made.show(message["id"])).decode()
         seen[f"page {message['id']}"] = (await made.http.get(f"/messages/{message['id']}")).text
     for name, channel in made.app.channels.items():
-        trial: Any = await try_out(made.app.channels, name)
+        trial: Any = await probe_channel(made.app.channels, name)
         seen[f"test of {name}"] = f"{trial} {channel!r} {vars(channel).get('_settings')!r}"
     return seen
 

@@ -12,7 +12,7 @@ from tidings.inbound.sources.settings import read_source
 from tidings.inbound.workflow.settings import read as read_workflow
 from tidings.model.errors import Misconfigured
 from tidings.model.time import SECOND, iso
-from tidings.wire.signature import headers, parse_secret
+from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from .house import House
 from .house import house as housed
@@ -37,7 +37,7 @@ async def say(house: House, number: int, text: str) -> None:
     house.clock.advance(1)
     said = {"id": str(number), "conversation": "9", "sender": "u7", "name": "Ann", "text": text}
     body = orjson.dumps({**said, "at": iso(house.clock.now())})
-    signed = headers([parse_secret(SECRET)], f"m{number}", house.clock.now() // SECOND, body)
+    signed = signature_headers([parse_secret(SECRET)], f"m{number}", house.clock.now() // SECOND, body)
     assert (await house.client().post("/inbound/crew", content=body, headers=signed)).status_code == 200
     await house.work()
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tidings.cli.failures import guarded
+from tidings.cli.errors import run_safely
 from tidings.cli.program import program
 from tidings.config import ChannelSettings
 from tidings.sandbox import create_sandbox
@@ -80,7 +80,7 @@ def try_(
         monkeypatch.setenv("BOT_TOKEN", bot)
         monkeypatch.setenv("WA_TOKEN", wa)
         given = ["channels", "test", *words]
-        code = guarded(lambda **options: program(given, prog_name="tidings", **options))
+        code = run_safely(lambda **options: program(given, prog_name="tidings", **options))
         return Answer(code, *capfd.readouterr())
 
     return call

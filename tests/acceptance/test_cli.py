@@ -18,11 +18,20 @@ import pytest
 from rich.text import Text
 
 from tidings import __version__
-from tidings.cli import grid
-from tidings.cli.failures import guarded
-from tidings.cli.program import program, whole
+from tidings.cli import table_layout
+from tidings.cli.errors import run_safely
+from tidings.cli.program import full_program, program
 from tidings.config import load
-from tidings.diagnosis import Grade, Waiting, on_clock, on_dead, on_disk, on_nodes, on_waiting, standing
+from tidings.doctor import (
+    ChannelBacklog,
+    FindingSeverity,
+    channel_status,
+    check_backlog,
+    check_clock,
+    check_dead_letters,
+    check_disk,
+    check_nodes,
+)
 from tidings.model.time import SECOND
 
 from .program import environment, free_port, run, serving
@@ -55,7 +64,7 @@ def tidings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
     def call(*words: str, stdin: str = "") -> Answer:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capfd.readouterr()
-        code = guarded(lambda **options: program(list(words), prog_name="tidings", **options))
+        code = run_safely(lambda **options: program(list(words), prog_name="tidings", **options))
         return Answer(code, *capfd.readouterr())
 
     return call
@@ -74,7 +83,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 def all_commands() -> list[tuple[str, ...]]:
     from typer.main import get_command
 
-    return list(commands(get_command(whole())))
+    return list(commands(get_command(full_program())))
 
 
 # -- help and start
@@ -430,27 +439,28 @@ def test_the_same_commands_work_on_postgres(tidings: Tidings, postgres_url: str)
 @pytest.mark.parametrize(
     ("drift", "behind", "grade"),
     [
-        (0, 0, Grade.FINE),
-        (0.9, 0, Grade.FINE),
-        (-2, 0, Grade.NOTE),
-        (11, 0, Grade.WRONG),
-        (0, 3600, Grade.WRONG),
+        (0, 0, FindingSeverity.FINE),
+        (0.9, 0, FindingSeverity.FINE),
+        (-2, 0, FindingSeverity.NOTE),
+        (11, 0, FindingSeverity.WRONG),
+        (0, 3600, FindingSeverity.WRONG),
     ],
 )
-def test_clocks_that_disagree_are_found(drift: float, behind: int, grade: Grade) -> None:
+def test_clocks_that_disagree_are_found(drift: float, behind: int, grade: FindingSeverity) -> None:
     """B13: over 1 s is worth knowing, over 10 s is wrong; on SQLite a clock that was set back counts."""
-    found = on_clock(timedelta(seconds=drift), seen=NOW + behind * SECOND, now=NOW)
+    found = check_clock(timedelta(seconds=drift), seen=NOW + behind * SECOND, now=NOW)
 
     assert found.grade is grade
-    assert bool(found.remedy) is (grade is not Grade.FINE)
+    assert bool(found.remedy) is (grade is not FindingSeverity.FINE)
 
 
 @pytest.mark.parametrize(
-    ("free", "grade"), [(10 << 20, Grade.WRONG), (500 << 20, Grade.NOTE), (9 << 30, Grade.FINE)]
+    ("free", "grade"),
+    [(10 << 20, FindingSeverity.WRONG), (500 << 20, FindingSeverity.NOTE), (9 << 30, FindingSeverity.FINE)],
 )
-def test_a_disk_that_runs_full_is_found(free: int, grade: Grade) -> None:
+def test_a_disk_that_runs_full_is_found(free: int, grade: FindingSeverity) -> None:
     """Before it is too late to accept anything."""
-    assert on_disk(Path("data"), free).grade is grade
+    assert check_disk(Path("data"), free).grade is grade
 
 
 def test_processes_that_died_are_found_without_alarm() -> None:
@@ -462,13 +472,13 @@ def test_processes_that_died_are_found_without_alarm() -> None:
         {"id": 3, "name": "c", "state": "dead", "seen_at": NOW - 300 * SECOND},
     ]
 
-    on_server = on_nodes(nodes, is_worked_on=None, lease=lease, now=NOW)
-    on_file = on_nodes(nodes[:1], is_worked_on=False, lease=lease, now=NOW)
+    on_server = check_nodes(nodes, is_worked_on=None, lease=lease, now=NOW)
+    on_file = check_nodes(nodes[:1], is_worked_on=False, lease=lease, now=NOW)
 
     assert [(found.grade, found.what) for found in on_server] == [
-        (Grade.FINE, "a works"),
-        (Grade.NOTE, "b has been silent for 1 min 40 s"),
-        (Grade.NOTE, "c has been silent for 5 min"),
+        (FindingSeverity.FINE, "a works"),
+        (FindingSeverity.NOTE, "b has been silent for 1 min 40 s"),
+        (FindingSeverity.NOTE, "c has been silent for 5 min"),
     ]
     assert [found.what for found in on_file] == ["no process is working", "a has been silent for 0 s"]
 
@@ -499,7 +509,7 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
         "link_why": "SCAN_QR_CODE",
     }
 
-    assert standing({**queue, "failures": 5, "opened_at": None, **changes}, NOW).word == word
+    assert channel_status({**queue, "failures": 5, "opened_at": None, **changes}, NOW).word == word
 
 
 def test_only_what_could_go_out_counts_as_overdue() -> None:
@@ -507,20 +517,27 @@ def test_only_what_could_go_out_counts_as_overdue() -> None:
     queue = {"paused": False, "pause_reason": None, "parked_until": None, "opened_at": None, "link": None}
     queues = [{**queue, "name": "late"}, {**queue, "name": "just"}, {**queue, "name": "off", "paused": True}]
     since = NOW - 120 * SECOND
-    waiting = {"late": Waiting(1000, since), "just": Waiting(3, NOW - 59 * SECOND), "off": Waiting(9, since)}
+    waiting = {
+        "late": ChannelBacklog(1000, since),
+        "just": ChannelBacklog(3, NOW - 59 * SECOND),
+        "off": ChannelBacklog(9, since),
+    }
 
-    found = on_waiting(waiting, queues, is_worked_on=True, now=NOW)
+    found = check_backlog(waiting, queues, is_worked_on=True, now=NOW)
 
     assert [one.what for one in found] == ["at least 1,000 overdue on late, the oldest by 2 min"]
-    assert on_waiting({}, queues, is_worked_on=True, now=NOW)[0].grade is Grade.FINE
+    assert check_backlog({}, queues, is_worked_on=True, now=NOW)[0].grade is FindingSeverity.FINE
 
 
 def test_dead_letters_are_wrong_until_a_person_decides() -> None:
     """Counted, with those in doubt apart."""
     groups = [{"count": 3, "unknown": True}, {"count": 2, "unknown": False}]
 
-    assert on_dead(groups)[1:3] == (Grade.WRONG, "5 waiting for a person, 3 of them in doubt")
-    assert on_dead([]).grade is Grade.FINE
+    assert check_dead_letters(groups)[1:3] == (
+        FindingSeverity.WRONG,
+        "5 waiting for a person, 3 of them in doubt",
+    )
+    assert check_dead_letters([]).grade is FindingSeverity.FINE
 
 
 # -- what a terminal shows
@@ -529,14 +546,14 @@ def test_dead_letters_are_wrong_until_a_person_decides() -> None:
 def test_columns_fit_the_terminal_and_ids_are_never_cut() -> None:
     """Where it is narrow, spare columns go first, then the last one is cut."""
     shapes = [
-        grid.Shape("id", keep=True),
-        grid.Shape("to", spare=True),
-        grid.Shape("n", right=True),
-        grid.Shape("text"),
+        table_layout.ColumnLayout("id", keep=True),
+        table_layout.ColumnLayout("to", spare=True),
+        table_layout.ColumnLayout("n", right=True),
+        table_layout.ColumnLayout("text"),
     ]
     cells = [[Text("i" * 36), Text("ada"), Text("7"), Text("a long text that does not fit")]]
 
-    wide, narrow = grid.lay_out(shapes, cells, 100), grid.lay_out(shapes, cells, 54)
+    wide, narrow = table_layout.lay_out(shapes, cells, 100), table_layout.lay_out(shapes, cells, 54)
 
     assert wide[1].plain == f"{'i' * 36}  ada  7  a long text that does not fit"
     assert [line.plain for line in narrow] == [f"id{' ' * 34}  n  text", f"{'i' * 36}  7  a long text …"]
@@ -660,13 +677,13 @@ def test_what_nobody_expected_is_one_line_too(
         raise RuntimeError("boom")
 
     monkeypatch.delenv("TIDINGS_DEBUG", raising=False)
-    assert guarded(broken) == 70
+    assert run_safely(broken) == 70
     assert capfd.readouterr().err == (
         "error: something unforeseen happened (RuntimeError: boom). Set TIDINGS_DEBUG=1 to see where\n"
     )
     monkeypatch.setenv("TIDINGS_DEBUG", "1")
     with pytest.raises(RuntimeError, match="boom"):
-        guarded(broken)
+        run_safely(broken)
     assert load(environ=dict(os.environ)).port == 8020  # the variable is not taken for a setting
 
 

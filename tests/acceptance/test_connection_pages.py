@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from tidings.config import ChannelSettings
-from tidings.outbound.connections import codes
+from tidings.outbound.sessions import qr_codes
 from tidings.sandbox import create_sandbox
-from tidings.sandbox.senses import Senses
+from tidings.sandbox.environment import SandboxEnvironment
 
 from ..contract.channels.conftest import Sandbox, serving
 from .house import House, house
@@ -120,7 +120,7 @@ async def test_what_has_no_session_and_what_is_not_there_say_so(home: House) -> 
 
 def test_a_code_is_dark_on_light_on_any_terminal() -> None:
     """In a pipe without colours."""
-    coloured, plain = (codes.for_terminal("2@code", colours=colours) for colours in (True, False))
+    coloured, plain = (qr_codes.render_terminal("2@code", colours=colours) for colours in (True, False))
     assert all(line.startswith("\x1b[97;40m") for line in coloured.splitlines())
     assert set(plain) <= set("█▀▄ \n")
 
@@ -128,11 +128,11 @@ def test_a_code_is_dark_on_light_on_any_terminal() -> None:
 async def test_the_pretend_sessions_survive_a_restart(tmp_path: Path) -> None:
     """Issue 4: a state stays, one for a while ends by the clock; a torn file is no harm."""
     now = [1_800_000_000_000_000]
-    senses = Senses(wall=lambda: now[0])
+    environment = SandboxEnvironment(wall=lambda: now[0])
     ledger = tmp_path / "ledger.jsonl"
 
     def open_() -> httpx.AsyncClient:
-        transport = httpx.ASGITransport(create_sandbox(ledger, senses=senses))
+        transport = httpx.ASGITransport(create_sandbox(ledger, environment=environment))
         return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers={"x-api-key": KEY})
 
     async def state(client: httpx.AsyncClient) -> tuple[str, str]:

@@ -15,7 +15,7 @@ import httpx
 import orjson
 import pytest
 
-from tidings.cli.failures import guarded
+from tidings.cli.errors import run_safely
 from tidings.cli.program import program
 from tidings.model.errors import StoreUnavailable
 
@@ -368,7 +368,7 @@ def tidings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
     def call(*words: str, stdin: str = "") -> Answer:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capfd.readouterr()
-        code = guarded(lambda **options: program(list(words), prog_name="tidings", **options))
+        code = run_safely(lambda **options: program(list(words), prog_name="tidings", **options))
         return Answer(code, *capfd.readouterr())
 
     return call

@@ -15,14 +15,14 @@ import pytest
 
 from tidings.cli import drill as command
 from tidings.config import Settings, load
-from tidings.drill.ledger import Book, Tried, judge
-from tidings.drill.plan import Course
-from tidings.drill.report import Evidence, Report, report
-from tidings.drill.run import Progress
-from tidings.drill.run import run as exercise
-from tidings.drill.scratch import clean, scratch
-from tidings.model.errors import Refused
-from tidings.store import scratch as schemas
+from tidings.drill.checker import EngineRecord, ProducerEntry, check_logs
+from tidings.drill.report import DrillEvidence, DrillReport, build_report
+from tidings.drill.runner import DrillProgress
+from tidings.drill.runner import run as exercise
+from tidings.drill.scratch import remove_leftovers, scratch_space
+from tidings.drill.workload import DrillOptions
+from tidings.model.errors import Conflict
+from tidings.store import scratch_schemas as schemas
 
 from .program import COMMAND, environment, run, until
 
@@ -100,10 +100,10 @@ async def test_a_drill_on_postgresql_works_in_a_schema_of_its_own(postgres_url: 
     chosen = load(environ=QUICK, folder=tmp_path, flags={"database": postgres_url})
     before = await schemas_of(postgres_url)
     during: set[str] = set()
-    progress: list[Progress] = []
-    course = Course(messages=100, kills=1, workers=2, seconds=1.0, on_unknown="hold", seed=3)
+    progress: list[DrillProgress] = []
+    course = DrillOptions(messages=100, kills=1, workers=2, seconds=1.0, on_unknown="hold", seed=3)
 
-    async with scratch(chosen, keep=False) as place:
+    async with scratch_space(chosen, keep=False) as place:
         found = await exercise(course, chosen, place, progress.append)
         during.update(await schemas_of(postgres_url))
 
@@ -136,15 +136,15 @@ def test_what_a_killed_drill_left_behind_is_removed_on_request(tmp_path: Path) -
     drill = drilling(tmp_path, "-d", chosen.database, "--seconds", "600")
     folder = until(lambda: next(iter(left_in(tmp_path)), None), "the drill has a folder")
     until((folder / "worker-0.jsonl").exists, "a worker is being started")
-    assert asyncio.run(clean(chosen)) == []
+    assert asyncio.run(remove_leftovers(chosen)) == []
 
     drill.kill()
     drill.communicate(timeout=PATIENCE)
 
     until(lambda: not living_in(folder), "its processes have ended by themselves")
     assert left_in(tmp_path) == [folder]
-    assert asyncio.run(clean(chosen)) == [str(folder)]
-    assert asyncio.run(clean(chosen)) == [] and not left_in(tmp_path)
+    assert asyncio.run(remove_leftovers(chosen)) == [str(folder)]
+    assert asyncio.run(remove_leftovers(chosen)) == [] and not left_in(tmp_path)
 
 
 @pytest.mark.usefixtures("folder_for_temporary_files")
@@ -153,15 +153,15 @@ async def test_a_drill_that_finds_something_says_what_to_look_at_and_keeps_it(
 ) -> None:
     """The exit code is 1, the id is named, and the evidence stays until it is cleaned up."""
     chosen = Settings(database=f"sqlite:///{tmp_path}/tidings.db")
-    course = Course(messages=1, kills=1, workers=1, seconds=1.0, on_unknown="resend", seed=7)
-    books = {"drill-000000": Book("done", False, id="0190-a1")}
-    tried = [Tried("drill-000000", "x", 1.0, 1.0, 1.0)]
-    evidence = Evidence(tried, [], [], books, judge(tried, [], [], books, deadline=5))
+    course = DrillOptions(messages=1, kills=1, workers=1, seconds=1.0, on_unknown="resend", seed=7)
+    books = {"drill-000000": EngineRecord("done", False, id="0190-a1")}
+    tried = [ProducerEntry("drill-000000", "x", 1.0, 1.0, 1.0)]
+    evidence = DrillEvidence(tried, [], [], books, check_logs(tried, [], [], books, deadline=5))
 
-    async def lossy(*_given: object) -> Report:
-        return report(evidence, course, lease=10, seconds=1)
+    async def lossy(*_given: object) -> DrillReport:
+        return build_report(evidence, course, lease=10, seconds=1)
 
-    monkeypatch.setattr("tidings.drill.run.run", lossy)
+    monkeypatch.setattr("tidings.drill.runner.run", lossy)
 
     assert await command._drill(chosen, course, keep=False, as_json=False) == 1
 
@@ -170,23 +170,23 @@ async def test_a_drill_that_finds_something_says_what_to_look_at_and_keeps_it(
     assert "nothing was lost" not in said
     [kept] = left_in(tmp_path)
     assert str(kept) in said
-    assert await clean(chosen) == [str(kept)]
+    assert await remove_leftovers(chosen) == [str(kept)]
 
 
 @pytest.mark.postgres
 async def test_a_schema_that_is_there_is_refused_and_one_in_use_is_not_removed(postgres_url: str) -> None:
     """Only what no drill holds any more is taken for left behind."""
-    async with schemas.held(postgres_url, "tidings_drill_x") as url:
+    async with schemas.scratch_schema(postgres_url, "tidings_drill_x") as url:
         assert "schema=tidings_drill_x" in url
-        with pytest.raises(Refused, match="in use by another drill"):
-            async with schemas.held(postgres_url, "tidings_drill_x"):
+        with pytest.raises(Conflict, match="in use by another drill"):
+            async with schemas.scratch_schema(postgres_url, "tidings_drill_x"):
                 pass
-        assert await schemas.remove_left_behind(postgres_url) == []
+        assert await schemas.remove_stale_schemas(postgres_url) == []
 
-    with pytest.raises(Refused, match=r"there already.*--clean"):
-        async with schemas.held(postgres_url, "tidings_drill_x"):
+    with pytest.raises(Conflict, match=r"there already.*--clean"):
+        async with schemas.scratch_schema(postgres_url, "tidings_drill_x"):
             pass
-    assert await schemas.remove_left_behind(postgres_url) == ["tidings_drill_x"]
+    assert await schemas.remove_stale_schemas(postgres_url) == ["tidings_drill_x"]
     assert "tidings" in await schemas_of(postgres_url)
 
 

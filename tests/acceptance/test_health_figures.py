@@ -51,7 +51,7 @@ async def test_the_schedulers_health_fails_for_a_deep_queue_and_for_a_wrong_cloc
     """B10: over 10,000 due messages, or a clock that is off by more than 10 s: 503 with the reason."""
     now = home.clock.now()
     await home.app.store.enqueue([NewTask("out", "message", now) for _ in range(10_001)])
-    home.clock.pretend_drift(timedelta(seconds=11))
+    home.clock.set_drift(timedelta(seconds=11))
 
     answer = await home.http.get("/health/scheduler")
 

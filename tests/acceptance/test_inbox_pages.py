@@ -9,7 +9,7 @@ import pytest
 from tidings.config import InboundSettings
 from tidings.inbound.sources.settings import read_source
 from tidings.model.time import SECOND
-from tidings.wire.signature import headers, parse_secret
+from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from .house import KEY, House
 from .house import house as housed
@@ -33,7 +33,7 @@ async def house(sqlite_url: str) -> AsyncIterator[House]:
 
 async def call(house: House, body: bytes, id_: str = "m1") -> int:
     """A signed call without our key; gives the status."""
-    signed = headers([parse_secret(SECRET)], id_, house.clock.now() // SECOND, body)
+    signed = signature_headers([parse_secret(SECRET)], id_, house.clock.now() // SECOND, body)
     return (await house.client().post("/inbound/own", content=body, headers=signed)).status_code
 
 

@@ -14,7 +14,7 @@ import pytest
 from tidings.access.caller import Caller, acting_as
 from tidings.cli.program import program
 from tidings.dashboard.views import migrations as migration_views
-from tidings.migration.jobfile import read_job
+from tidings.migration.job_file import read_job
 from tidings.model.errors import Invalid
 
 from .house import KEY, House

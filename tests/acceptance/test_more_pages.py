@@ -15,8 +15,8 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Unknown
 from tidings.model.task import Category
 from tidings.model.time import MINUTE
-from tidings.outbound.watch import Minute, Sample, Trend
-from tidings.store.statements import statements
+from tidings.outbound.trend_sampler import MinuteCounts, QueueSample, ThroughputTrend
+from tidings.store.statements import load_statements
 
 from .house import KEY, House, house
 from .test_page import forms, read, text
@@ -195,16 +195,16 @@ async def test_a_template_is_previewed_saved_revised_and_put_out_of_use(home: Ho
 def test_variables_are_typed_one_a_line_and_come_back_the_same() -> None:
     """The small language of the form, both ways."""
     said = "name: text = Ada\ntable: number = 7\ntown: text? = Bonn\nnote: text?"
-    declared = typed.declarations(said)
+    declared = typed.parse_declarations(said)
 
     assert declared["name"] == {"type": "text", "example": "Ada"}
     assert declared["town"] == {"type": "text", "required": False, "default": "Bonn"}
     full = {
         name: {"required": True, "default": None, "example": None} | part for name, part in declared.items()
     }
-    assert typed.spelt_declarations(full) == said
+    assert typed.format_declarations(full) == said
     with pytest.raises(Invalid, match="is not a variable"):
-        typed.declarations("what is this")
+        typed.parse_declarations("what is this")
 
 
 # -- subscriptions
@@ -281,7 +281,7 @@ async def test_what_goes_out_is_seen_by_day(home: House) -> None:
          "message": {"channel": "out", "to": "ada", "text": "hi"}},
         zone=home.app.settings.zone,
     )  # fmt: skip
-    await home.app.desk.freezer.create(
+    await home.app.desk.broadcast_creator.create(
         {"name": "News", "channel": "out", "text": "x", "addresses": ["a", "b"], "at": "2027-01-17T12:00:00Z"}
     )
 
@@ -478,10 +478,10 @@ async def test_the_first_page_draws_the_last_quarter_of_an_hour(home: House) -> 
 def test_a_chart_stays_within_its_frame() -> None:
     """Pure: whatever the numbers are."""
     now = 1_000_000 * MINUTE
-    samples = [Sample(now - 20 * MINUTE, 0, 0.0), Sample(now, 10_000, 7_300.0)]
-    minutes = [Minute(now - (14 - n) * MINUTE, n, 2 * n) for n in range(15)]
+    samples = [QueueSample(now - 20 * MINUTE, 0, 0.0), QueueSample(now, 10_000, 7_300.0)]
+    minutes = [MinuteCounts(now - (14 - n) * MINUTE, n, 2 * n) for n in range(15)]
 
-    drawn = charts(Trend(now, samples, minutes))
+    drawn = charts(ThroughputTrend(now, samples, minutes))
 
     points = [tuple(map(float, point.split(","))) for chart in drawn for point in chart.line.split()]
     assert all(0 <= x <= 300 and 0 <= y <= 48 for x, y in points)
@@ -502,7 +502,7 @@ async def test_what_these_pages_read_is_found_by_an_index(home: House) -> None:
     """Rule 17: no list walks through a table that grows."""
     store: Any = home.app.store
     for name in READS:
-        statement = statements(store.dialect)[name]
+        statement = load_statements(store.dialect)[name]
         if store.dialect == "sqlite":
             rows = store._connection.execute(
                 f"explain query plan {statement.sql}", (None,) * len(statement.names)

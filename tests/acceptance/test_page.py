@@ -14,14 +14,14 @@ import orjson
 import pytest
 
 import tidings.dashboard
-from tidings.dashboard import words
-from tidings.dashboard.live import KEEP_ALIVE, Live, Shared
+from tidings.dashboard import template_filters
+from tidings.dashboard.live_updates import KEEP_ALIVE, LiveStreams, SharedFragments
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import StoreUnavailable
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
-from tidings.store.statements import statements
+from tidings.store.statements import load_statements
 
 from .house import KEY, House, house, in_one_house
 
@@ -381,7 +381,7 @@ async def test_a_stream_sends_everything_once_and_then_what_changed() -> None:
         rounds += 1
         return rounds > 2 + KEEP_ALIVE
 
-    sent = [piece async for piece in Live(pause).stream(render)]
+    sent = [piece async for piece in LiveStreams(pause).stream(render)]
 
     assert sent[0] == b"retry: 1000\n\n"
     assert [orjson.loads(piece.removeprefix(b"data: ")) for piece in sent[1:3]] == [
@@ -405,7 +405,7 @@ async def test_a_stream_tells_trouble_and_goes_on() -> None:
         rounds += 1
         return rounds == 3
 
-    sent = [piece async for piece in Live(pause).stream(render)]
+    sent = [piece async for piece in LiveStreams(pause).stream(render)]
 
     assert [orjson.loads(piece.removeprefix(b"data: ")) for piece in sent[1:]] == [
         {"trouble": "", "a": "1"},
@@ -423,7 +423,7 @@ async def test_closing_the_pages_ends_every_stream(home: House) -> None:
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"  # no new stream any more
 
-    live = Live()
+    live = LiveStreams()
 
     async def render() -> dict[str, str]:
         return {"a": "1"}
@@ -444,7 +444,7 @@ async def test_however_many_look_it_is_read_once_a_second() -> None:
         reads += 1
         return {"a": str(reads)}
 
-    shared = Shared(render, clock)
+    shared = SharedFragments(render, clock)
     assert [await shared() for _ in range(5)] == [{"a": "1"}] * 5
     clock.advance(seconds=1)
     assert await shared() == {"a": "2"}
@@ -462,7 +462,7 @@ async def test_what_the_pages_read_is_found_by_an_index(home: House) -> None:
     """Rule 17: a page that is looked at all day must not walk through a table that grows."""
     store: Any = home.app.store
     for name in READS:
-        statement = statements(store.dialect)[name]
+        statement = load_statements(store.dialect)[name]
         if store.dialect == "sqlite":
             rows = store._connection.execute(
                 f"explain query plan {statement.sql}", (None,) * len(statement.names)
@@ -500,18 +500,18 @@ def test_every_state_has_a_word_and_a_colour(state: str, tries: int, unknown: bo
     """The domain's words, as the pages say them."""
     message: dict[str, Any] = {"state": state, "tries": tries, "unknown": unknown}
 
-    assert words.state_word(message) == word
-    assert words.tone(message) in {"calm", "warn", "busy", "good", "bad", "still"}
+    assert template_filters.state_word(message) == word
+    assert template_filters.tone(message) in {"calm", "warn", "busy", "good", "bad", "still"}
 
 
 def test_a_bounded_count_says_that_there_may_be_more() -> None:
     """Rule 17: counted up to ten thousand."""
-    assert [words.counted(number) for number in (0, 9_999, 10_000)] == ["0", "9,999", "10,000+"]
+    assert [template_filters.counted(number) for number in (0, 9_999, 10_000)] == ["0", "9,999", "10,000+"]
 
 
 def test_code_in_a_sentence_is_set_as_code() -> None:
     """Remedies name commands; everything is escaped."""
-    assert words.sentence("start `tidings serve` & <wait>") == (
+    assert template_filters.sentence("start `tidings serve` & <wait>") == (
         "Start <code>tidings serve</code> &amp; &lt;wait&gt;."
     )
 

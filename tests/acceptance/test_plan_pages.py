@@ -10,7 +10,7 @@ import pytest
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
-from tidings.outbound.desk import Desk
+from tidings.outbound.service import OutboundService
 
 from .house import House, house
 from .test_page import forms, read, text
@@ -26,7 +26,7 @@ async def home(request: pytest.FixtureRequest, sqlite_url: str) -> AsyncIterator
         yield built
 
 
-def desk(home: House) -> Desk:
+def desk(home: House) -> OutboundService:
     """What the faces use."""
     return home.app.desk
 
@@ -34,7 +34,7 @@ def desk(home: House) -> Desk:
 async def broadcast(home: House, *people: str, **more: Any) -> str:
     """A frozen broadcast that waits for its trigger; gives its id."""
     body = {"name": "News", "channel": "out", "text": "hello", "trigger": "MANUAL", "addresses": [*people]}
-    made = await desk(home).freezer.create(body | more)
+    made = await desk(home).broadcast_creator.create(body | more)
     return str(made.answer["id"])
 
 

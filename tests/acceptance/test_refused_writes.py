@@ -13,7 +13,7 @@ import pytest
 from tidings.model.errors import TidingsError
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
-from tidings.store.writes import HOLD
+from tidings.store.write_state import REFUSAL_HOLD
 
 from .house import House, house
 
@@ -108,7 +108,7 @@ async def test_health_asks_for_a_new_attempt_when_nothing_was_tried_for_a_while(
     await fill(home)
     await accept_until_refused(home)
     before = (await statuses(home))[1]
-    monkeypatch.setattr("tidings.store.writes.monotonic", lambda: monotonic() + HOLD)
+    monkeypatch.setattr("tidings.store.write_state.monotonic", lambda: monotonic() + REFUSAL_HOLD)
     assert (before, (await statuses(home))[1]) == (503, 200)
 
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tidings.cli.failures import guarded
+from tidings.cli.errors import run_safely
 from tidings.cli.program import program
-from tidings.outbound.scheduling.schedule_drafts import FIELDS
-from tidings.outbound.scheduling.scheduler import Scheduler
+from tidings.outbound.schedules.request_parser import SCHEDULE_FIELDS
+from tidings.outbound.schedules.scheduler import Scheduler
 
 from .house import House, house, in_one_house
 from .program import Serving, free_port, get, post, serving, until
@@ -213,7 +213,7 @@ async def test_the_reference_of_the_machine_has_every_field(home: House) -> None
     """What the description says can be sent is what is checked."""
     described = (await home.http.get("/openapi.json")).json()["paths"]["/v1/schedules"]["post"]
     properties = described["requestBody"]["content"]["application/json"]["schema"]["properties"]
-    assert set(properties) == set(FIELDS)
+    assert set(properties) == set(SCHEDULE_FIELDS)
 
 
 # -- the command line
@@ -243,7 +243,7 @@ def tidings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
 
     def call(*words: str) -> Answer:
         capfd.readouterr()
-        code = guarded(lambda **options: program(["schedules", *words], prog_name="tidings", **options))
+        code = run_safely(lambda **options: program(["schedules", *words], prog_name="tidings", **options))
         return Answer(code, *capfd.readouterr())
 
     return call

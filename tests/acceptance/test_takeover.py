@@ -15,13 +15,13 @@ import apsw
 import asyncpg
 import pytest
 
-from tidings.model.errors import Invalid, NotFound, Refused, StoreUnavailable
+from tidings.model.errors import Conflict, Invalid, NotFound, StoreUnavailable
 from tidings.model.outcome import Done, Outcome
 from tidings.model.time import DAY, HOUR, SECOND, instant, iso, moment
-from tidings.outbound.adoption.foreign_times import read_time
-from tidings.outbound.adoption.mapping import Place, parse_map, value_of
-from tidings.outbound.adoption.takeover import Report, TakeOver, Wish
-from tidings.store.foreign import ForeignTable, open_table
+from tidings.outbound.imports.column_map import ColumnSource, parse_column_map, value_of
+from tidings.outbound.imports.table_import import TableImportReport, TableImportRequest, TableImportService
+from tidings.outbound.imports.timestamps import parse_timestamp
+from tidings.store.external_tables import ExternalTable, open_table
 
 from .house import House, house
 from .program import run
@@ -52,7 +52,7 @@ class Elsewhere:
         await other.close()
 
     @asynccontextmanager
-    async def table(self, name: str = "reminders") -> AsyncIterator[ForeignTable]:
+    async def table(self, name: str = "reminders") -> AsyncIterator[ExternalTable]:
         """One of its tables, as we see it."""
         async with open_table(self.url, name) as opened:
             yield opened
@@ -78,9 +78,11 @@ async def home(tmp_path: Path) -> AsyncIterator[House]:
         yield made
 
 
-def takeover(home: House) -> TakeOver:
+def takeover(home: House) -> TableImportService:
     app = home.app
-    return TakeOver(app.store, app.clock, app.messages, list(app.channels), grace=app.settings.grace)
+    return TableImportService(
+        app.store, app.clock, app.messages, list(app.channels), grace=app.settings.grace
+    )
 
 
 async def fill(other: Elsewhere, home: House, count: int, *, first: int = 1) -> None:
@@ -93,9 +95,9 @@ async def fill(other: Elsewhere, home: House, count: int, *, first: int = 1) -> 
     await other.execute("insert into reminders values ($1, $2, $3, $4, $5)", rows)
 
 
-async def take(other: Elsewhere, home: House, *, dry_run: bool = False, **wish: Any) -> Report:
+async def take(other: Elsewhere, home: House, *, dry_run: bool = False, **wish: Any) -> TableImportReport:
     async with other.table() as table:
-        chosen = Wish(**{"map": MAP, "channel": "out"} | wish)
+        chosen = TableImportRequest(**{"map": MAP, "channel": "out"} | wish)
         return await takeover(home).take(table, chosen, dry_run=dry_run)
 
 
@@ -206,7 +208,7 @@ async def test_undo_cancels_what_waits_and_tells_what_was_sent(other: Elsewhere,
     assert (states.count("sent"), states.count("cancelled")) == (4, 6)
     cancelled = next(message for message in await home.everything() if message["state"] == "cancelled")
     assert (await home.show(cancelled["id"]))["history"][-1]["detail"] == "its take-over was undone"
-    with pytest.raises(Refused, match="was undone"):
+    with pytest.raises(Conflict, match="was undone"):
         await takeover(home).undo(report.run)
     again = await take(other, home)
     assert (again.known, again.taken) == (4, 6)
@@ -252,7 +254,7 @@ async def test_the_other_database_cannot_be_changed(other: Elsewhere, home: Hous
     await fill(other, home, 1)
     async with other.table() as table:
         with pytest.raises(Invalid, match="semicolon"):
-            wish = Wish(MAP, channel="out", where="1 = 1); delete from reminders; --")
+            wish = TableImportRequest(MAP, channel="out", where="1 = 1); delete from reminders; --")
             await takeover(home).take(table, wish, dry_run=True)
         with pytest.raises(Invalid, match="refuses"):
             await table.rows(["id"], "id in (delete from reminders returning id)", None, 10)
@@ -278,14 +280,14 @@ async def test_a_table_without_a_key_and_a_view(other: Elsewhere, home: House) -
     await other.execute("create table bare as select phone, body from reminders")
     await other.execute('create view "odd "" view" as select id, phone, body from reminders')
     async with other.table("bare") as table:
-        wish = Wish(["to=phone,text=body"], channel="out")
+        wish = TableImportRequest(["to=phone,text=body"], channel="out")
         if other.url.startswith("sqlite"):
             assert (await takeover(home).take(table, wish, dry_run=True)).taken == 3
         else:
             with pytest.raises(Invalid, match="no key of one column"):
                 await takeover(home).take(table, wish, dry_run=True)
     async with other.table('odd " view') as table:
-        wish = Wish(["to=phone,text=body"], channel="out", key="id")
+        wish = TableImportRequest(["to=phone,text=body"], channel="out", key="id")
         assert (await takeover(home).take(table, wish, dry_run=True)).taken == 3
 
 
@@ -356,25 +358,25 @@ async def test_a_table_that_is_not_there_is_told_with_those_that_are(other: Else
 def test_a_bad_map_is_refused(text: str, problem: str) -> None:
     """One sentence that says what to write."""
     with pytest.raises(Invalid, match=problem.replace("(", r"\(")) as refused:
-        parse_map([text], ["phone", "body"], ["out"])
+        parse_column_map([text], ["phone", "body"], ["out"])
     assert refused.value.remedy
 
 
 def test_a_map_names_columns_paths_and_constants() -> None:
     """A configured channel's name needs no quotes, whatever the columns are called."""
-    places = parse_map(
+    places = parse_column_map(
         ["to=phone, text='it''s, well', at=body.$.times[1].at", "channel=phone"], ["phone", "body"], ["phone"]
     )
 
     assert places == {
-        "to": Place("phone"),
-        "text": Place(None, constant="it's, well"),
-        "at": Place("body", ("times", 1, "at")),
-        "channel": Place(None, constant="phone"),
+        "to": ColumnSource("phone"),
+        "text": ColumnSource(None, constant="it's, well"),
+        "at": ColumnSource("body", ("times", 1, "at")),
+        "channel": ColumnSource(None, constant="phone"),
     }
     row = {"phone": "1", "body": '{"times": [{}, {"at": 5}]}'}
     assert value_of(places["at"], row) == 5
-    assert value_of(Place("body", ("times", 7)), row) is None
+    assert value_of(ColumnSource("body", ("times", 7)), row) is None
 
 
 @pytest.mark.parametrize(
@@ -393,7 +395,7 @@ def test_a_map_names_columns_paths_and_constants() -> None:
 )
 def test_times_of_other_systems_are_read(value: Any, form: str) -> None:
     """Counted in seconds, milliseconds or microseconds, or written out."""
-    assert read_time(value, form=form, zone=ZoneInfo("Asia/Kathmandu")) == 1_800_000_000 * SECOND
+    assert parse_timestamp(value, form=form, zone=ZoneInfo("Asia/Kathmandu")) == 1_800_000_000 * SECOND
 
 
 @pytest.mark.parametrize(
@@ -402,13 +404,13 @@ def test_times_of_other_systems_are_read(value: Any, form: str) -> None:
 def test_what_is_no_time_is_refused(value: Any) -> None:
     """Never guessed."""
     with pytest.raises(Invalid) as refused:
-        read_time(value)
+        parse_timestamp(value)
     assert refused.value.field == "at"
 
 
 def test_a_time_in_a_gap_is_the_first_valid_one() -> None:
     """The same rule as everywhere."""
-    at = read_time("2027-03-28T02:30:00", zone=ZoneInfo("Europe/Berlin"))
+    at = parse_timestamp("2027-03-28T02:30:00", zone=ZoneInfo("Europe/Berlin"))
 
     assert at == instant(datetime(2027, 3, 28, 1, 0, tzinfo=UTC))
 

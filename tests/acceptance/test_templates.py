@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tidings.cli.failures import guarded
+from tidings.cli.errors import run_safely
 from tidings.cli.program import program
 
 from .house import House, house, in_one_house
@@ -191,7 +191,7 @@ def tidings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
 
     def call(*words: str, code: int = 0) -> str:
         capfd.readouterr()
-        ended = guarded(lambda **options: program(list(words), prog_name="tidings", **options))
+        ended = run_safely(lambda **options: program(list(words), prog_name="tidings", **options))
         said = "".join(capfd.readouterr())
         assert ended == code, said
         return said

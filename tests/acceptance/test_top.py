@@ -19,11 +19,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tidings.cli.program import whole
+from tidings.cli.program import full_program
 from tidings.cli.top import drawn, watch
 from tidings.model.outcome import Done, Reject
 from tidings.model.task import Category
-from tidings.outbound.glance import glance
+from tidings.outbound.summary import read_summary
 
 from ..time_limits import within
 from .house import House, house
@@ -55,7 +55,7 @@ def seen(text: str) -> bool:
 
 async def test_one_look_has_everything(home: House) -> None:
     """Due, rate, lag, success, processes, channels, newest failures; for people and for programs."""
-    look = await glance(home.app.desk)
+    look = await read_summary(home.app.desk)
     paper = io.StringIO()
     Console(file=paper, width=140, color_system=None).print(drawn(look))
     assert seen(paper.getvalue()), paper.getvalue()
@@ -126,9 +126,9 @@ async def test_it_is_live_where_no_key_can_be_pressed(home: House) -> None:
 def test_one_look_for_programs(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--json` prints one look and ends; so does a pipe."""
     monkeypatch.chdir(tmp_path)
-    told = CliRunner().invoke(whole(), ["top", "--json", "--database", sqlite_url])
+    told = CliRunner().invoke(full_program(), ["top", "--json", "--database", sqlite_url])
     assert orjson.loads(told.stdout)["counts"]["due"] == 0
-    piped = CliRunner().invoke(whole(), ["top", "--database", sqlite_url])
+    piped = CliRunner().invoke(full_program(), ["top", "--database", sqlite_url])
     assert piped.exit_code == 0 and "Newest failures" in piped.stdout
 
 
@@ -140,7 +140,7 @@ def offered(typed: str, **env: str) -> list[str]:
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split()) - (not words.endswith(" "))),
     }
-    told = CliRunner().invoke(whole(), [], prog_name="tidings", env=asked | env)
+    told = CliRunner().invoke(full_program(), [], prog_name="tidings", env=asked | env)
     assert not told.stderr
     return told.stdout.split()
 

@@ -18,7 +18,7 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject
 from tidings.model.task import Category
 from tidings.model.time import SECOND, iso
-from tidings.wire.signature import headers, parse_secret
+from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from ..acceptance.house import House
 
@@ -108,7 +108,9 @@ class Owner:
             self._home.clock.advance(1)
             said = {"id": str(number), "conversation": NAME, "sender": NAME, "name": CANARY, "text": text}
             body = orjson.dumps({**said, "at": iso(self._home.clock.now())})
-            signed = headers([parse_secret(SIGNING)], f"m{number}", self._home.clock.now() // SECOND, body)
+            signed = signature_headers(
+                [parse_secret(SIGNING)], f"m{number}", self._home.clock.now() // SECOND, body
+            )
             assert (await self._http.post("/inbound/crew", content=body, headers=signed)).status_code == 200
             await self._home.work()
         return {

@@ -14,12 +14,12 @@ import asyncpg
 import httpx
 import pytest
 
-from tidings.access.audit import PRUNE, Audit, line
+from tidings.access.audit import PRUNE, AuditLog, audit_entry
+from tidings.access.audit_chain import ChainVerification, verify_chain
 from tidings.access.caller import COMMAND_LINE
-from tidings.access.chain import Verified, verify
-from tidings.access.desk import open_access
+from tidings.access.service import open_access
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.forgetting import Forgetting
+from tidings.kernel.retention import RetentionPruner
 from tidings.model.errors import Invalid
 from tidings.store import migrations as schema
 from tidings.store.port import Store
@@ -36,13 +36,15 @@ class Trail:
     def __init__(self, store: Store, clock: ManualClock, url: str) -> None:
         self.store = store
         self.clock = clock
-        self.audit = Audit(store)
+        self.audit = AuditLog(store)
         self._url = url
 
     async def add(self, *whats: str) -> None:
         """Write lines, each in a transaction of its own."""
         for what in whats:
-            await self.audit.note(line(COMMAND_LINE, what, target="ü '\"", status=200, detail="x" * 90))
+            await self.audit.note(
+                audit_entry(COMMAND_LINE, what, target="ü '\"", status=200, detail="x" * 90)
+            )
 
     async def tamper(self, *statements: str) -> None:
         """Write to the database past the engine."""
@@ -64,12 +66,12 @@ class Trail:
 
     async def prune(self, keep: timedelta) -> None:
         """What the engine does every hour."""
-        while not await Forgetting("audit", self.store, self.clock, dict.fromkeys(PRUNE, keep)).step():
+        while not await RetentionPruner("audit", self.store, self.clock, dict.fromkeys(PRUNE, keep)).step():
             pass
 
-    async def check(self, head: str | None = None) -> Verified:
+    async def check(self, head: str | None = None) -> ChainVerification:
         """Verify it."""
-        return await verify(self.store, head=head)
+        return await verify_chain(self.store, head=head)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -92,7 +94,7 @@ async def test_an_untouched_trail_is_intact(trail: Trail) -> None:
     assert await trail.check() == (True, 0, [], None, None)
     await trail.add("a", "b")
     for number in range(2500):
-        trail.audit.note_soon(line(COMMAND_LINE, f"messages.accept {number}"))
+        trail.audit.note_soon(audit_entry(COMMAND_LINE, f"messages.accept {number}"))
     await trail.audit.close()
     found = await trail.check()
     assert (found.intact, found.lines, found.problems) == (True, 2502, [])
@@ -210,10 +212,10 @@ async def test_concurrent_writers_form_one_chain(trail: Trail) -> None:
         stores += [PostgresStore(trail._url, now=trail.clock.now, connections=8) for _ in range(2)]
         for one in stores[1:]:
             await one.open()
-    trails = [Audit(store) for store in stores]
+    trails = [AuditLog(store) for store in stores]
 
     async def write(number: int) -> None:
-        await trails[number % len(trails)].note(line(COMMAND_LINE, f"change {number}"))
+        await trails[number % len(trails)].note(audit_entry(COMMAND_LINE, f"change {number}"))
 
     await asyncio.gather(*(write(number) for number in range(200)), trail.prune(timedelta(hours=1)))
     found = await trail.check()
@@ -264,15 +266,15 @@ async def _execute(url: str, *statements: str) -> None:
 
 async def test_keys_and_lines_survive_the_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file from before the chain and the role `metrics`: SQLite makes the table of keys again."""
-    clock, known = ManualClock(), schema.migrations
+    clock, known = ManualClock(), schema.load_migrations
     path = tmp_path / "tidings.db"
     with monkeypatch.context() as before:
         before.setattr(
-            schema, "migrations", lambda dialect: [one for one in known(dialect) if one.number < 13]
+            schema, "load_migrations", lambda dialect: [one for one in known(dialect) if one.number < 13]
         )
         connection = apsw.Connection(str(path))
         with connection:
-            schema.on_sqlite(connection, upgrade=False)
+            schema.migrate_sqlite(connection, upgrade=False)
         columns = "id, tenant, name, prefix, digest, role, scopes, created_at, created_by, rate"
         values = "'k1', 'default', 'ada', 'abcdefgh', 'd', 'admin', '[]', 1, 'x', 5"
         connection.execute(f"insert into api_keys ({columns}) values ({values})").fetchall()
@@ -284,6 +286,6 @@ async def test_keys_and_lines_survive_the_upgrade(tmp_path: Path, monkeypatch: p
     assert not await access.door.is_open()
     assert [(row["name"], row["rate"]) for row in (await access.keys.page()).items] == [("ada", 5)]
     await access.keys.create({"name": "prometheus", "role": "metrics"})
-    found = await verify(store)
+    found = await verify_chain(store)
     assert (found.intact, found.lines, len((await access.audit.page()).items)) == (True, 1, 2)
     await store.close()

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from tidings.config import load
-from tidings.migration.connectors import calls, registry
+from tidings.migration.connectors import api_client, registry
 from tidings.migration.connectors.http import HttpSource
-from tidings.migration.connectors.options import Connector, Reach
+from tidings.migration.connectors.options import Connector, ConnectorReach
+from tidings.migration.connectors.port import ConnectorError, ErrorKind
 from tidings.migration.credentials import Credential
-from tidings.migration.jobfile import read_job
-from tidings.migration.words import Failure, Trouble
+from tidings.migration.job_file import read_job
 from tidings.model.errors import Misconfigured
 
 from ..acceptance.house import House, house
@@ -319,7 +319,7 @@ async def test_an_operators_connector_is_called_at_the_checked_address_and_never
     async def look_up(_host: str, **_: Any) -> list[str]:
         return found
 
-    monkeypatch.setattr(calls, "resolve", look_up)
+    monkeypatch.setattr(api_client, "resolve_host", look_up)
     async with receiving() as receiver:
         receiver.script(answer(200, b'[{"id": 1}]'))
         here = registry.source("http", {"url": f"http://crm:{receiver.port}/people"})
@@ -327,12 +327,12 @@ async def test_an_operators_connector_is_called_at_the_checked_address_and_never
         await here.close()
         found.append("169.254.169.254")
         there = registry.source("http", {"url": f"http://crm:{receiver.port}/people"})
-        with pytest.raises(Trouble, match="not public") as refused:
+        with pytest.raises(ConnectorError, match="not public") as refused:
             await there.page("people", None)
         await there.close()
 
     assert [record.id for record in page.records] == ["1"]
-    assert refused.value.failure is Failure.PERMISSION and not refused.value.sent
+    assert refused.value.failure is ErrorKind.PERMISSION and not refused.value.sent
     assert len(receiver.requests) == 1
 
 
@@ -340,7 +340,7 @@ async def test_a_connector_that_takes_no_rules_is_closed_to_the_api(
     home: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """High 1: another package's connector must say that it keeps to them; otherwise nothing holds it."""
-    other = Connector(SimpleNamespace, {"url": str}, source=HttpSource, reach=Reach.NETWORK)
+    other = Connector(SimpleNamespace, {"url": str}, source=HttpSource, reach=ConnectorReach.NETWORK)
     monkeypatch.setattr(registry, "CONNECTORS", {**registry.CONNECTORS, "other": other})
     target = {"kind": "csv", "path": "out.csv"}
     refused = await home.http.post(

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import typer.main
 
-from tidings.access.behalf import on_behalf
 from tidings.access.caller import Caller, acting_as
-from tidings.access.rules import OPEN, READ
-from tidings.api.rulebook import places
-from tidings.cli.noting import READING
-from tidings.cli.program import whole
+from tidings.access.permissions import OPEN, READ
+from tidings.access.tenant_scope import scope_to_tenant
+from tidings.api.authorization import list_routes
+from tidings.cli.command_audit import READ_ONLY_COMMANDS
+from tidings.cli.program import full_program
 
 from ..acceptance.house import KEY, House, house
 
@@ -155,7 +155,7 @@ async def test_every_change_leaves_exactly_one_line(home: House) -> None:
 async def test_every_changing_route_is_noted(home: House) -> None:
     """S22: generated from the router; each answers something, and each leaves its line."""
     changing = [
-        place for place in places(home.api)
+        place for place in list_routes(home.api)
         if place.method not in ("GET", "HEAD") and place.rule.action not in (OPEN, READ)
     ]  # fmt: skip
     for place in changing:
@@ -215,15 +215,15 @@ async def test_parts_of_the_engine_that_know_no_tenant_are_known(home: House) ->
     # drafts and rows carry their tenant; the rest is asked by the engine itself, or of nobody's data
     assert free == {
         "messages.accept", "messages.knows", "messages.prepare", "schedules.foresee",
-        "freezer.load_by_itself", "freezer.prepare",
+        "broadcast_creator.load_from_source", "broadcast_creator.prepare",
     }  # fmt: skip
     with acting_as(Caller("x", tenant="acme")):
-        assert (await on_behalf(home.app).desk.messages.page()).items == []
+        assert (await scope_to_tenant(home.app).desk.messages.page()).items == []
 
 
 async def test_a_method_that_was_looked_up_earlier_acts_for_the_caller_of_the_moment(home: House) -> None:
     """S3: a table of methods that is made when the program starts belongs to no tenant."""
-    contacts = on_behalf(home.app).desk.contacts
+    contacts = scope_to_tenant(home.app).desk.contacts
     create, page = contacts.create, contacts.page
     with acting_as(Caller("x", tenant="acme")):
         await create({"name": "Ada", "addresses": {"out": "ada"}})
@@ -234,11 +234,13 @@ async def test_a_method_that_was_looked_up_earlier_acts_for_the_caller_of_the_mo
 
 def test_every_command_that_only_looks_is_named() -> None:
     """S22: whatever is not named as looking is written down, so a new command cannot be forgotten."""
-    known = {f"{group}.{word}" for group, one in typer.main.get_command(whole()).commands.items()  # type: ignore[attr-defined]
+    known = {f"{group}.{word}" for group, one in typer.main.get_command(full_program()).commands.items()  # type: ignore[attr-defined]
              for word in getattr(one, "commands", {})}  # fmt: skip
     inside = {"conversations.conversation", "conversations.conversations", "conversations.replay", "top.top"}
     named = {
-        one for one in READING - inside if not one.startswith(("broadcast_rolls", "migrate", "schedules.log"))
+        one
+        for one in READ_ONLY_COMMANDS - inside
+        if not one.startswith(("broadcast_recipients", "migrate", "schedules.log"))
     }
 
     assert named - known == set()

@@ -12,11 +12,11 @@ import asyncpg
 import pytest
 
 from tidings.config import ChannelSettings
-from tidings.dispatch.tokens import Tokens
+from tidings.dispatch.claim_tokens import ClaimTokens
 from tidings.migration.credentials import Credential
-from tidings.model.errors import Misconfigured, Refused, WrongStore
-from tidings.store import encryption, moving
-from tidings.store.encryption import FILE, Cipher, Place, key_id
+from tidings.model.errors import Conflict, Misconfigured, StoreUnusable
+from tidings.store import encryption, sqlite_to_postgres
+from tidings.store.encryption import KEY_FILE, Cipher, SecretLocation, key_id
 
 from ..acceptance.house import KEY as API_KEY
 from ..acceptance.house import House, house
@@ -95,7 +95,7 @@ async def test_no_credential_is_in_the_database_in_clear(home: House, database: 
     once = await subscribe(home, **{"idempotency-key": "once"})
     assert (await subscribe(home, **{"idempotency-key": "once"}))["secret"] == once["secret"]
     rotated = (await home.http.post(f"/v1/subscriptions/{once['id']}/rotate")).json()
-    tokens = Tokens()
+    tokens = ClaimTokens()
     await tokens.load(home.app.store, home.app.cipher)
     key = (await home.http.post("/v1/keys", json={"name": "b", "role": "admin"})).json()["key"]
     signed = await home.http.post("/sign-in", data={"key": key}, headers={"origin": "http://localhost"})
@@ -134,8 +134,10 @@ async def test_a_secret_copied_to_another_row_is_refused(home: House, database: 
     assert "not signed" in shown["problem"] and "copied from another row" in shown["problem"]
     known, other = (listeners._listeners.known(one["id"]) for one in (mine, theirs))
     assert known.secrets == (mine["secret"],) and (other.secrets, other.keys) == ((), ())
-    with pytest.raises(WrongStore, match="copied from another row"):
-        home.app.cipher.decrypt(Place("subscriptions", "acme", mine["id"]), (await stored(database))[0][0])
+    with pytest.raises(StoreUnusable, match="copied from another row"):
+        home.app.cipher.decrypt(
+            SecretLocation("subscriptions", "acme", mine["id"]), (await stored(database))[0][0]
+        )
 
 
 async def test_a_missing_key_is_named_and_nothing_is_overwritten(database: str) -> None:
@@ -165,8 +167,8 @@ async def test_without_a_key_postgresql_stores_no_secret(postgres_url: str) -> N
         error = refused.json()["error"]
         assert (refused.status_code, error["field"]) == (409, "encryption_keys")
         assert "openssl rand -hex 32" in error["remedy"]
-        with pytest.raises(Refused, match="no encryption key"):
-            await Tokens().load(home.app.store, home.app.cipher)
+        with pytest.raises(Conflict, match="no encryption key"):
+            await ClaimTokens().load(home.app.store, home.app.cipher)
     assert await stored(postgres_url) == []
 
 
@@ -175,14 +177,14 @@ async def test_keys_are_rotated_in_batches_and_can_be_interrupted(
 ) -> None:
     """Stopped after a batch, both keys decrypt all; the second run does the rest, clear values too."""
     monkeypatch.setattr(encryption, "BATCH", 2)
-    tokens, again = Tokens(), Tokens()
+    tokens, again = ClaimTokens(), ClaimTokens()
     async with house(database) as home:
         await tokens.load(home.app.store, home.app.cipher)
         made = [await subscribe(home) for _ in range(3)]
         rotated = (await home.http.post(f"/v1/subscriptions/{made[0]['id']}/rotate")).json()["secret"]
     await execute(database, f"update subscriptions set secret = '{ROOT}' where id = '{made[2]['id']}'")
     async with house(database, encryption_keys=(NEW, KEY)) as home:
-        with pytest.raises(WrongStore, match="in clear"):
+        with pytest.raises(StoreUnusable, match="in clear"):
             await home.app.cipher.check()
         with pytest.raises(InterruptedError):
             await home.app.cipher.reencrypt(interrupt)
@@ -212,7 +214,7 @@ async def values(database: str) -> list[str]:
 
 async def test_on_one_file_a_key_is_created_with_the_first_secret(sqlite_file: Path) -> None:
     """Beside the database, for its owner only; one that is lost is not replaced."""
-    file = sqlite_file.parent / FILE
+    file = sqlite_file.parent / KEY_FILE
     async with house(f"sqlite:///{sqlite_file}", encryption_keys=()) as home:
         await home.accept()
         assert not file.exists()
@@ -220,11 +222,11 @@ async def test_on_one_file_a_key_is_created_with_the_first_secret(sqlite_file: P
         assert file.stat().st_mode & 0o777 == 0o600
         other = Cipher(home.app.store, (), file)
         [(value, _)] = await stored(f"sqlite:///{sqlite_file}")
-        assert other.decrypt(Place("subscriptions", "default", made["id"]), value) == made["secret"]
+        assert other.decrypt(SecretLocation("subscriptions", "default", made["id"]), value) == made["secret"]
         key = file.read_text()
         assert key not in await everything(f"sqlite:///{sqlite_file}") and sorted(
-            one.name for one in sqlite_file.parent.glob(f"{FILE}*")
-        ) == [FILE]
+            one.name for one in sqlite_file.parent.glob(f"{KEY_FILE}*")
+        ) == [KEY_FILE]
     file.rename(sqlite_file.parent / "away")
     async with house(f"sqlite:///{sqlite_file}", encryption_keys=()) as home:
         for call in (home.app.cipher.check(), home.app.cipher.reencrypt()):
@@ -244,19 +246,19 @@ async def test_a_key_file_that_cannot_be_used_is_refused(
     sqlite_file: Path, content: str, mode: int, problem: str
 ) -> None:
     """With what to do; it is not touched."""
-    file = sqlite_file.parent / FILE
+    file = sqlite_file.parent / KEY_FILE
     file.write_text(content)
     file.chmod(mode)
     async with house(f"sqlite:///{sqlite_file}", encryption_keys=()) as home:
         with pytest.raises(Misconfigured, match=problem) as caught:
-            await home.app.cipher.encrypt(Place("secrets", "", "x"), "text")
+            await home.app.cipher.encrypt(SecretLocation("secrets", "", "x"), "text")
         assert caught.value.remedy and file.read_text() == content
 
 
 async def test_processes_that_start_at_once_share_the_key_of_the_file(sqlite_file: Path) -> None:
     """The first file stays."""
     async with house(f"sqlite:///{sqlite_file}", encryption_keys=()) as home:
-        file, place = sqlite_file.parent / FILE, Place("secrets", "", "x")
+        file, place = sqlite_file.parent / KEY_FILE, SecretLocation("secrets", "", "x")
         ciphers = [Cipher(home.app.store, (), file) for _ in range(3)]
         for one in ciphers:
             assert one._known() == ()
@@ -271,7 +273,7 @@ async def test_a_moved_database_keeps_its_secrets_under_the_same_key(
     """The values move as they are; the key in the configuration opens them."""
     async with house(f"sqlite:///{sqlite_file}") as home:
         made = await subscribe(home)
-    await moving.move(sqlite_file, bare_postgres_url, where="there")
+    await sqlite_to_postgres.move_database(sqlite_file, bare_postgres_url, where="there")
     assert made["secret"].removeprefix("whsec_") not in await everything(bare_postgres_url)
     async with house(bare_postgres_url) as home:
         await home.work()
@@ -283,11 +285,11 @@ def test_the_command_line_names_a_wrong_key_and_rotates(tmp_path: Path) -> None:
     """`serve` with a lost key ends with a clear error; after `db reencrypt` the old key is not needed."""
     made = run("subscriptions", "add", "--url", "https://example.com/hooks", "--events", "*", folder=tmp_path)
     assert made.returncode == 0, made.stderr
-    key = (tmp_path / "data" / FILE).read_text().strip()
-    (tmp_path / "data" / FILE).unlink()
+    key = (tmp_path / "data" / KEY_FILE).read_text().strip()
+    (tmp_path / "data" / KEY_FILE).unlink()
     lost = run("serve", "--port", "0", "--no-sandbox", folder=tmp_path)
     assert lost.returncode == 78 and key_id(key) in lost.stderr and "Traceback" not in lost.stderr
-    assert not (tmp_path / "data" / FILE).exists()
+    assert not (tmp_path / "data" / KEY_FILE).exists()
 
     env = {"TIDINGS_ENCRYPTION_KEYS": f"{NEW},{key}"}
     told = run("db", "reencrypt", "--json", folder=tmp_path, env=env)

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from tidings.api import create_api
-from tidings.api.clients import Clients
+from tidings.api.proxies import ClientAddresses
 from tidings.config import InboundSettings, Settings
-from tidings.config.values import Bad, networks
+from tidings.config.parsers import InvalidSetting, networks
 from tidings.inbound.calendar import settings as calendar
 from tidings.observability.events import AuthenticationFailed, AuthenticationLimited, Event
 from tidings.observability.metrics import Metrics
@@ -152,13 +152,13 @@ def test_the_client_is_the_nearest_address_that_is_no_trusted_proxy(
     """Read from the right, because everything further left may be made up."""
     headers = [(b"x-forwarded-for", one.encode()) for one in named]
     scope = {"client": None if peer is None else (peer, 1), "headers": headers}
-    assert Clients(["10.0.0.0/24"]).address(scope) == found
+    assert ClientAddresses(["10.0.0.0/24"]).address(scope) == found
 
 
 @pytest.mark.parametrize("raw", ["10.0.0.1", ["proxy.example.com"], ["0.0.0.0/0"], ["::/0"], [1]])
 def test_trusted_proxies_are_addresses(raw: object) -> None:
     """A name, everybody, or no list at all is refused with what to write instead."""
-    with pytest.raises(Bad) as told:
+    with pytest.raises(InvalidSetting) as told:
         networks(raw)
     assert told.value.remedy
     assert networks(["10.0.0.1", " 10.1.0.0/16 "]) == ("10.0.0.1/32", "10.1.0.0/16")

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tidings.access.rules import AREAS
+from tidings.access.permissions import AREAS
 
 from ..acceptance.house import KEY, House, house
 

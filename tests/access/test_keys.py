@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tidings.access.audit import PRUNE, clean, line
+from tidings.access.audit import PRUNE, audit_entry, sanitize
 from tidings.access.caller import COMMAND_LINE, Caller, acting_as
-from tidings.access.desk import AccessDesk, open_access
-from tidings.access.limiter import Limiter
-from tidings.access.rules import ALLOWED, Action, Role, may
+from tidings.access.permissions import ROLE_PERMISSIONS, Permission, Role, may
+from tidings.access.rate_limits import ApiKeyRateLimiter
+from tidings.access.service import AccessService, open_access
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.forgetting import Forgetting
-from tidings.model.errors import Invalid, NotFound, Refused, TooOften
+from tidings.kernel.retention import RetentionPruner
+from tidings.model.errors import Conflict, Invalid, NotFound, RateLimited
 from tidings.model.time import MINUTE, SECOND, iso
 from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
@@ -47,25 +47,25 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClo
 
 
 @pytest.fixture
-def access(store: Store, clock: ManualClock) -> AccessDesk:
+def access(store: Store, clock: ManualClock) -> AccessService:
     """With one key in the settings."""
     return open_access(store, clock, (CONFIGURED,), is_local=True)
 
 
-async def make(access: AccessDesk, **fields: Any) -> dict[str, Any]:
+async def make(access: AccessService, **fields: Any) -> dict[str, Any]:
     """A new key."""
     return await access.keys.create({"name": "billing", "role": "sender"} | fields)
 
 
 def test_roles_are_a_ladder() -> None:
     """S2: each role may do what those below it may; what is not in the table is denied."""
-    ladder = [ALLOWED[role] for role in reversed(Role)]
+    ladder = [ROLE_PERMISSIONS[role] for role in reversed(Role)]
     assert all(lower < upper for lower, upper in pairwise(ladder))
-    assert ladder[-1] == set(Action)
-    assert not may(Role.VIEWER, Action.SEND) and not may(Role.OPERATOR, Action.ADMIN)
+    assert ladder[-1] == set(Permission)
+    assert not may(Role.VIEWER, Permission.SEND) and not may(Role.OPERATOR, Permission.ADMIN)
 
 
-async def test_a_key_opens_until_it_expires_or_is_revoked(access: AccessDesk, clock: ManualClock) -> None:
+async def test_a_key_opens_until_it_expires_or_is_revoked(access: AccessService, clock: ManualClock) -> None:
     """S1: 256 bits, shown once, kept as a hash; the caller has its role, tenant, scopes and rate."""
     made = await make(access, tenant="acme", scopes=["messages"], rate=7, expires_in="1h")
     assert len(made["key"]) == 4 + 8 + 1 + 43 and made["prefix"] == made["key"][:12]
@@ -79,13 +79,13 @@ async def test_a_key_opens_until_it_expires_or_is_revoked(access: AccessDesk, cl
     assert await access.door.by_key(other["key"]) is not None
     await access.keys.revoke(other["id"])
     assert await access.door.by_key(other["key"]) is None
-    with pytest.raises(Refused, match="was revoked"):
+    with pytest.raises(Conflict, match="was revoked"):
         await access.keys.rotate(other["id"])
     states = {row["name"]: row["state"] for row in (await access.keys.page(of="*")).items}
     assert states == {"billing": "expired", "other": "revoked"}
 
 
-async def test_a_rotated_key_has_an_overlap(access: AccessDesk, clock: ManualClock) -> None:
+async def test_a_rotated_key_has_an_overlap(access: AccessService, clock: ManualClock) -> None:
     """S1: both secrets open for the overlap, then the new one alone; the name of the key stays."""
     made = await make(access)
     rotated = await access.keys.rotate(made["id"], overlap="1h")
@@ -101,7 +101,7 @@ async def test_a_rotated_key_has_an_overlap(access: AccessDesk, clock: ManualClo
 
 
 async def test_another_process_notices_a_revoked_key_within_a_second(
-    access: AccessDesk, store: Store, clock: ManualClock
+    access: AccessService, store: Store, clock: ManualClock
 ) -> None:
     """What was read is good for a second, so that a busy key costs one read a second."""
     made, elsewhere = await make(access), open_access(store, clock, (), is_local=False)
@@ -142,10 +142,10 @@ async def test_a_key_that_cannot_be_made_is_said_in_one_sentence(
     await store.close()
 
 
-async def test_a_name_is_used_once_at_a_time(access: AccessDesk) -> None:
+async def test_a_name_is_used_once_at_a_time(access: AccessService) -> None:
     """So a name in the audit trail means one key; in another tenant, and after a revocation, it is free."""
     first = await make(access)
-    with pytest.raises(Refused, match="already"):
+    with pytest.raises(Conflict, match="already"):
         await make(access)
     await make(access, tenant="acme")
     await access.keys.revoke(first["id"])
@@ -153,7 +153,7 @@ async def test_a_name_is_used_once_at_a_time(access: AccessDesk) -> None:
 
 
 async def test_a_session_ends_with_its_time_its_key_and_its_browser(
-    access: AccessDesk, store: Store, clock: ManualClock
+    access: AccessService, store: Store, clock: ManualClock
 ) -> None:
     """S1: only the hash of a session is kept; it dies with a revoked key, also one of the settings."""
     made = await make(access)
@@ -171,7 +171,7 @@ async def test_a_session_ends_with_its_time_its_key_and_its_browser(
     assert await changed.door.caller(None, tokens[1]) is None
     clock.advance(hours=12)
     assert await access.door.caller(None, tokens[1]) is None
-    await Forgetting(
+    await RetentionPruner(
         "audit", store, clock, {**dict.fromkeys(PRUNE, timedelta(days=365)), "session_prune": timedelta()}
     ).step()
     assert await store.read("session_find", digest="x", now=0) == []
@@ -193,12 +193,12 @@ async def test_the_door_stands_open_until_there_is_a_key(store: Store, clock: Ma
     assert not await access.door.is_open(), "nor does a revoked one"
 
 
-async def test_a_rate_holds_over_processes(access: AccessDesk, store: Store, clock: ManualClock) -> None:
+async def test_a_rate_holds_over_processes(access: AccessService, store: Store, clock: ManualClock) -> None:
     """S16: two processes and a restart share one rate; what is too much is told when to come again."""
     made = await make(access, rate=8)
     caller = await access.door.by_key(made["key"])
     assert caller is not None
-    nodes = [Limiter(store, clock), Limiter(store, clock)]
+    nodes = [ApiKeyRateLimiter(store, clock), ApiKeyRateLimiter(store, clock)]
 
     async def burst(times: int) -> int:
         passed = 0
@@ -206,12 +206,12 @@ async def test_a_rate_holds_over_processes(access: AccessDesk, store: Store, clo
             try:
                 await nodes[number % 2].spend(caller)
                 passed += 1
-            except TooOften as error:
+            except RateLimited as error:
                 assert error.seconds == 1 and "billing" in error.problem
         return passed
 
     assert await burst(40) == 8
-    nodes[0] = Limiter(store, clock)
+    nodes[0] = ApiKeyRateLimiter(store, clock)
     assert await burst(10) == 0, "a restart gives nothing back"
     clock.advance(0.5)
     assert await burst(40) == 4
@@ -220,7 +220,7 @@ async def test_a_rate_holds_over_processes(access: AccessDesk, store: Store, clo
     await asyncio.gather(*(nodes[0].spend(COMMAND_LINE) for _ in range(20)))
 
 
-async def test_the_last_use_is_written_once_a_minute(access: AccessDesk, clock: ManualClock) -> None:
+async def test_the_last_use_is_written_once_a_minute(access: AccessService, clock: ManualClock) -> None:
     """Looking at a busy key costs no write."""
     made, used = await make(access), []
     for _ in range(4):
@@ -231,13 +231,15 @@ async def test_the_last_use_is_written_once_a_minute(access: AccessDesk, clock: 
     assert used == [iso(start), iso(start), iso(start + 80 * SECOND), iso(start + 80 * SECOND)]
 
 
-async def test_no_secret_is_kept(access: AccessDesk, store: Store) -> None:
+async def test_no_secret_is_kept(access: AccessService, store: Store) -> None:
     """S9, S10: neither a key nor a session stands in the database or in the trail."""
     made = await make(access)
     rotated = await access.keys.rotate(made["id"])
     signed = await access.door.sign_in(rotated["key"], "::1")
     assert signed is not None
-    await access.audit.note(line(COMMAND_LINE, "x", target=made["key"], detail=f"by {made['key']}\x1b[2J"))
+    await access.audit.note(
+        audit_entry(COMMAND_LINE, "x", target=made["key"], detail=f"by {made['key']}\x1b[2J")
+    )
 
     said = str((await access.audit.page()).items)
     secrets = [made["key"][13:], rotated["key"][13:], signed[0]]
@@ -247,16 +249,16 @@ async def test_no_secret_is_kept(access: AccessDesk, store: Store) -> None:
         assert b"billing" in files
         said += files.decode("latin-1")
     assert not [secret for secret in secrets if secret in said]
-    assert clean("x" * 500) == "x" * 200
+    assert sanitize("x" * 500) == "x" * 200
 
 
 async def test_the_trail_is_append_only_and_forgotten_by_age(
-    access: AccessDesk, store: Store, clock: ManualClock
+    access: AccessService, store: Store, clock: ManualClock
 ) -> None:
     """S22: a key's change and its line are one transaction; lines of other tenants are not seen."""
     with acting_as(Caller("ada", origin="10.0.0.1")):
         made = await make(access, tenant="acme")
-        with pytest.raises(Refused):
+        with pytest.raises(Conflict):
             await make(access, tenant="acme")
         await access.keys.revoke(made["id"])
     told = (await access.audit.page()).items
@@ -271,13 +273,16 @@ async def test_the_trail_is_append_only_and_forgotten_by_age(
         await change(store)
 
     for _ in range(3):
-        access.audit.note_soon(line(COMMAND_LINE, "messages.accept", status=201))
+        access.audit.note_soon(audit_entry(COMMAND_LINE, "messages.accept", status=201))
     await access.audit.close()
     first = await access.audit.page(limit=2)
     rest = await access.audit.page(limit=10, after=first.next)
     assert [len(first.items), len(rest.items)] == [2, 3]
     clock.advance(MINUTE / SECOND)
-    assert await Forgetting("audit", store, clock, dict.fromkeys(PRUNE, timedelta(seconds=59))).step() == 3600
+    assert (
+        await RetentionPruner("audit", store, clock, dict.fromkeys(PRUNE, timedelta(seconds=59))).step()
+        == 3600
+    )
     assert (await access.audit.page(of="*")).items == []
 
 
@@ -292,7 +297,7 @@ async def change(store: Store) -> None:
         store._connection.execute(statement).fetchall()
 
 
-async def test_a_key_of_a_stranger_is_not_there(access: AccessDesk) -> None:
+async def test_a_key_of_a_stranger_is_not_there(access: AccessService) -> None:
     """S3: a tenant's admin reaches its own keys only; the tenant default runs the engine and reaches all."""
     ours, theirs = await make(access), await make(access, tenant="acme")
     for wish in (access.keys.show, access.keys.rotate, access.keys.revoke):

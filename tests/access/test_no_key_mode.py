@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tidings.access.desk import open_access
+from tidings.access.service import open_access
 from tidings.config import Settings
-from tidings.model.errors import Misconfigured, Refused
+from tidings.model.errors import Conflict, Misconfigured
 
 from ..acceptance.house import KEY, House, house
 from ..acceptance.program import run, serving
@@ -107,9 +107,9 @@ async def test_the_last_admin_key_is_never_revoked(home: House) -> None:
     two = await make(home, admin, name="bob")
     both = [home.app.access.keys.revoke(key["id"]) for key in (one, two)]
     done = await asyncio.gather(*both, return_exceptions=True)
-    assert sum(isinstance(one, Refused) for one in done) == 1, "at once, too"
+    assert sum(isinstance(one, Conflict) for one in done) == 1, "at once, too"
     configured = open_access(home.app.store, home.clock, (KEY,), is_local=True)
-    left = next(key for key, result in zip((one, two), done, strict=True) if isinstance(result, Refused))
+    left = next(key for key, result in zip((one, two), done, strict=True) if isinstance(result, Conflict))
     assert (await configured.keys.revoke(left["id"]))["state"] == "revoked"
 
 
@@ -140,10 +140,10 @@ def test_no_key_mode_stays_closed_when_the_keys_of_the_settings_are_removed(tmp_
 def test_a_public_url_needs_a_key() -> None:
     """A server that others reach by its public address is not this machine's own, wherever it listens."""
     with pytest.raises(Misconfigured) as told:
-        Settings(public_url="https://tidings.example.com").refuse_open_door(has_admin=False)
+        Settings(public_url="https://tidings.example.com").require_key_unless_local(has_admin=False)
     assert told.value.field == "public_url"
-    Settings(public_url="http://localhost:8020").refuse_open_door(has_admin=False)
-    Settings(public_url="https://tidings.example.com").refuse_open_door(has_admin=True)
+    Settings(public_url="http://localhost:8020").require_key_unless_local(has_admin=False)
+    Settings(public_url="https://tidings.example.com").require_key_unless_local(has_admin=True)
 
 
 def test_the_folder_of_the_database_is_private(tmp_path: Path) -> None:

@@ -16,14 +16,14 @@ from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
 from tidings.access.caller import Caller
-from tidings.access.rules import AREAS, DEFAULT_TENANT, OPEN, Role, area_of
-from tidings.api.gate import Gate
-from tidings.api.rulebook import Place, places
+from tidings.access.permissions import AREAS, DEFAULT_TENANT, OPEN, Role, area_of
+from tidings.api.authorization import RouteEntry, list_routes
+from tidings.api.middleware import AccessMiddleware
 from tidings.config import ChannelSettings, InboundSettings
 from tidings.inbound.sources.settings import read_source
 from tidings.inbound.workflow.settings import read as read_workflow
 from tidings.model.time import SECOND, iso
-from tidings.wire.signature import headers, parse_secret
+from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from ..acceptance.house import KEY, House, house
 
@@ -68,27 +68,27 @@ async def make(home: House, role: str, tenant: str = DEFAULT_TENANT, **more: Any
     return home.client(**{"x-api-key": answer.json()["key"]})
 
 
-def address(place: Place, **values: str) -> str:
+def address(place: RouteEntry, **values: str) -> str:
     """A path of this place; what is not given leads nowhere."""
     path = re.sub(r"\{(\w+)(:\w+)?\}", lambda part: values.get(part[1], "nowhere"), place.path)
     return f"{path}?now=1" if path.endswith("/live") else path
 
 
-def guarded(api: FastAPI) -> list[Place]:
+def guarded(api: FastAPI) -> list[RouteEntry]:
     """Every place that asks for a key."""
-    return [place for place in places(api) if place.rule.action is not OPEN and place.method != "HEAD"]
+    return [place for place in list_routes(api) if place.rule.action is not OPEN and place.method != "HEAD"]
 
 
 async def test_every_route_states_its_rule_and_lies_in_an_area(home: House) -> None:
     """S2, S21: a route without a rule fails the build. Areas are what scopes name."""
-    silent = [f"{place.method} {place.path}" for place in places(home.api) if place.stated is None]
+    silent = [f"{place.method} {place.path}" for place in list_routes(home.api) if place.stated is None]
     assert silent == [], "write @allowed(...) below the route, or the action into its Way"
 
     known = {"", "docs", "live", "openapi.json", "when", "sign-in", "sign-out", "health", "callbacks",
              "inbound", "calendar.ics", "ahead", "opt-outs"}  # fmt: skip
     firsts = {
         place.path.removeprefix("/v1").strip("/").partition("/")[0].partition(":")[0]
-        for place in places(home.api)
+        for place in list_routes(home.api)
     }
     assert firsts - known - set(AREAS) == set()
     assert area_of("/v1/messages:bulk") == area_of("/messages/x") == "messages"
@@ -100,7 +100,7 @@ async def reached(_scope: Scope, _receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"{}"})
 
 
-async def ask(api: FastAPI, place: Place, key: str | None) -> tuple[int, dict[str, Any]]:
+async def ask(api: FastAPI, place: RouteEntry, key: str | None) -> tuple[int, dict[str, Any]]:
     """One bare request; a client would take ten times as long, and there are thousands."""
     path = address(place).partition("?")[0]
     shown = [] if key is None else [(b"x-api-key", key.encode())]
@@ -125,7 +125,7 @@ async def test_each_role_does_what_the_table_says_and_no_more(
     """S2, S3: route x role x tenant. Allowed cells get through, all others are refused unread."""
     gate: Any = home.api.middleware_stack or home.api.build_middleware_stack()
     home.api.middleware_stack = gate
-    while not isinstance(gate, Gate):
+    while not isinstance(gate, AccessMiddleware):
         gate = gate.app
     cells = [(role, tenant, await make(home, role, tenant)) for role in Role for tenant in TENANTS]
     wrong = []
@@ -203,7 +203,7 @@ async def fill(home: House) -> dict[str, dict[str, str]]:
         "text": f"we can cover sunday {MARK}",
     }
     body = orjson.dumps({**said, "at": iso(home.clock.now())})
-    signed = headers([parse_secret(SECRET)], "m1", home.clock.now() // SECOND, body)
+    signed = signature_headers([parse_secret(SECRET)], "m1", home.clock.now() // SECOND, body)
     assert (await http.post("/inbound/crew", content=body, headers=signed)).status_code == 200
     heard = (await http.get("/v1/inbox")).json()["items"][0]
     return {
@@ -221,7 +221,7 @@ async def fill(home: House) -> dict[str, dict[str, str]]:
     }
 
 
-def said(place: Place) -> dict[str, Any]:
+def said(place: RouteEntry) -> dict[str, Any]:
     """Something that this place would understand."""
     if place.path.endswith("/recipients") and place.method == "POST":
         return {"content": b"address\nada\n", "headers": {"content-type": "text/csv"}}
@@ -288,7 +288,7 @@ async def test_the_description_says_who_may_call_and_what_comes_back(home: House
     document = (await home.http.get("/openapi.json")).json()
     schemes = set(document["components"]["securitySchemes"])
     assert [set(way) for way in document["security"]] == [{name} for name in sorted(schemes)]
-    rules = {(place.method, place.path.replace(":path", "")): place.rule for place in places(home.api)}
+    rules = {(place.method, place.path.replace(":path", "")): place.rule for place in list_routes(home.api)}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             is_open = rules[method.upper(), path].action is OPEN

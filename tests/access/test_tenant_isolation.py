@@ -19,8 +19,8 @@ import orjson
 import pytest
 from fastapi import FastAPI
 
-from tidings.access.rules import OPEN
-from tidings.api.rulebook import Place, _flat, places
+from tidings.access.permissions import OPEN
+from tidings.api.authorization import RouteEntry, _flat, list_routes
 
 from ..acceptance.house import KEY, House, house
 from .holdings import CANARY, NAME, NDJSON, Ids, Owner, rows_of, settings
@@ -90,7 +90,7 @@ BODIES: dict[str, dict[str, Any]] = {
 class Probe(NamedTuple):
     """One call of one route."""
 
-    place: Place
+    place: RouteEntry
     action: str | None
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ class Probe(NamedTuple):
 
 
 def _actions(module: ModuleType) -> dict[str, None]:
-    """The actions that a module of views knows: by `match`, by comparison, or in a table for `picked`."""
+    """The actions that a module of views knows: by `match`, by comparison, or in a table for `pick_action`."""
     found: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
         match node:
@@ -140,7 +140,7 @@ def _actions(module: ModuleType) -> dict[str, None]:
             ):
                 found.append(value)
             case (
-                ast.Call(func=ast.Name(id="picked"), args=[_, ast.Dict(keys=keys)])
+                ast.Call(func=ast.Name(id="pick_action"), args=[_, ast.Dict(keys=keys)])
                 | ast.Assign(targets=[ast.Name(id="acts")], value=ast.Dict(keys=keys))
                 | ast.AnnAssign(target=ast.Name(id="acts"), value=ast.Dict(keys=keys))
             ):
@@ -156,7 +156,7 @@ def probes(api: FastAPI) -> Iterator[Probe]:
         for route in _flat(api.routes)
         for method in getattr(route, "methods", None) or ()
     }
-    for place in places(api):
+    for place in list_routes(api):
         if place.rule.action is OPEN or place.method == "HEAD":
             continue
         actions: list[str | None] = [None]

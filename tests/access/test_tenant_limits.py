@@ -13,7 +13,7 @@ import pytest
 
 from tidings.config import load
 from tidings.model.errors import Misconfigured
-from tidings.outbound.tenants import TenantLimits
+from tidings.outbound.tenant_quotas import TenantLimits
 
 from ..acceptance.house import KEY, House, house
 

@@ -14,7 +14,7 @@ from playwright.async_api import Browser, Page, ViewportSize
 
 from tidings.app import App
 from tidings.model.time import MINUTE, SECOND
-from tidings.outbound import watch as charts
+from tidings.outbound import trend_sampler as charts
 from tidings.store.port import Step
 
 from .stage import Sample, browser, chromium, fill, first_of, serving, settled, watch
@@ -108,7 +108,7 @@ async def _a_busy_quarter(app: App) -> None:
     past = app.desk.overview._watch._samples
     for ago in range(14 * 6, 0, -1):
         due = max(0, round(30 * math.sin(ago / 9)) + chance.randint(-6, 12))
-        past.appendleft(charts.Sample(now - (14 * 6 + 1 - ago) * 10 * SECOND, due, due / 40))
+        past.appendleft(charts.QueueSample(now - (14 * 6 + 1 - ago) * 10 * SECOND, due, due / 40))
 
 
 async def _take(chrome: Browser, name: str, url: str, folder: Path) -> None:

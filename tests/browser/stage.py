@@ -13,21 +13,21 @@ from playwright.async_api import Browser, Page, async_playwright
 
 from tidings.api import create_api
 from tidings.app import App, build
+from tidings.cli.http_server import HttpServer
 from tidings.cli.ports import listen, port_of
-from tidings.cli.servers import QuietServer
 from tidings.config import ChannelSettings, InboundSettings, Settings
-from tidings.dashboard import add_pages
-from tidings.inbound.sources.port import Call
+from tidings.dashboard import add_dashboard
+from tidings.inbound.sources.port import WebhookRequest
 from tidings.inbound.sources.settings import read_source
 from tidings.inbound.workflow.settings import read as read_workflow
-from tidings.migration.jobfile import read_job
+from tidings.migration.job_file import read_job
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Unknown
 from tidings.model.task import Category
 from tidings.model.time import SECOND, iso
-from tidings.outbound.alerts.guard import Guard
+from tidings.outbound.alerts.evaluator import AlertEvaluator
 from tidings.outbound.channels.noop import NoopSettings
-from tidings.wire.signature import headers, parse_secret
+from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from ..acceptance.house import Scripted
 from ..contract.channels.conftest import serving as pretending
@@ -96,8 +96,8 @@ async def _serving(database: str, phone: str) -> AsyncIterator[Stage]:
         cast(Any, app.channels)[name] = channel
     await app.open()
     api = create_api(app)
-    pages = add_pages(api, app)
-    server = QuietServer(api, listening)
+    pages = add_dashboard(api, app)
+    server = HttpServer(api, listening)
     await server.begin()
     app.worker.start()
     try:
@@ -158,11 +158,11 @@ async def fill(app: App) -> Sample:
          "broadcast": {"channel": "phone", "list": "volunteers", "text": "The report is out."}},
         zone=zone,
     )  # fmt: skip
-    news = await desk.freezer.create(
+    news = await desk.broadcast_creator.create(
         {"name": "Flood warning", "channel": "phone", "list": "volunteers", "template": "rain-warning",
          "variables": {"town": "Bonn"}, "trigger": "MANUAL"}
     )  # fmt: skip
-    await desk.freezer.create(
+    await desk.broadcast_creator.create(
         {"name": "Thank you", "channel": "phone", "addresses": ["ada", "grace"], "text": "Thank you",
          "in": "2d"}
     )  # fmt: skip
@@ -187,8 +187,8 @@ async def _hear(app: App) -> None:
         now = app.clock.now()
         said = {"id": str(number), "conversation": conversation, "sender": "u7", "name": "Ann", "text": text}
         body = json.dumps({**said, "at": iso(now)}).encode()
-        signed = headers([parse_secret(SECRET)], f"m{number}", now // SECOND, body)
-        await app.inbound.listening.call("crew", Call(signed, {}, body))
+        signed = signature_headers([parse_secret(SECRET)], f"m{number}", now // SECOND, body)
+        await app.inbound.listening.call("crew", WebhookRequest(signed, {}, body))
 
 
 async def _move(app: App) -> str:
@@ -223,13 +223,13 @@ async def disappoint(app: App) -> None:
 
 async def watch(app: App) -> None:
     """Look at the engine as its guard does, now and not in 15 seconds."""
-    await Guard(app.store, app.clock, app.messages, app.desk.alerts.figures)._look(0.0)
+    await AlertEvaluator(app.store, app.clock, app.messages, app.desk.alerts.figures)._look(0.0)
 
 
 async def _send(app: App, *, channel: str = "phone", **fields: str) -> str:
-    from tidings.outbound.drafts import Reading
+    from tidings.outbound.draft_parser import DraftParser
 
-    reading = Reading(now=app.clock.now(), zone=app.settings.zone)
+    reading = DraftParser(now=app.clock.now(), zone=app.settings.zone)
     accepted = await app.desk.messages.accept(reading.draft({"channel": channel, **fields}))
     return str(accepted.id)
 

@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from tidings.inbound import hearing
-from tidings.inbound.hearing import Heard, Hearer
+from tidings.inbound import message_handler
+from tidings.inbound.domain import IncomingMessage
 from tidings.inbound.inbox import Inbox
-from tidings.inbound.intake import KIND, QUEUE, Intake
-from tidings.inbound.notices import Notice, by_event
+from tidings.inbound.ingestion import KIND, QUEUE, InboxIngestion
+from tidings.inbound.message_handler import InboundMessageHandler, InboxMessage
 from tidings.inbound.poller import Poller
 from tidings.inbound.roster import Roster
-from tidings.inbound.sources.port import Entry, Read
+from tidings.inbound.source_notices import SourceNotice, notice_event_steps
+from tidings.inbound.sources.port import SourceEntry, SourcePage
 from tidings.inbound.sources.settings import SourceSettings
-from tidings.inbound.words import Incoming
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.loop import Worker
-from tidings.kernel.runner import Stepped, Tunables
+from tidings.kernel.runner import RunnerOptions, RunnerStep
+from tidings.kernel.worker import Worker
 from tidings.model.outcome import Done, Outcome
 from tidings.model.time import SECOND
 from tidings.observability.events import Event
@@ -28,30 +28,32 @@ CREW = SourceSettings("crew", "groupme", group="9", token="t" * 16, poll=timedel
 ADA, BEN = "1001", "1002"
 
 
-def said(number: int, at: int, text: str = "", **more: Any) -> Incoming:
+def said(number: int, at: int, text: str = "", **more: Any) -> IncomingMessage:
     """One message of Ada's in the crew's group."""
-    return Incoming("crew", str(number), "9", ADA, "Ada", text or f"message {number}", at)._replace(**more)
+    return IncomingMessage("crew", str(number), "9", ADA, "Ada", text or f"message {number}", at)._replace(
+        **more
+    )
 
 
 class Chat:
     """A platform told what was said; it gives pages of `size` behind a cursor, as GroupMe does."""
 
     def __init__(self, size: int = 20) -> None:
-        self.messages: list[Incoming] = []
+        self.messages: list[IncomingMessage] = []
         self.size = size
         self.before_read: Callable[[int], Any] = lambda _page: None
         self.pages = 0
 
-    async def read(self, cursor: str | None, *, since: int) -> Read:
+    async def read(self, cursor: str | None, *, since: int) -> SourcePage:
         """The page after the cursor."""
         self.pages += 1
         waiting = self.before_read(self.pages)
         if waiting is not None:
             await waiting
         found = [one for one in self.messages if int(one.id) > int(cursor or 0)][: self.size]
-        return Read([Entry(one, one.id) for one in found], more=len(found) == self.size)
+        return SourcePage([SourceEntry(one, one.id) for one in found], more=len(found) == self.size)
 
-    async def look_back(self) -> Sequence[Incoming]:
+    async def look_back(self) -> Sequence[IncomingMessage]:
         """The newest."""
         return self.messages[-self.size :]
 
@@ -66,11 +68,11 @@ class Chat:
 class Hears:
     """Does what the test says, and remembers."""
 
-    def __init__(self, script: Callable[[Heard], Outcome] = lambda _item: Done("heard")) -> None:
+    def __init__(self, script: Callable[[InboxMessage], Outcome] = lambda _item: Done("heard")) -> None:
         self.script = script
-        self.items: list[Heard] = []
+        self.items: list[InboxMessage] = []
 
-    async def hear(self, item: Heard) -> Outcome:
+    async def hear(self, item: InboxMessage) -> Outcome:
         """Remember it, then do as told."""
         self.items.append(item)
         return self.script(item)
@@ -82,29 +84,29 @@ class Conversing:
     def __init__(self, store: Store, clock: ManualClock, *, production: bool = True) -> None:
         self.store, self.clock = store, clock
         self.events: list[Event] = []
-        self.notices: list[Notice] = []
+        self.notices: list[SourceNotice] = []
         self.roster = Roster(store)
-        self.intake = Intake(store, clock, self.roster, production=production, tell=self.tell)
+        self.intake = InboxIngestion(store, clock, self.roster, production=production, tell=self.tell)
         self.inbox = Inbox(store, clock, {"crew": CREW})
         self.hears = Hears()
         self.worker = Worker(
             store,
             clock,
-            {QUEUE: hearing.lane()},
-            {KIND: Hearer(store, self.hears)},
+            {QUEUE: message_handler.lane()},
+            {KIND: InboundMessageHandler(store, self.hears)},
             emit=self.events.append,
-            tunables=Tunables(slots=10),
+            tunables=RunnerOptions(slots=10),
         )
 
-    def tell(self, notice: Notice) -> Sequence[Step]:
+    def tell(self, notice: SourceNotice) -> Sequence[Step]:
         """Remember the notice, and write it down."""
         self.notices.append(notice)
-        return by_event(notice)
+        return notice_event_steps(notice)
 
     async def open(self, *people: str) -> Conversing:
         """Ada and Ben are on the roster, and the node works."""
         assert self.store.may_work()
-        await self.store.write(hearing.lane().join())
+        await self.store.write(message_handler.lane().join())
         await self.store.write([Step("source_join", {"name": "crew", "kind": "groupme"})])
         for sender, name, squad in ((ADA, "Ada", "42"), (BEN, "Ben", "43")):
             await self.roster.put({"sender": sender, "name": name, "squad": squad})
@@ -124,11 +126,11 @@ class Conversing:
             me=me,
         )
 
-    async def take(self, *heard: Incoming, source: SourceSettings = CREW) -> None:
+    async def take(self, *heard: IncomingMessage, source: SourceSettings = CREW) -> None:
         """Take in without a lease, as a call-back does."""
         await self.intake.called(source, heard)
 
-    async def step(self, *, seconds: float = 0) -> Stepped:
+    async def step(self, *, seconds: float = 0) -> RunnerStep:
         """Let time pass, beat, and run one step."""
         self.clock.advance(seconds)
         await self.worker.node.beat()

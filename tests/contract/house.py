@@ -1,4 +1,4 @@
-"""A house that broadcasts: a world with templates, contacts, a freezer and a pump in it."""
+"""A house that broadcasts: a world with templates, contacts, a broadcast_creator and a pump in it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from tidings.kernel.clock import ManualClock
 from tidings.model.outcome import Done
 from tidings.model.time import micros
-from tidings.outbound.broadcasting.broadcasts import Broadcasts
-from tidings.outbound.broadcasting.freezing import Freezer
-from tidings.outbound.broadcasting.pump import Pump
-from tidings.outbound.judging import Rules
-from tidings.outbound.people.audience import Audience
-from tidings.outbound.people.contacts import Contacts
-from tidings.outbound.templating.templates import Templates
+from tidings.outbound.broadcasts.feeder import BroadcastFeeder
+from tidings.outbound.broadcasts.recipient_snapshot import BroadcastCreator
+from tidings.outbound.broadcasts.service import BroadcastService
+from tidings.outbound.contacts.contact_lists import ContactListService
+from tidings.outbound.contacts.service import ContactService
+from tidings.outbound.message_validation import MessageLimits
+from tidings.outbound.templates.service import TemplateService
 from tidings.store.port import Row, Store
 
 from .world import World
@@ -27,25 +27,29 @@ class House(World):
         self, store: Store, clock: ManualClock, script: Any = lambda _m: Done(), **more: Any
     ) -> None:
         super().__init__(store, clock, script, slots=more.pop("slots", 50), **more)
-        self.templates = Templates(store, clock)
-        self.contacts = Contacts(store, clock, list(self.channels))
-        self.audience = Audience(store, clock, self.contacts)
-        self.freezer = self.another_freezer()
-        self.broadcasts = Broadcasts(store, clock)
+        self.templates = TemplateService(store, clock)
+        self.contacts = ContactService(store, clock, list(self.channels))
+        self.audience = ContactListService(store, clock, self.contacts)
+        self.broadcast_creator = self.another_freezer()
+        self.broadcasts = BroadcastService(store, clock)
         self.pump = self.another_pump()
 
-    def another_freezer(self) -> Freezer:
-        return Freezer(self.store, self.clock, self.channels, self.templates, self.audience)
+    def another_freezer(self) -> BroadcastCreator:
+        return BroadcastCreator(self.store, self.clock, self.channels, self.templates, self.audience)
 
-    def another_pump(self) -> Pump:
-        return Pump(
-            self.store, self.clock, self.freezer, grace=micros(Rules().grace), emit=self.events.append
+    def another_pump(self) -> BroadcastFeeder:
+        return BroadcastFeeder(
+            self.store,
+            self.clock,
+            self.broadcast_creator,
+            grace=micros(MessageLimits().grace),
+            emit=self.events.append,
         )
 
     async def cast(self, *to: Any, **fields: Any) -> str:
         """Make a broadcast to these."""
         body = {"channel": "main", "text": "hello", "addresses": list(to) or people(5)} | fields
-        return str((await self.freezer.create(body)).answer["id"])
+        return str((await self.broadcast_creator.create(body)).answer["id"])
 
     async def run(self, *, seconds: float = 0, rounds: int = 30) -> None:
         """Let time pass, then pump and send until nothing happens any more at this moment."""

@@ -11,24 +11,31 @@ from typing import Any
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.decide import decide
-from tidings.kernel.loop import Worker
-from tidings.migration import batches
-from tidings.migration.batches import BatchHandler
-from tidings.migration.connections import Connections
+from tidings.kernel.decisions import decide
+from tidings.kernel.worker import Worker
+from tidings.migration import batch_handler
+from tidings.migration.batch_handler import BatchHandler
+from tidings.migration.batch_scheduler import BatchScheduler
+from tidings.migration.connector_pool import ConnectorPool
 from tidings.migration.connectors import registry
-from tidings.migration.desk import Migrations
-from tidings.migration.extract import Extractor
-from tidings.migration.foreman import Foreman
-from tidings.migration.jobfile import Job, read_job
+from tidings.migration.connectors.port import (
+    Attribute,
+    ConnectorError,
+    Fields,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+)
+from tidings.migration.extractor import Extractor
+from tidings.migration.job_file import MigrationJob, read_job
+from tidings.migration.job_permissions import JobPermissions
 from tidings.migration.jobs import WORKING, JobView
-from tidings.migration.reach import Allowed
-from tidings.migration.words import Attribute, Fields, Limits, Strategy, Trouble, Written
-from tidings.observability.events import silence
-from tidings.store.port import Step, Store, Wish
+from tidings.migration.service import MigrationService
+from tidings.observability.events import discard_event
+from tidings.store.port import ClaimRequest, Step, Store
 
-Fault = Callable[[str, str, Fields], Trouble | None]  # before anything is written
-Lost = Callable[[str, str, Fields], Trouble | None]  # after it
+Fault = Callable[[str, str, Fields], ConnectorError | None]  # before anything is written
+Lost = Callable[[str, str, Fields], ConnectorError | None]  # after it
 
 
 class Books:
@@ -36,9 +43,13 @@ class Books:
 
     kind = "books"
 
-    def __init__(self, strategy: Strategy = Strategy.UPSERT, limits: Limits = Limits(concurrency=4)) -> None:
+    def __init__(
+        self,
+        strategy: WriteStrategy = WriteStrategy.UPSERT,
+        limits: SystemLimits = SystemLimits(concurrency=4),
+    ) -> None:
         self.limits = limits
-        self.strategies: dict[str, Strategy] = {}
+        self.strategies: dict[str, WriteStrategy] = {}
         self.default = strategy
         self.rows: dict[str, dict[str, dict[str, Any]]] = {}  # by type and id
         self.keys: dict[tuple[str, str], str] = {}
@@ -46,47 +57,47 @@ class Books:
         self.writes = self.finds = self.erased = 0
         self.fault: Fault = lambda *_: None
         self.lose: Lost = lambda *_: None
-        self.blind: Trouble | None = None  # what a look is answered with
+        self.blind: ConnectorError | None = None  # what a look is answered with
 
-    def strategy(self, type_: str) -> Strategy:
+    def strategy(self, type_: str) -> WriteStrategy:
         return self.strategies.get(type_, self.default)
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         return self.known
 
-    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[Written]:
+    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
         self.finds += 1
         if self.blind is not None:
             raise self.blind
         rows = self.rows.get(type_, {})
-        if self.strategy(type_) is Strategy.RECONCILE:
-            return [Written(id_, row) for id_, row in rows.items() if row == dict(fields)]
+        if self.strategy(type_) is WriteStrategy.RECONCILE:
+            return [TargetRecord(id_, row) for id_, row in rows.items() if row == dict(fields)]
         found = self.keys.get((type_, key))
-        return [] if found is None else [Written(found, rows[found])]
+        return [] if found is None else [TargetRecord(found, rows[found])]
 
-    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> Written:
+    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
         self.writes += 1
         trouble = self.fault(type_, key, fields)
         if trouble is not None:
             raise trouble
         rows = self.rows.setdefault(type_, {})
-        is_keyed = self.strategy(type_) is Strategy.UPSERT
+        is_keyed = self.strategy(type_) is WriteStrategy.UPSERT
         id_ = known or (self.keys.get((type_, key)) if is_keyed else None) or f"t{self.writes}"
         rows[id_] = {**rows.get(id_, {}), **fields}
         self.keys.setdefault((type_, key), id_)
         trouble = self.lose(type_, key, fields)
         if trouble is not None:
             raise trouble
-        return Written(id_)
+        return TargetRecord(id_)
 
     async def write_many(
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
-    ) -> Sequence[Written | Trouble]:
-        results: list[Written | Trouble] = []
+    ) -> Sequence[TargetRecord | ConnectorError]:
+        results: list[TargetRecord | ConnectorError] = []
         for record in records:
             try:
                 results.append(await self.write(type_, *record))
-            except Trouble as trouble:
+            except ConnectorError as trouble:
                 results.append(trouble)
         return results
 
@@ -98,10 +109,10 @@ class Books:
         self.rows[type_].pop(id_, None)
         self.keys = {name: of for name, of in self.keys.items() if (name[0], of) != (type_, id_)}
 
-    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
+    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
         keys = {id_: key for (of, key), id_ in self.keys.items() if of == type_}
         for id_, row in self.rows.get(type_, {}).items():
-            yield keys.get(id_, ""), Written(id_, row)
+            yield keys.get(id_, ""), TargetRecord(id_, row)
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -147,20 +158,20 @@ class Moving:
 
     def start(self) -> None:
         """A new process, as after a crash: nothing of the old one but the database."""
-        self.connections = Connections(
-            self.store, self.clock, environ={}, folder=self.folder, allowed=Allowed()
+        self.connections = ConnectorPool(
+            self.store, self.clock, environ={}, folder=self.folder, allowed=JobPermissions()
         )
-        self.migrations = Migrations(self.store, self.clock, self.connections)
+        self.migrations = MigrationService(self.store, self.clock, self.connections)
         self.extractor = Extractor(self.store, self.clock, self.connections, sleep=self._sleep)
-        self.foreman = Foreman(self.store, self.clock)
-        lanes = {batches.QUEUE: batches.lane()}
+        self.foreman = BatchScheduler(self.store, self.clock)
+        lanes = {batch_handler.QUEUE: batch_handler.lane()}
         self.handler = BatchHandler(self.store, self.clock, self.connections, sleep=self._sleep)
         self.worker = Worker(
             self.store,
             self.clock,
             lanes,
-            {batches.KIND: self.handler},
-            emit=silence,
+            {batch_handler.KIND: self.handler},
+            emit=discard_event,
             poison_after=self.poison_after,
         )
         self._joined = False
@@ -174,7 +185,7 @@ class Moving:
         lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
         (self.folder / f"{type_}.ndjson").write_text("".join(f"{line}\n" for line in lines))
 
-    def job(self, types: Mapping[str, Any], **more: Any) -> Job:
+    def job(self, types: Mapping[str, Any], **more: Any) -> MigrationJob:
         """A job from the files into the books."""
         sides = {
             "source": {"kind": "ndjson", "path": str(self.folder)},
@@ -197,16 +208,18 @@ class Moving:
         """One round of all that a node does; False: nothing was claimed. When killed, nothing is settled."""
         if not self._joined:
             await self.worker.node.join()
-            await self.store.write(batches.lane().join())
+            await self.store.write(batch_handler.lane().join())
             self._joined = True
         await self.extractor.step()
         await self.foreman.step()
-        wish = Wish({batches.QUEUE: self.at_once}, self.at_once)
+        wish = ClaimRequest({batch_handler.QUEUE: self.at_once}, self.at_once)
         claimed = await self.store.claim(self.worker.node.id, wish)
         contents = await self.handler.load(claimed.tasks)
         for task in claimed.tasks:
             outcome = await self.handler.run(task, contents[task.id])
-            decision = decide(task, outcome, batches.lane(), now=self.clock.now(), chance=self.clock.chance)
+            decision = decide(
+                task, outcome, batch_handler.lane(), now=self.clock.now(), chance=self.clock.chance
+            )
             await self.store.settle(self.worker.node.id, [decision.move])
         return bool(claimed.tasks)
 
@@ -221,7 +234,7 @@ class Moving:
             except Killed:
                 return view
             if not worked:
-                due = await self.store.next_due([batches.QUEUE])
+                due = await self.store.next_due([batch_handler.QUEUE])
                 self.clock.advance_to(max(due.at or 0, self.clock.now() + 300_000))
         if may_go_on:
             return view
@@ -232,7 +245,7 @@ class Moving:
         dead = self.worker.node.id
         self.start()
         await self.worker.node.join()
-        await self.store.write(batches.lane().join())
+        await self.store.write(batch_handler.lane().join())
         self._joined = True
         rows = await self.store.read("node_list")
         for row in rows:
@@ -247,13 +260,13 @@ def _dead(row: Mapping[str, Any]) -> Any:
 
 def losing(share: float, seed: int = 1) -> Lost:
     """A target that does what it is asked and loses some of its answers."""
-    from tidings.migration.words import Failure
+    from tidings.migration.connectors.port import ErrorKind
 
     chance = random.Random(seed)
 
-    def lose(_type: str, _key: str, _fields: Fields) -> Trouble | None:
+    def lose(_type: str, _key: str, _fields: Fields) -> ConnectorError | None:
         if chance.random() < share:
-            return Trouble(Failure.TIMEOUT, "no answer in time", sent=True)
+            return ConnectorError(ErrorKind.TIMEOUT, "no answer in time", sent=True)
         return None
 
     return lose

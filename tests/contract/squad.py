@@ -12,51 +12,51 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from tidings.inbound.calendar.base import CalendarAway
 from tidings.inbound.calendar.builtin import BuiltinCalendar
-from tidings.inbound.calendar.days import line
+from tidings.inbound.calendar.day_grid import line
+from tidings.inbound.calendar.port import CalendarUnavailable
+from tidings.inbound.domain import (
+    CalendarDay,
+    Extraction,
+    IncomingMessage,
+    Intent,
+    Interpreter,
+    InterpreterContext,
+    ShiftAction,
+    ShiftRequest,
+    WorkflowRelation,
+)
 from tidings.inbound.effects.handler import EffectHandler
 from tidings.inbound.effects.handler import lane as calendar_lane
-from tidings.inbound.hearing import Hearer
-from tidings.inbound.hearing import lane as inbound_lane
-from tidings.inbound.intake import Intake
-from tidings.inbound.people.alarms import Alarmed
-from tidings.inbound.people.calling import Caller
-from tidings.inbound.people.cases import Cases
-from tidings.inbound.people.notifier import Notifier
+from tidings.inbound.escalation.cases import Cases
+from tidings.inbound.escalation.failed_messages import EscalatingHandler
+from tidings.inbound.escalation.notifier import AdminNotifier
+from tidings.inbound.escalation.writer import EscalationWriter
+from tidings.inbound.ingestion import InboxIngestion
+from tidings.inbound.message_handler import InboundMessageHandler
+from tidings.inbound.message_handler import lane as inbound_lane
 from tidings.inbound.pipeline import Pipeline
 from tidings.inbound.roster import Roster
 from tidings.inbound.sources.settings import SourceSettings
-from tidings.inbound.words import (
-    Action,
-    Day,
-    Extraction,
-    Incoming,
-    Intent,
-    Mind,
-    Relation,
-    Request,
-    Scene,
-)
-from tidings.inbound.workflow.afterthoughts import Afterthoughts
-from tidings.inbound.workflow.book import StoreBook
-from tidings.inbound.workflow.followup import FollowUp
-from tidings.inbound.workflow.langgraph import runner
-from tidings.inbound.workflow.rehearing import Rehearing
+from tidings.inbound.workflow.edits import EditProcessor
+from tidings.inbound.workflow.followup import FollowUpHandler
+from tidings.inbound.workflow.langgraph import make_runner
+from tidings.inbound.workflow.repository import StoreWorkflowRepository
+from tidings.inbound.workflow.reruns import RerunHandler
 from tidings.inbound.workflow.settings import WorkflowSettings
-from tidings.inbound.workflow.timers import TimeKeeper
+from tidings.inbound.workflow.timers import WorkflowTimers
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.lanes import Lane
-from tidings.kernel.loop import Worker
 from tidings.kernel.retry import POLICIES
-from tidings.kernel.runner import Tunables
+from tidings.kernel.runner import RunnerOptions
+from tidings.kernel.worker import Worker
 from tidings.model.message import Draft
 from tidings.model.outcome import Done
 from tidings.model.task import NewTask, OnUnknown
-from tidings.outbound.channels.base import Traits
+from tidings.outbound.channels.base import ChannelTraits
 from tidings.outbound.delivery import Delivery
-from tidings.outbound.judging import COLUMNS
-from tidings.outbound.messages import Messages
+from tidings.outbound.message_validation import MESSAGE_COLUMNS
+from tidings.outbound.messages import MessageService
 from tidings.store.port import Row, Store
 
 from .world import Scripted
@@ -66,7 +66,7 @@ PEOPLE = (
     ("ann", "Ann", "34", "member"), ("abe", "Abe", "34", "member"), ("ada", "Ada", "34", "officer"),
     ("ben", "Ben", "42", "member"), ("bea", "Bea", "42", "member"), ("max", "Max", "", "admin"),
 )  # fmt: skip
-_ACTIONS = {"nocrew": Action.NO_CREW, "add": Action.ADD, "remove": Action.REMOVE}
+_ACTIONS = {"nocrew": ShiftAction.NO_CREW, "add": ShiftAction.ADD, "remove": ShiftAction.REMOVE}
 
 
 class PlainMind:
@@ -75,7 +75,7 @@ class PlainMind:
     def __init__(self, name: str = "plain") -> None:
         self.name = name
 
-    async def intent(self, scene: Scene) -> Intent:
+    async def intent(self, scene: InterpreterContext) -> Intent:
         """A request is what names an action."""
         words = scene.text.split()
         found = any(word in _ACTIONS for word in words)
@@ -85,19 +85,19 @@ class PlainMind:
             found, days, sure if found else 90, "it names an action" if found else "talk", self.name
         )
 
-    async def relate(self, scene: Scene) -> Relation:
+    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
         """An answer has no action of its own, but a piece that a request needs."""
         text = scene.text
         if text.startswith("doubtful"):
-            return Relation(True, 0.4, "perhaps", self.name)
+            return WorkflowRelation(True, 0.4, "perhaps", self.name)
         if text.startswith("unclear"):
-            return Relation(None, 0.0, "who knows", self.name)
+            return WorkflowRelation(None, 0.0, "who knows", self.name)
         is_answer = not (await self.intent(scene)).is_request and (
             bool(re.search(r"\d{4}", text)) or text in ("never mind", "yes", "what?") or text in scene.squads
         )
-        return Relation(is_answer, 0.9, "it answers" if is_answer else "it does not", self.name)
+        return WorkflowRelation(is_answer, 0.9, "it answers" if is_answer else "it does not", self.name)
 
-    async def extract(self, scene: Scene) -> Extraction:
+    async def extract(self, scene: InterpreterContext) -> Extraction:
         """What the open requests and this text come to."""
         own = [_asked(part) for part in scene.text.split(" and ")]
         asked = [one for one in own if one.action] or [
@@ -112,13 +112,13 @@ class PlainMind:
         return Extraction(asked, warnings, (), "by the grammar", self.name)
 
 
-def _asked(text: str) -> Request:
+def _asked(text: str) -> ShiftRequest:
     words = text.split()
     action = next((_ACTIONS[word] for word in words if word in _ACTIONS), None)
     date = re.search(r"\b\d{8}\b", text)
     times = re.search(r"\b(\d{4})(?:-(\d{4}))?\b", text)
     squad = next((word for word in words if re.fullmatch(r"\d\d", word)), None)
-    return Request(
+    return ShiftRequest(
         action, squad, date[0] if date else None, times[1] if times else None, times[2] if times else None
     )
 
@@ -127,9 +127,9 @@ class ChatVoice:
     """Replies through our own engine."""
 
     table = "messages"
-    columns: tuple[str, ...] = COLUMNS
+    columns: tuple[str, ...] = MESSAGE_COLUMNS
 
-    def __init__(self, messages: Messages) -> None:
+    def __init__(self, messages: MessageService) -> None:
         self._messages = messages
 
     async def prepare(
@@ -153,18 +153,18 @@ class Moody(BuiltinCalendar):
     is_away = False
     refuses: frozenset[str] = frozenset()  # squads
 
-    async def day(self, date: str) -> Day:
+    async def day(self, date: str) -> CalendarDay:
         """Read, unless it is away."""
         if self.is_away:
-            raise CalendarAway("the calendar does not answer")
+            raise CalendarUnavailable("the calendar does not answer")
         return await super().day(date)
 
     async def apply(self, command: Any, key: str) -> Any:
         """Write, unless it does not like the squad."""
-        from tidings.inbound.words import Applied
+        from tidings.inbound.domain import CalendarAnswer
 
         if command.squad in self.refuses:
-            return Applied(False, "no room")
+            return CalendarAnswer(False, "no room")
         return await super().apply(command, key)
 
 
@@ -176,8 +176,8 @@ class Squad:
         store: Store,
         clock: ManualClock,
         *,
-        mind: Mind | None = None,
-        rules: Mind | None = None,
+        mind: Interpreter | None = None,
+        rules: Interpreter | None = None,
         how: str = "plain",
         slots: int = 10,
         **settings: Any,
@@ -194,7 +194,7 @@ class Squad:
             replies={"crew": "chat"},
             **settings,
         )
-        traits = Traits(OnUnknown.RESEND, "as the test says", timedelta(seconds=10))
+        traits = ChannelTraits(OnUnknown.RESEND, "as the test says", timedelta(seconds=10))
         self.channels = {name: Scripted(traits, lambda _m: Done()) for name in ("chat", "pager")}
         self.source = SourceSettings("crew", "groupme", group="g1")
         self.calendar = Moody(store, self.settings.calendar)
@@ -204,19 +204,19 @@ class Squad:
     def build(self) -> None:
         """A node; another one takes over when it dies."""
         store, clock = self.store, self.clock
-        voice = ChatVoice(Messages(store, clock, self.channels))
-        caller = Caller(clock.new_id, within=self.settings.case_within)
-        book = StoreBook(store, clock, self.settings, voice, caller)
+        voice = ChatVoice(MessageService(store, clock, self.channels))
+        caller = EscalationWriter(clock.new_id, within=self.settings.case_within)
+        book = StoreWorkflowRepository(store, clock, self.settings, voice, caller)
         self.pipeline = Pipeline(
-            book, clock, self.settings, runner(self.how, self.mind, self.calendar.day),
+            book, clock, self.settings, make_runner(self.how, self.mind, self.calendar.day),
             rules=self.rules, mind=self.mind, read_day=self.calendar.day,
         )  # fmt: skip
-        changes = Afterthoughts(store, clock, self.settings, book, self.pipeline)
-        self.keeper = TimeKeeper(store, clock, self.settings, caller)
-        self.notifier = Notifier(store, clock, voice, self.settings.admins)
+        changes = EditProcessor(store, clock, self.settings, book, self.pipeline)
+        self.keeper = WorkflowTimers(store, clock, self.settings, caller)
+        self.notifier = AdminNotifier(store, clock, voice, self.settings.admins)
         self.cases = Cases(store, clock, self.settings, voice)
         self.roster = Roster(store)
-        self.intake = Intake(store, clock, self.roster, production=False)
+        self.intake = InboxIngestion(store, clock, self.roster, production=False)
         self.lanes = {
             "inbound": inbound_lane(),
             "calendar": calendar_lane(POLICIES["personal"], calls_within=timedelta(seconds=10)),
@@ -228,13 +228,15 @@ class Squad:
             self.lanes,
             {
                 "message": Delivery(store, self.channels, now=clock.now),
-                "heard": Alarmed(Hearer(store, self.pipeline, changes), caller, clock),
-                "rehearing": Alarmed(Rehearing(store, self.pipeline), caller, clock),
+                "heard": EscalatingHandler(
+                    InboundMessageHandler(store, self.pipeline, changes), caller, clock
+                ),
+                "rehearing": EscalatingHandler(RerunHandler(store, self.pipeline), caller, clock),
                 "effect": EffectHandler(store, clock, {self.calendar.name: self.calendar}),
-                "followup": FollowUp(store, clock, self.settings, voice, caller),
+                "followup": FollowUpHandler(store, clock, self.settings, voice, caller),
             },
             emit=lambda _event: None,
-            tunables=Tunables(slots=self.slots),
+            tunables=RunnerOptions(slots=self.slots),
         )
 
     async def open(self, people: Sequence[tuple[str, str, str, str]] = PEOPLE) -> Squad:
@@ -250,7 +252,9 @@ class Squad:
     async def hears(self, who: str, text: str, *, id_: str | None = None, **more: Any) -> None:
         """Somebody says something in the group."""
         self.said_so_far += 1
-        said = Incoming("crew", id_ or f"m{self.said_so_far}", "g1", who, who, text, self.clock.now(), **more)
+        said = IncomingMessage(
+            "crew", id_ or f"m{self.said_so_far}", "g1", who, who, text, self.clock.now(), **more
+        )
         await self.intake.called(self.source, [said])
 
     async def settle(self, *, seconds: float = 0, rounds: int = 40) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tidings.store.port import Step
 from tidings.store.postgres import PostgresStore
-from tidings.store.server import LOST
+from tidings.store.postgres_server import CONNECTION_ERRORS
 
 JOIN = Step("limit_join", {"queue": "drill", "interval": 25_000})
 
@@ -24,7 +24,7 @@ async def test_the_locks_of_a_client_that_is_cut_off_are_released(postgres_url: 
 
             await other.write([JOIN])
 
-            with pytest.raises(LOST):
+            with pytest.raises(CONNECTION_ERRORS):
                 await connection.execute("select 1")
     finally:
         await gone.close()

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tidings.inbound.words import Said
-from tidings.inbound.workflow.building import tell
-from tidings.inbound.workflow.replay import MemoryBook, ReadDay, Then, Works, changed, replay
+from tidings.inbound.domain import IncomingKind
+from tidings.inbound.workflow.replay import (
+    MemoryWorkflowRepository,
+    ReadDay,
+    ReplayClock,
+    ReplayPipeline,
+    changed,
+    replay,
+)
+from tidings.inbound.workflow.service import source_notice_steps
 from tidings.kernel.clock import ManualClock
 from tidings.store.port import Step, Store
 from tidings.store.sqlite import SqliteStore
@@ -44,7 +51,7 @@ async def said(squad: Squad, *lines: tuple[str, str]) -> list[str]:
 async def edits(squad: Squad, original: str, text: str, *, who: str = "ann") -> list[str]:
     """Somebody edits a message; gives what the bot says to it."""
     before = len(squad.chat)
-    await squad.hears(who, text, kind=Said.EDIT, original=original)
+    await squad.hears(who, text, kind=IncomingKind.EDIT, original=original)
     await squad.settle(seconds=1)
     return squad.chat[before:]
 
@@ -52,7 +59,7 @@ async def edits(squad: Squad, original: str, text: str, *, who: str = "ann") -> 
 async def deletes(squad: Squad, original: str) -> list[str]:
     """A message is deleted; on some platforms nobody says by whom."""
     before = len(squad.chat)
-    await squad.hears("", "", kind=Said.DELETE, original=original)
+    await squad.hears("", "", kind=IncomingKind.DELETE, original=original)
     await squad.settle(seconds=1)
     return squad.chat[before:]
 
@@ -185,8 +192,8 @@ async def test_a_death_at_any_commit_of_a_change_tells_once(quick: Store, clock:
     """None missing, none doubled (D11, E1)."""
     squad = await Squad(quick, clock).open()
     await said(squad, ("ann", f"add {SAT} 1800-0600"), ("ben", f"add {SAT}"))
-    await squad.hears("ann", f"add {SUN} 1800-0600", kind=Said.EDIT, original="m1")
-    await squad.hears("ben", f"add {SUN} 1800-0600", kind=Said.EDIT, original="m2")
+    await squad.hears("ann", f"add {SUN} 1800-0600", kind=IncomingKind.EDIT, original="m1")
+    await squad.hears("ben", f"add {SUN} 1800-0600", kind=IncomingKind.EDIT, original="m2")
     for left in range(12):
         mortal = Mortal(quick)
         await reborn(squad, mortal)
@@ -214,11 +221,11 @@ async def test_a_replay_of_edits_comes_to_the_same(quick: Store, clock: ManualCl
     await deletes(squad, "m4")
     await said(squad, ("bea", "1800-0600"))
 
-    def make(book: MemoryBook, then: Then, read_day: ReadDay) -> Works:
+    def make(book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay) -> ReplayPipeline:
         from tidings.inbound.pipeline import Pipeline
-        from tidings.inbound.workflow.langgraph import runner
+        from tidings.inbound.workflow.langgraph import make_runner
 
-        run = runner("plain", squad.mind, read_day)
+        run = make_runner("plain", squad.mind, read_day)
         return Pipeline(
             book, then, squad.settings, run, rules=squad.rules, mind=squad.mind, read_day=read_day,
         )  # fmt: skip
@@ -229,8 +236,10 @@ async def test_a_replay_of_edits_comes_to_the_same(quick: Store, clock: ManualCl
 
 def test_sources_leave_late_changes_to_the_afterthought(clock: ManualClock) -> None:
     """An admin is told once, with what was done; subscribers hear of every change."""
-    from tidings.inbound.notices import CHANGED, Notice
+    from tidings.inbound.source_notices import CHANGED, SourceNotice
     from tidings.inbound.workflow.settings import WorkflowSettings
 
-    steps = tell(WorkflowSettings(enabled=True), clock)(Notice(CHANGED, "default", "crew", "p", "r"))
+    steps = source_notice_steps(WorkflowSettings(enabled=True), clock)(
+        SourceNotice(CHANGED, "default", "crew", "p", "r")
+    )
     assert [step.name for step in steps] == ["outbox_add"]

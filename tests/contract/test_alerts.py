@@ -18,25 +18,25 @@ import orjson
 import pytest
 
 from tidings.kernel.clock import ManualClock, SystemClock
-from tidings.model.errors import Invalid, NotFound, Refused, StoreFull
+from tidings.model.errors import Conflict, Invalid, NotFound, StoreFull
 from tidings.model.message import Draft
 from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
 from tidings.model.time import HOUR, MINUTE
-from tidings.observability import memory
+from tidings.observability import memory_usage
 from tidings.observability.events import AlertRaised, AlertResolved
-from tidings.outbound.alerts.alerts import Alerts
-from tidings.outbound.alerts.figures import Figures
-from tidings.outbound.alerts.guard import Guard, Told
-from tidings.outbound.alerts.judging import Reading, judge
-from tidings.outbound.alerts.rules import RULES, Rule
-from tidings.outbound.alerts.settings import Thresholds
-from tidings.outbound.judging import COLUMNS
-from tidings.outbound.messages import Messages
-from tidings.outbound.scheduling.making import MessageMaker
-from tidings.outbound.scheduling.scheduler import Scheduler
-from tidings.outbound.scheduling.schedules import Schedules
-from tidings.store.port import Row, Rows, Step, Store
+from tidings.outbound.alerts.alert_changes import Measurement, decide_changes
+from tidings.outbound.alerts.evaluator import AlertEvaluator, AlertRecipients
+from tidings.outbound.alerts.measurements import AlertMeasurements
+from tidings.outbound.alerts.rules import RULES, AlertRule
+from tidings.outbound.alerts.service import AlertService
+from tidings.outbound.alerts.thresholds import AlertThresholds
+from tidings.outbound.message_validation import MESSAGE_COLUMNS
+from tidings.outbound.messages import MessageService
+from tidings.outbound.schedules.occurrence_builder import MessageOccurrenceBuilder
+from tidings.outbound.schedules.scheduler import Scheduler
+from tidings.outbound.schedules.service import ScheduleService
+from tidings.store.port import Row, Step, Store, TableRows
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
@@ -51,16 +51,16 @@ class Watched:
 
     def __init__(self, world: World, **options: Any) -> None:
         self.world, self.clock, self.store = world, world.clock, world.store
-        limits = options.pop("limits", Thresholds())
-        self.figures = Figures(self.store, place=options.pop("place", None), limits=limits)
-        self.options = {"told": Told("pager", ("ops",)), "emit": world.events.append, **options}
+        limits = options.pop("limits", AlertThresholds())
+        self.figures = AlertMeasurements(self.store, place=options.pop("place", None), limits=limits)
+        self.options = {"told": AlertRecipients("pager", ("ops",)), "emit": world.events.append, **options}
         self.guard = self.another()
-        self.alerts = Alerts(self.store, self.clock, self.figures)
+        self.alerts = AlertService(self.store, self.clock, self.figures)
 
-    def another(self, **more: Any) -> Guard:
+    def another(self, **more: Any) -> AlertEvaluator:
         """One more guard of the fleet."""
         clock = more.pop("clock", self.clock)
-        return Guard(self.store, clock, self.world.messages, self.figures, **self.options | more)
+        return AlertEvaluator(self.store, clock, self.world.messages, self.figures, **self.options | more)
 
     async def look(self, seconds: float = 15) -> set[tuple[str, str]]:
         """Let time pass, look once, and give what is raised: rule and state."""
@@ -98,7 +98,7 @@ async def pile(world: World, count: int) -> None:
     for first in range(0, count, world.store.bulk):
         part = made[first : first + world.store.bulk]
         await world.store.enqueue(
-            [task for task, _ in part], Rows("messages", COLUMNS, [row for _, row in part])
+            [task for task, _ in part], TableRows("messages", MESSAGE_COLUMNS, [row for _, row in part])
         )
 
 
@@ -147,7 +147,7 @@ async def test_too_much_is_due_and_overdue_and_starts_late(store: Store, clock: 
 
 async def test_thresholds_are_those_of_the_settings(store: Store, clock: ManualClock) -> None:
     """B11: over three due, over two overdue, silence of a minute; what is told names the threshold."""
-    limits = Thresholds(queue_deep=3, overdue=2, scheduler_silent=timedelta(minutes=1))
+    limits = AlertThresholds(queue_deep=3, overdue=2, scheduler_silent=timedelta(minutes=1))
     house = await watched(store, clock, limits=limits)
     await pile(house.world, 3)
     assert await house.raised() == set()
@@ -208,7 +208,7 @@ async def test_the_other_side_fails_for_the_third_time(store: Store, clock: Manu
 async def test_a_worker_uses_up_its_memory(store: Store, clock: ManualClock) -> None:
     """Over 80 % of what the process may have (C11), as it says with its beat; a moment of it is nothing."""
     house = await watched(store, clock)
-    worker, has = house.world.node(), memory.used()
+    worker, has = house.world.node(), memory_usage.used_bytes()
     assert has is not None
     worker._memory_limit = 2 * has
 
@@ -230,8 +230,8 @@ async def test_a_worker_uses_up_its_memory(store: Store, clock: ManualClock) -> 
 async def test_a_schedule_does_not_run(store: Store, clock: ManualClock) -> None:
     """An expected run did not happen: nobody ticked, it was refused, or it was missed for good."""
     house = await watched(store, clock)
-    world, makers = house.world, {"message": MessageMaker(house.world.messages)}
-    schedules = Schedules(store, clock, makers)
+    world, makers = house.world, {"message": MessageOccurrenceBuilder(house.world.messages)}
+    schedules = ScheduleService(store, clock, makers)
     scheduler = Scheduler(store, clock, makers, rest=timedelta(0))
 
     async def add(**more: Any) -> str:
@@ -256,7 +256,7 @@ async def test_a_schedule_does_not_run(store: Store, clock: ManualClock) -> None
     await scheduler.step()
     assert await looked(15) == {}, "the next run happened"
 
-    without = MessageMaker(Messages(store, clock, {}))
+    without = MessageOccurrenceBuilder(MessageService(store, clock, {}))
     clock.advance(3585)
     await Scheduler(store, clock, {"message": without}, rest=timedelta(0)).step()
     refused = await looked(15)
@@ -464,7 +464,7 @@ async def test_somebody_takes_an_alert_on(store: Store, clock: ManualClock) -> N
         await house.alerts.acknowledge(alert["id"], " ")
     taken = await house.alerts.acknowledge(alert["id"], "Ada")
     assert (taken["state"], taken["acknowledged_by"]) == ("acknowledged", "Ada")
-    with pytest.raises(Refused, match="acknowledged by Ada"):
+    with pytest.raises(Conflict, match="acknowledged by Ada"):
         await house.alerts.acknowledge(alert["id"], "Eve")
     assert await house.look() == {("scheduler_silent", "acknowledged")}
 
@@ -484,7 +484,7 @@ async def test_somebody_takes_an_alert_on(store: Store, clock: ManualClock) -> N
 
 async def test_who_cannot_be_told_is_noted(store: Store, clock: ManualClock) -> None:
     """A channel that is gone keeps neither the alert nor the others from being known."""
-    house = await watched(store, clock, told=Told("gone", ("ops",)))
+    house = await watched(store, clock, told=AlertRecipients("gone", ("ops",)))
     assert await house.raised(310) == {"scheduler_silent"}
     (alert,) = (await house.alerts.page()).items
     assert "there is no channel 'gone'" in alert["not_told"]
@@ -494,7 +494,7 @@ async def test_who_cannot_be_told_is_noted(store: Store, clock: ManualClock) -> 
 # -- the decision
 
 
-RULE = Rule("r", RULES["late"].severity, "f", 1.0, "too much", timedelta(minutes=1))
+RULE = AlertRule("r", RULES["late"].severity, "f", 1.0, "too much", timedelta(minutes=1))
 
 
 def row(state: str, first_at: int = 0, **more: Any) -> Row:
@@ -511,31 +511,31 @@ def row(state: str, first_at: int = 0, **more: Any) -> Row:
 
 def test_what_could_not_be_read_changes_nothing() -> None:
     """No figure, no verdict; an alert stays as it is."""
-    assert not any(judge([RULE], {}, [row("raised")], HOUR))
-    assert judge([RULE], {"f": []}, [row("raised")], HOUR).over
+    assert not any(decide_changes([RULE], {}, [row("raised")], HOUR))
+    assert decide_changes([RULE], {"f": []}, [row("raised")], HOUR).over
 
 
 def test_it_must_hold_for_its_time() -> None:
     """Pending first, raised when it has lasted, dropped when it was over before."""
-    bad = {"f": [Reading(2, "so")]}
-    (new,) = judge([RULE], bad, [], 0).new
+    bad = {"f": [Measurement(2, "so")]}
+    (new,) = decide_changes([RULE], bad, [], 0).new
     assert not new.is_raised
-    assert not judge([RULE], bad, [row("pending")], MINUTE - 1).again[0].is_raised
-    assert judge([RULE], bad, [row("pending")], MINUTE).again[0].is_raised
-    assert judge([RULE], {"f": [Reading(1, "so")]}, [row("pending")], MINUTE).dropped
+    assert not decide_changes([RULE], bad, [row("pending")], MINUTE - 1).again[0].is_raised
+    assert decide_changes([RULE], bad, [row("pending")], MINUTE).again[0].is_raised
+    assert decide_changes([RULE], {"f": [Measurement(1, "so")]}, [row("pending")], MINUTE).dropped
 
 
 def test_an_alert_of_a_rule_that_nobody_knows_ends_when_nobody_sees_it() -> None:
     """Two releases side by side do not undo each other's alerts."""
     strange = row("raised", rule="of tomorrow")
-    assert not judge([RULE], {}, [strange], HOUR).over
-    assert judge([RULE], {}, [strange], HOUR + 1).over
+    assert not decide_changes([RULE], {}, [strange], HOUR).over
+    assert decide_changes([RULE], {}, [strange], HOUR + 1).over
 
 
 def test_each_subject_has_an_alert_of_its_own() -> None:
     """One channel's end is not another's."""
-    bad = {"f": [Reading(2, "so", "one"), Reading(2, "so", "two")]}
-    verdict = judge([RULE], bad, [row("raised", subject="two"), row("raised", subject="three")], 0)
+    bad = {"f": [Measurement(2, "so", "one"), Measurement(2, "so", "two")]}
+    verdict = decide_changes([RULE], bad, [row("raised", subject="two"), row("raised", subject="three")], 0)
     assert [new.reading.subject for new in verdict.new] == ["one"]
     assert [again.row["subject"] for again in verdict.again] == ["two"]
     assert [over["subject"] for over in verdict.over] == ["three"]

@@ -10,8 +10,8 @@ import pytest
 
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, NotFound, StoreUnavailable
-from tidings.outbound.broadcasting import withdrawing
-from tidings.outbound.people.suppressions import Suppressions
+from tidings.outbound.broadcasts import upload_rollback
+from tidings.outbound.contacts.suppressions import SuppressionService
 from tidings.store.port import Row, Step, Store
 
 from .house import House, people, stream
@@ -43,7 +43,9 @@ async def known(house: House, address: str, channel: str = "main", **card: Any) 
 
 async def uploading(house: House, **fields: Any) -> str:
     """A broadcast that waits for its rows."""
-    return str((await house.freezer.create(UPLOAD | {"template": "greeting"} | fields)).answer["id"])
+    return str(
+        (await house.broadcast_creator.create(UPLOAD | {"template": "greeting"} | fields)).answer["id"]
+    )
 
 
 def texts(house: House) -> dict[str, str]:
@@ -59,7 +61,7 @@ async def test_rows_of_an_upload_get_the_contact_who_has_their_address(house: Ho
         {"address": "Bob@Example.org", "city": "Rome"},
         {"address": "eve", "city": "Paris"},
     ]
-    await house.freezer.upload(id_, stream(*rows))
+    await house.broadcast_creator.upload(id_, stream(*rows))
     await house.run()
 
     assert texts(house) == {
@@ -77,19 +79,19 @@ async def test_a_variable_that_neither_row_nor_contact_has_refuses_all(house: Ho
     """Told with its row before anything is sent; once it is there, the same rows are taken."""
     id_, rows = await uploading(house), ["ada", "eve"]
     with pytest.raises(Invalid, match=r"row 2: the variable 'city' is missing"):
-        await house.freezer.upload(id_, stream(*rows))
+        await house.broadcast_creator.upload(id_, stream(*rows))
     await house.run(seconds=5)
     assert not house.to
 
     await known(house, "eve", attributes={"city": "Paris"})
-    assert (await house.freezer.upload(id_, stream(*rows)))["total"] == 2
+    assert (await house.broadcast_creator.upload(id_, stream(*rows)))["total"] == 2
 
 
 async def test_inline_addresses_are_matched_in_the_preview_and_when_it_is_made(house: House) -> None:
     """The page shows what will be read, and exactly that is sent."""
     body = {"channel": "main", "template": "greeting", "addresses": ["ada", {"to": "bob@example.org"}]}
-    foreseen = await house.freezer.foresee(body)
-    await house.freezer.create(body)
+    foreseen = await house.broadcast_creator.foresee(body)
+    await house.broadcast_creator.create(body)
     await house.run()
 
     assert [sample["text"] for sample in foreseen["samples"]] == list(texts(house).values())
@@ -120,7 +122,9 @@ async def test_contacts_bring_their_time_zone_unless_the_row_has_one(house: Hous
 
 async def test_a_contact_who_opted_out_is_skipped(house: House) -> None:
     """Judged when it would be sent, for rows as for lists."""
-    await Suppressions(house.store, house.clock, ["main"]).create({"address": "ada", "reason": "enough"})
+    await SuppressionService(house.store, house.clock, ["main"]).create(
+        {"address": "ada", "reason": "enough"}
+    )
     id_ = await house.cast("ada", "bob@example.org")
     await house.run()
 
@@ -141,7 +145,7 @@ async def test_one_look_up_asks_for_a_whole_batch_and_lists_need_none(
 
     monkeypatch.setattr(house.store, "read", counting)
     id_ = await uploading(house, template=None, text="hello")
-    await house.freezer.upload(id_, stream(*people(95)))
+    await house.broadcast_creator.upload(id_, stream(*people(95)))
     assert asked.count("contact_reached") == 3
 
     asked.clear()
@@ -162,12 +166,12 @@ async def test_a_broken_upload_goes_on_though_its_contacts_have_changed(
         raise StoreUnavailable("the line went dead")
 
     with pytest.raises(StoreUnavailable):
-        await house.freezer.upload(id_, cut())
+        await house.broadcast_creator.upload(id_, cut())
     for address in ("ada", "bob@example.org"):
         contact = await house.contacts.at("main", address)
         assert contact is not None
         await house.contacts.edit(contact["id"], {"attributes": {"city": "Rome"}})
-    await house.freezer.upload(id_, stream("ada", "bob@example.org"))
+    await house.broadcast_creator.upload(id_, stream("ada", "bob@example.org"))
     await house.run()
 
     assert [text.split(",")[0] for text in texts(house).values()] == ["Ada: Bonn", "Bob: Rome"]
@@ -203,16 +207,16 @@ async def test_a_refused_list_leaves_nothing_and_its_key_is_free_again(
 ) -> None:
     """B4: no broadcast, no recipients of earlier chunks, nothing told; mended, the same call makes it."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
-    monkeypatch.setattr(withdrawing, "PAGE", 7)
+    monkeypatch.setattr(upload_rollback, "PAGE", 7)
     last = await flawed(house, 25)
     for _ in range(2):
         with pytest.raises(Invalid, match="row 25: the variable 'city' is missing"):
-            await house.freezer.create(BY_LIST, key="k")
+            await house.broadcast_creator.create(BY_LIST, key="k")
         assert await traces(house) == ([], 0)
     assert await house.outbox() == []
 
     await house.contacts.edit(last, {"attributes": {"city": "Ulm"}})
-    await house.freezer.create(BY_LIST, key="k")
+    await house.broadcast_creator.create(BY_LIST, key="k")
     await house.run()
     assert len(house.to) == 25
 
@@ -222,9 +226,9 @@ async def test_a_list_that_is_empty_or_not_there_leaves_nothing(house: House) ->
     await house.audience.create({"name": "none"})
     body = {"channel": "main", "text": "hi", "list": "none"}
     with pytest.raises(Invalid, match="nobody"):
-        await house.freezer.create(body, key="k")
+        await house.broadcast_creator.create(body, key="k")
     with pytest.raises(NotFound, match="no list"):
-        await house.freezer.create(body | {"list": "nope"}, key="k")
+        await house.broadcast_creator.create(body | {"list": "nope"}, key="k")
 
     assert await traces(house) == ([], 0)
 
@@ -243,7 +247,7 @@ async def test_a_death_while_it_is_taken_back_leaves_one_that_says_why(
 
     monkeypatch.setattr(house.store, "write", dying)
     with pytest.raises(StoreUnavailable):
-        await house.freezer.create(BY_LIST, key="k")
+        await house.broadcast_creator.create(BY_LIST, key="k")
     monkeypatch.undo()
     (found,), _ = await traces(house)
     assert (found["state"], "'city' is missing" in found["reason"]) == ("cancelled", True)
@@ -251,7 +255,7 @@ async def test_a_death_while_it_is_taken_back_leaves_one_that_says_why(
     assert not house.to
 
     await house.contacts.edit(last, {"attributes": {"city": "Ulm"}})
-    await house.freezer.create(BY_LIST, key="k")
+    await house.broadcast_creator.create(BY_LIST, key="k")
     await house.run()
     assert sorted(house.to) == people(25)
 
@@ -261,12 +265,12 @@ async def test_an_upload_that_was_begun_can_be_taken_back(
 ) -> None:
     """What one command makes and fills, and cannot fill, leaves nothing; what is frozen is left alone."""
     monkeypatch.setattr(type(house.store), "bulk", 1)
-    made = await house.freezer.create(UPLOAD | {"template": "greeting"}, key="k")
+    made = await house.broadcast_creator.create(UPLOAD | {"template": "greeting"}, key="k")
     with pytest.raises(Invalid):
-        await house.freezer.upload(made.answer["id"], stream("ada", "eve"))
-    await house.freezer.withdraw(made.answer["id"], reason="row 2", key="k")
+        await house.broadcast_creator.upload(made.answer["id"], stream("ada", "eve"))
+    await house.broadcast_creator.withdraw(made.answer["id"], reason="row 2", key="k")
     assert await traces(house) == ([], 0)
 
     frozen = await house.cast("ada")
-    await house.freezer.withdraw(frozen, reason="too late")
+    await house.broadcast_creator.withdraw(frozen, reason="too late")
     assert (await house.look(frozen))["total"] == 1

@@ -13,16 +13,16 @@ import orjson
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.forgetting import Forgetting
-from tidings.model.broadcast import WORDS, options_of
-from tidings.model.errors import InProgress, Invalid, NotFound, Refused, StoreUnavailable
+from tidings.kernel.retention import RetentionPruner
+from tidings.model.broadcast import TALLY_WORDS, load_broadcast_options
+from tidings.model.errors import Conflict, InProgress, Invalid, NotFound, StoreUnavailable
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.model.time import DAY, HOUR, MINUTE, iso, moment
-from tidings.outbound.broadcasting import portions
-from tidings.outbound.scheduling.making import Occasion
-from tidings.store.port import Rows, Step, Store
+from tidings.outbound.broadcasts import delivery_windows
+from tidings.outbound.schedules.occurrence_builder import Occurrence
+from tidings.store.port import Step, Store, TableRows
 
 from .house import House, people, stream
 
@@ -60,7 +60,7 @@ async def test_at_most_a_window_is_open_and_the_tally_is_exact_on_the_way(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tasks are taken from the frozen rows a window at a time; the parts always add up to the whole."""
-    monkeypatch.setattr(portions, "WINDOW", 40)
+    monkeypatch.setattr(delivery_windows, "WINDOW", 40)
     house = House(store, clock, slots=15)
     await house.open()
     id_ = await house.cast(*people(200))
@@ -136,7 +136,7 @@ async def test_a_start_missed_by_more_than_the_grace_expires_and_is_told(house: 
     assert (shown["state"], shown["counts"]["expired"]) == ("expired", 7)
     assert not house.to
     assert ("broadcast.expired", "https://example.org/hook") in await house.outbox()
-    with pytest.raises(Refused, match="expired"):
+    with pytest.raises(Conflict, match="expired"):
         await house.broadcasts.trigger(id_)
 
 
@@ -144,7 +144,7 @@ async def test_a_run_that_stood_still_for_more_than_the_grace_is_not_taken_up_ag
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B8: when nothing ran for more than a day, the rest is expired instead of surprising people."""
-    monkeypatch.setattr(portions, "WINDOW", 10)
+    monkeypatch.setattr(delivery_windows, "WINDOW", 10)
     house = House(store, clock)
     await house.open()
     id_ = await house.cast(*people(50))
@@ -194,7 +194,7 @@ async def test_four_pumps_at_once_take_everybody_once(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B5: several instances never take the same recipient twice, and lose none."""
-    monkeypatch.setattr(portions, "WINDOW", 30)
+    monkeypatch.setattr(delivery_windows, "WINDOW", 30)
     house = House(store, clock)
     await house.open()
     id_ = await house.cast(*people(300))
@@ -213,7 +213,7 @@ async def test_four_pumps_at_once_take_everybody_once(
 
 async def test_duplicates_are_removed_and_reported_with_their_rows(house: House) -> None:
     """The same address gets it once; how many and which rows is told."""
-    made = await house.freezer.create(
+    made = await house.broadcast_creator.create(
         {
             "channel": "main",
             "text": "hi",
@@ -237,7 +237,7 @@ async def test_one_bad_row_refuses_all_and_says_which(house: House) -> None:
 
 async def test_bad_rows_can_be_left_out_and_are_reported(house: House) -> None:
     """With skip_bad one bad address does not reject the whole."""
-    made = await house.freezer.create(
+    made = await house.broadcast_creator.create(
         {"channel": "main", "text": "hi", "addresses": ["ada", "", 7, "bob"], "skip_bad": True}
     )
     await house.run()
@@ -284,7 +284,7 @@ async def test_bad_input_is_refused_in_one_clear_sentence(
     """What is wrong, of which field, what to do; nothing changes."""
     body = {"channel": "main", "text": "hi", "addresses": ["ada"]} | fields
     with pytest.raises(Invalid) as refusal:
-        await house.freezer.create(body)
+        await house.broadcast_creator.create(body)
 
     assert refusal.value.field == field
     assert words in refusal.value.problem
@@ -294,17 +294,17 @@ async def test_bad_input_is_refused_in_one_clear_sentence(
 
 async def test_an_upload_is_frozen_all_or_nothing(house: House) -> None:
     """While it loads nothing is sent; its end freezes it, and it starts."""
-    id_ = str((await house.freezer.create(UPLOAD)).answer["id"])
+    id_ = str((await house.broadcast_creator.create(UPLOAD)).answer["id"])
     await house.run(seconds=60)
     assert (await house.look(id_))["state"] == "loading"
 
-    shown = await house.freezer.upload(id_, stream(*people(12), "p000003"))
+    shown = await house.broadcast_creator.upload(id_, stream(*people(12), "p000003"))
     assert (shown["state"], shown["total"], shown["duplicates"]) == ("pending", 12, 1)
     await house.run()
 
     assert house.to == people(12)
-    with pytest.raises(Refused, match="has its recipients already"):
-        await house.freezer.upload(id_, stream("more"))
+    with pytest.raises(Conflict, match="has its recipients already"):
+        await house.broadcast_creator.upload(id_, stream("more"))
 
 
 UPLOAD = {"channel": "main", "text": "hello", "recipients": "upload"}
@@ -324,15 +324,15 @@ async def test_a_broken_upload_sends_nothing_and_goes_on_where_it_stopped(
     """The same rows again: what is in already is skipped, the rest comes in, each recipient once."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
     rows = [*people(25), "p000002", *people(20, 25)]
-    id_ = str((await house.freezer.create(UPLOAD)).answer["id"])
+    id_ = str((await house.broadcast_creator.create(UPLOAD)).answer["id"])
     for after in (0, 7, 33):
         with pytest.raises(StoreUnavailable):
-            await house.freezer.upload(id_, broken(*rows, after=after))
+            await house.broadcast_creator.upload(id_, broken(*rows, after=after))
         await house.run(seconds=1)
         assert not house.to
     assert (await house.look(id_))["rows"] == 30
 
-    shown = await house.freezer.upload(id_, stream(*rows))
+    shown = await house.broadcast_creator.upload(id_, stream(*rows))
     await house.run()
 
     assert (shown["total"], shown["duplicates"], shown["rows"]) == (45, 1, 46)
@@ -344,14 +344,14 @@ async def test_another_upload_in_place_of_a_broken_one_is_refused(
 ) -> None:
     """The running digest tells: nothing is mixed, and the first can still go on."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
-    id_ = str((await house.freezer.create(UPLOAD)).answer["id"])
+    id_ = str((await house.broadcast_creator.create(UPLOAD)).answer["id"])
     with pytest.raises(StoreUnavailable):
-        await house.freezer.upload(id_, broken(*people(25), after=15))
+        await house.broadcast_creator.upload(id_, broken(*people(25), after=15))
     for other in (["zoe", *people(24)], people(5), [*people(9), "zoe", *people(10, 10)]):
         with pytest.raises(Invalid, match="not the upload that was begun"):
-            await house.freezer.upload(id_, stream(*other))
+            await house.broadcast_creator.upload(id_, stream(*other))
 
-    await house.freezer.upload(id_, stream(*people(25)))
+    await house.broadcast_creator.upload(id_, stream(*people(25)))
     await house.run()
     assert house.to == people(25)
 
@@ -359,41 +359,41 @@ async def test_another_upload_in_place_of_a_broken_one_is_refused(
 async def test_two_uploads_at_once_do_not_mix(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """One is told that the other is under way; every row is in once."""
     monkeypatch.setattr(type(house.store), "bulk", 10)
-    id_ = str((await house.freezer.create(UPLOAD)).answer["id"])
+    id_ = str((await house.broadcast_creator.create(UPLOAD)).answer["id"])
     done = await asyncio.gather(
         *(house.another_freezer().upload(id_, stream(*people(95))) for _ in range(4)), return_exceptions=True
     )
 
     assert sum(isinstance(one, dict) for one in done) >= 1
-    assert all(isinstance(one, dict | InProgress | Refused) for one in done), done
+    assert all(isinstance(one, dict | InProgress | Conflict) for one in done), done
     await house.run()
     assert house.to == people(95)
 
 
 async def test_too_few_rows_are_noticed_before_anything_is_sent(house: House) -> None:
     """A file cut short by its sender looks whole to us; `expected` tells."""
-    id_ = str((await house.freezer.create(UPLOAD)).answer["id"])
+    id_ = str((await house.broadcast_creator.create(UPLOAD)).answer["id"])
     with pytest.raises(Invalid, match="5 rows came in, and 6 were expected"):
-        await house.freezer.upload(id_, stream(*people(5)), expected=6)
+        await house.broadcast_creator.upload(id_, stream(*people(5)), expected=6)
     await house.run(seconds=5)
     assert not house.to
 
-    await house.freezer.upload(id_, stream(*people(6)), expected=6)
+    await house.broadcast_creator.upload(id_, stream(*people(6)), expected=6)
     await house.run()
     assert house.to == people(6)
 
 
 async def test_an_empty_upload_is_refused_and_can_be_cancelled(house: House) -> None:
     """Nobody to send it to: told, nothing sent, and the broadcast can be given up."""
-    id_ = str((await house.freezer.create(UPLOAD)).answer["id"])
+    id_ = str((await house.broadcast_creator.create(UPLOAD)).answer["id"])
     with pytest.raises(Invalid, match="nobody"):
-        await house.freezer.upload(id_, stream())
+        await house.broadcast_creator.upload(id_, stream())
     with pytest.raises(Invalid, match="nobody"):
-        await house.freezer.freeze(id_)
+        await house.broadcast_creator.freeze(id_)
 
     assert (await house.broadcasts.cancel(id_))["state"] == "cancelled"
-    with pytest.raises(Refused):
-        await house.freezer.upload(id_, stream("ada"))
+    with pytest.raises(Conflict):
+        await house.broadcast_creator.upload(id_, stream("ada"))
 
 
 async def test_a_list_of_contacts_is_frozen_as_it_is_now(house: House) -> None:
@@ -443,14 +443,14 @@ async def test_fifty_calls_with_one_key_make_one_broadcast(house: House) -> None
     """B4: the same answer, or 409 while the twin is under way."""
     body = {"channel": "main", "text": "hi", "addresses": people(40)}
     done = await asyncio.gather(
-        *(house.freezer.create(body, key="once") for _ in range(50)), return_exceptions=True
+        *(house.broadcast_creator.create(body, key="once") for _ in range(50)), return_exceptions=True
     )
     good = [one for one in done if not isinstance(one, BaseException)]
 
     assert good
-    assert all(isinstance(one, InProgress | Refused) for one in done if isinstance(one, BaseException)), done
+    assert all(isinstance(one, InProgress | Conflict) for one in done if isinstance(one, BaseException)), done
     assert len((await house.broadcasts.page()).items) == 1
-    again = await house.freezer.create(body, key="once")
+    again = await house.broadcast_creator.create(body, key="once")
     assert again.replayed
     assert again.answer == next(one.answer for one in good if not one.replayed)
     await house.run()
@@ -460,9 +460,9 @@ async def test_fifty_calls_with_one_key_make_one_broadcast(house: House) -> None
 async def test_a_key_with_another_body_is_refused(house: House) -> None:
     """B4: 422, nothing made."""
     body = {"channel": "main", "text": "hi", "addresses": ["ada"]}
-    await house.freezer.create(body, key="k")
+    await house.broadcast_creator.create(body, key="k")
     with pytest.raises(Invalid, match="another body"):
-        await house.freezer.create(body | {"text": "ho"}, key="k")
+        await house.broadcast_creator.create(body | {"text": "ho"}, key="k")
 
     assert len((await house.broadcasts.page()).items) == 1
 
@@ -475,7 +475,7 @@ async def test_a_call_that_died_half_way_is_finished_by_its_repeat(
     body = {"channel": "main", "text": "hi", "addresses": people(35)}
     keep, calls = house.store.keep, []
 
-    async def dying(rows: Rows, **more: Any) -> Any:
+    async def dying(rows: TableRows, **more: Any) -> Any:
         calls.append(len(rows.values))
         if len(calls) == 3:
             raise StoreUnavailable("gone")
@@ -483,11 +483,11 @@ async def test_a_call_that_died_half_way_is_finished_by_its_repeat(
 
     monkeypatch.setattr(house.store, "keep", dying)
     with pytest.raises(StoreUnavailable):
-        await house.freezer.create(body, key="k")
+        await house.broadcast_creator.create(body, key="k")
     await house.run(seconds=10)
     assert not house.to
 
-    made = await house.freezer.create(body, key="k")
+    made = await house.broadcast_creator.create(body, key="k")
     await house.run()
 
     assert made.answer["total"] == 35
@@ -559,11 +559,11 @@ async def test_what_comes_back_while_it_is_paused_waits_too(store: Store, clock:
     await house.broadcasts.pause(id_)
     await house.pump.step()
     assert await house.counts(id_) == {"processing": 1}
-    from tidings.model.task import State, Transition
+    from tidings.model.task import TaskState, Transition
 
     task = claimed.tasks[0]
     back = Transition(
-        task.id, task.claim_no, State.PENDING, 1, clock.now() + MINUTE, Category.TEMPORARY, "busy"
+        task.id, task.claim_no, TaskState.PENDING, 1, clock.now() + MINUTE, Category.TEMPORARY, "busy"
     )
     await store.settle(house.worker.node.id, [back])
     for _ in range(10):
@@ -577,9 +577,9 @@ async def test_what_comes_back_while_it_is_paused_waits_too(store: Store, clock:
 
 
 def wish() -> Any:
-    from tidings.store.port import Wish
+    from tidings.store.port import ClaimRequest
 
-    return Wish({"main": 10}, 10)
+    return ClaimRequest({"main": 10}, 10)
 
 
 @pytest.mark.parametrize("dies_after", range(1, 7))
@@ -617,7 +617,7 @@ async def test_cancelling_ends_everything_that_waits_with_a_line_in_its_history(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was taken is cancelled task by task (A7), what never was counts so too; nothing more goes."""
-    monkeypatch.setattr(portions, "WINDOW", 40)
+    monkeypatch.setattr(delivery_windows, "WINDOW", 40)
     house, id_ = await half_done(store, clock, 100)
     shown = await house.broadcasts.cancel(id_, reason="a mistake")
     assert (shown["state"], shown["reason"]) == ("cancelled", "a mistake")
@@ -634,7 +634,7 @@ async def test_cancelling_ends_everything_that_waits_with_a_line_in_its_history(
         ("pending", "cancelled", "its broadcast was cancelled")
     ]
     for refused in (house.broadcasts.resume, house.broadcasts.pause, house.broadcasts.trigger):
-        with pytest.raises(Refused, match="cancelled"):
+        with pytest.raises(Conflict, match="cancelled"):
             await refused(id_)
     assert (await house.broadcasts.cancel(id_))["state"] == "cancelled"
 
@@ -648,7 +648,9 @@ async def test_recipients_who_never_got_a_task_are_forgotten_in_time_and_still_c
     other = await house.cast(*people(3), trigger="MANUAL")
     taken = (await house.store.read("broadcast_find", id=id_, tenant="default"))[0]["taken"]
     assert 0 < taken < 40
-    pruner = Forgetting("frozen recipients", house.store, house.clock, {"frozen_prune": timedelta(days=90)})
+    pruner = RetentionPruner(
+        "frozen recipients", house.store, house.clock, {"frozen_prune": timedelta(days=90)}
+    )
     house.clock.advance(89 * 86_400)
     await pruner.step()
     assert len(await house.roll(id_)) == 40, "not yet"
@@ -668,10 +670,10 @@ async def test_one_at_work_when_it_is_cancelled_is_asked_to_end(store: Store, cl
     claimed = await store.claim(house.worker.node.id, wish())
     await house.broadcasts.cancel(id_)
     await house.pump.step()
-    from tidings.model.task import State, Transition
+    from tidings.model.task import TaskState, Transition
 
     task = claimed.tasks[0]
-    back = Transition(task.id, task.claim_no, State.PENDING, 1, clock.now(), Category.TEMPORARY, "busy")
+    back = Transition(task.id, task.claim_no, TaskState.PENDING, 1, clock.now(), Category.TEMPORARY, "busy")
     await store.settle(house.worker.node.id, [back])
     await house.run(seconds=3)
 
@@ -704,7 +706,7 @@ async def test_only_the_failed_ones_are_retried(store: Store, clock: ManualClock
     assert sorted(house.to) == bad
     assert await house.counts(id_) == {"sent": 28, "held": 2}
     assert await house.counts(other) == {"failed": 3}
-    with pytest.raises(Refused, match="none of its recipients has failed"):
+    with pytest.raises(Conflict, match="none of its recipients has failed"):
         await house.broadcasts.retry(id_)
 
     await house.broadcasts.retry(id_, held=True)
@@ -718,7 +720,7 @@ async def test_a_retry_of_many_keeps_the_window(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many failed, a window at a time starts afresh; what fails again is not met twice."""
-    monkeypatch.setattr(portions, "WINDOW", 20)
+    monkeypatch.setattr(delivery_windows, "WINDOW", 20)
     house = House(store, clock, lambda _m: Reject(Category.PERMANENT, "gone"))
     await house.open()
     id_ = await house.cast(*people(90))
@@ -754,7 +756,7 @@ async def test_errors_that_stop_it_in_the_middle_of_a_retry_stop_the_retry_too(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing hangs between the two: it is stopped, and what was open is resumed to its end."""
-    monkeypatch.setattr(portions, "WINDOW", 20)
+    monkeypatch.setattr(delivery_windows, "WINDOW", 20)
     house = House(store, clock, failing(*people(30)), slots=10)
     await house.open()
     id_ = await house.cast(*people(100))
@@ -763,7 +765,7 @@ async def test_errors_that_stop_it_in_the_middle_of_a_retry_stop_the_retry_too(
     await house.broadcasts.retry(id_)
     await house.pump.step()
     row = (await store.read("broadcast_find", id=id_, tenant="default"))[0]
-    options = replace(options_of(row["options"]), error_limit=0.01, since=(0, 0)).to_json()
+    options = replace(load_broadcast_options(row["options"]), error_limit=0.01, since=(0, 0)).to_json()
     await store.write(
         [Step("broadcast_options", {"lot": row["lot"], "options": options, "version": row["version"]})]
     )
@@ -818,7 +820,7 @@ async def test_too_many_errors_stop_it_and_a_resume_goes_on(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAILED with the reason, open ones set aside; the way back is to resume, and errors count anew."""
-    monkeypatch.setattr(portions, "WINDOW", 60)
+    monkeypatch.setattr(delivery_windows, "WINDOW", 60)
     house = House(store, clock, lambda _m: Reject(Category.PERMANENT, "gone"), slots=10)
     await house.open()
     id_ = await house.cast(*people(200), error_limit=20)
@@ -864,7 +866,7 @@ async def test_a_rate_paces_the_starts_and_can_be_changed_on_the_way(house: Hous
     await house.broadcasts.change(id_, {"per_second": None})
     await house.run(seconds=3)
     assert len(house.to) == 100
-    with pytest.raises(Refused):
+    with pytest.raises(Conflict):
         await house.broadcasts.change(id_, {"per_second": 5})
 
 
@@ -995,9 +997,9 @@ async def test_whoever_opted_out_is_skipped_and_counted(house: House) -> None:
     """Opt-outs are judged when it is sent; the tally says skipped."""
     id_ = await house.cast(*people(4))
     params = {"tenant": "default", "address": "p000002", "channel": "", "reason": "unsubscribed"}
-    from tidings.outbound.people.suppressions import Suppressions
+    from tidings.outbound.contacts.suppressions import SuppressionService
 
-    await Suppressions(house.store, house.clock, ["main"]).create(
+    await SuppressionService(house.store, house.clock, ["main"]).create(
         {"address": params["address"], "reason": params["reason"]}
     )
     await house.run()
@@ -1075,7 +1077,8 @@ async def test_a_broadcast_has_nothing_that_does_not_exist(house: House) -> None
     """404 for every call on an unknown id."""
     for call in (
         house.broadcasts.show, house.broadcasts.trigger, house.broadcasts.pause, house.broadcasts.resume,
-        house.broadcasts.cancel, house.broadcasts.retry, house.broadcasts.recipients, house.freezer.freeze,
+        house.broadcasts.cancel, house.broadcasts.retry, house.broadcasts.recipients,
+        house.broadcast_creator.freeze,
     ):  # fmt: skip
         with pytest.raises(NotFound):
             await call("nope")
@@ -1086,9 +1089,9 @@ async def test_a_broadcast_has_nothing_that_does_not_exist(house: House) -> None
 
 async def test_a_schedule_makes_a_broadcast_that_loads_itself(house: House) -> None:
     """E5: the row is written with the occurrence; the pump takes the recipients in and starts it."""
-    occasion = Occasion("s1", house.clock.now(), house.clock.now())
+    occasion = Occurrence("s1", house.clock.now(), house.clock.now())
     body = {"channel": "main", "text": "daily", "addresses": people(12)}
-    made = await house.freezer.prepare(body, occasion)
+    made = await house.broadcast_creator.prepare(body, occasion)
     await house.store.enqueue([], also=made.steps)
     assert (await house.look(made.id))["state"] == "loading"
     await house.run()
@@ -1096,18 +1099,20 @@ async def test_a_schedule_makes_a_broadcast_that_loads_itself(house: House) -> N
 
     shown = await house.look(made.id)
     assert (shown["state"], shown["counts"]["sent"], shown["schedule"]) == ("completed", 12, "s1")
-    again = await house.freezer.prepare(body, occasion)
+    again = await house.broadcast_creator.prepare(body, occasion)
     with pytest.raises(Exception, match=r"(?i)unique"):
         await house.store.enqueue([], also=again.steps)
     with pytest.raises(Invalid, match="no place in a schedule"):
-        await house.freezer.prepare(body | {"trigger": "MANUAL"}, occasion)
+        await house.broadcast_creator.prepare(body | {"trigger": "MANUAL"}, occasion)
 
 
 async def test_a_scheduled_broadcast_whose_list_is_empty_fails_with_its_reason(house: House) -> None:
     """Nothing is sent, somebody is told."""
     await house.audience.create({"name": "none"})
-    occasion = Occasion("s1", house.clock.now(), house.clock.now())
-    made = await house.freezer.prepare({"channel": "main", "text": "daily", "list": "none"}, occasion)
+    occasion = Occurrence("s1", house.clock.now(), house.clock.now())
+    made = await house.broadcast_creator.prepare(
+        {"channel": "main", "text": "daily", "list": "none"}, occasion
+    )
     await house.store.enqueue([], also=made.steps)
     await house.run()
 
@@ -1144,4 +1149,13 @@ async def pieces(store: Store) -> int:
 
 def test_the_words_of_a_tally_are_those_of_the_promise() -> None:
     """frozen = waiting + processing + sent + failed + held + cancelled + expired + skipped."""
-    assert WORDS == ("waiting", "processing", "sent", "failed", "held", "cancelled", "expired", "skipped")
+    assert TALLY_WORDS == (
+        "waiting",
+        "processing",
+        "sent",
+        "failed",
+        "held",
+        "cancelled",
+        "expired",
+        "skipped",
+    )

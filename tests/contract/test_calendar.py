@@ -17,22 +17,22 @@ from tidings import config
 from tidings.app import build
 from tidings.inbound.calendar import settings
 from tidings.inbound.calendar.builtin import BuiltinCalendar
-from tidings.inbound.calendar.days import (
+from tidings.inbound.calendar.day_grid import (
     bounds,
     clock,
+    command_problem,
     day_of,
     gaps,
     line,
-    objection,
-    restoring,
     shifts,
-    touched,
+    touched_slots,
+    undo_commands,
 )
-from tidings.inbound.calendar.desk import monday, read_week, week_name
 from tidings.inbound.calendar.http import problem_of, read_day
 from tidings.inbound.calendar.ical import feed, fold
+from tidings.inbound.calendar.service import monday, read_week, week_name
 from tidings.inbound.calendar.settings import CalendarSettings
-from tidings.inbound.words import Action, Command, slot
+from tidings.inbound.domain import CalendarCommand, ShiftAction, slot
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.time import SECOND
 from tidings.store.port import Store
@@ -40,7 +40,7 @@ from tidings.store.port import Store
 from ..acceptance.house import KEY, House, house
 
 DATE = "20270115"  # a Friday; the clock of a house stands on that day
-NIGHT = Command(Action.ADD, "34", DATE, "1800", "0600")
+NIGHT = CalendarCommand(ShiftAction.ADD, "34", DATE, "1800", "0600")
 BODY = {"action": "add", "squad": "34", "date": DATE, "start": "1800", "end": "0600", "who": "Ada"}
 
 
@@ -91,11 +91,11 @@ def test_every_half_hour_has_its_place() -> None:
 )
 def test_what_cannot_be_asked_of_a_calendar_is_said(change: dict[str, Any], said: str) -> None:
     """Each with its own reason; what is on the grid passes (D10)."""
-    problem = objection(NIGHT._replace(**change), grid=30)
+    problem = command_problem(NIGHT._replace(**change), grid=30)
     assert problem is not None and said in problem
-    assert objection(NIGHT, grid=30) is None
-    assert objection(NIGHT._replace(start="1830"), grid=30) is None
-    assert "grid of 60" in str(objection(NIGHT._replace(start="1830"), grid=60))
+    assert command_problem(NIGHT, grid=30) is None
+    assert command_problem(NIGHT._replace(start="1830"), grid=30) is None
+    assert "grid of 60" in str(command_problem(NIGHT._replace(start="1830"), grid=60))
 
 
 def test_gaps_are_when_nobody_has_a_crew() -> None:
@@ -108,10 +108,10 @@ def test_gaps_are_when_nobody_has_a_crew() -> None:
 
 def test_undoing_brings_back_each_piece_as_it_was() -> None:
     """One command for each run of half hours that were alike."""
-    assert restoring(NIGHT, "cccc" + "n" * 4 + "." * 16) == [
-        Command(Action.ADD, "34", DATE, "1800", "2000"),
-        Command(Action.NO_CREW, "34", DATE, "2000", "2200"),
-        Command(Action.REMOVE, "34", DATE, "2200", "0600"),
+    assert undo_commands(NIGHT, "cccc" + "n" * 4 + "." * 16) == [
+        CalendarCommand(ShiftAction.ADD, "34", DATE, "1800", "2000"),
+        CalendarCommand(ShiftAction.NO_CREW, "34", DATE, "2000", "2200"),
+        CalendarCommand(ShiftAction.REMOVE, "34", DATE, "2200", "0600"),
     ]
 
 
@@ -132,9 +132,9 @@ async def test_the_same_key_changes_nothing_and_answers_the_same(store: Store) -
     """Whatever came between (D11)."""
     calendar = BuiltinCalendar(store)
     first = await calendar.apply(NIGHT, "k1")
-    await calendar.apply(NIGHT._replace(action=Action.NO_CREW), "k2")
+    await calendar.apply(NIGHT._replace(action=ShiftAction.NO_CREW), "k2")
     assert await calendar.apply(NIGHT, "k1") == first
-    assert touched(await calendar.day(DATE), NIGHT) == "n" * 24
+    assert touched_slots(await calendar.day(DATE), NIGHT) == "n" * 24
     (kept,) = await store.read("shift_change_of", keys='["k2"]')
     assert (kept["was"], kept["became"]) == ("." * 24 + "c" * 24, "." * 24 + "n" * 24)
 

@@ -15,7 +15,7 @@ import pytest
 from fastapi import FastAPI
 
 from tidings.api import create_api, errors
-from tidings.api.gate import Gate
+from tidings.api.middleware import AccessMiddleware
 from tidings.api.routes import callbacks, channels
 from tidings.app import App, build
 from tidings.config import ChannelSettings, Settings, load
@@ -23,8 +23,8 @@ from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Misconfigured
 from tidings.model.message import Draft
 from tidings.outbound.channels.registry import build as build_channel
-from tidings.outbound.receipts.keeper import ReceiptKeeper
-from tidings.outbound.receipts.receipt import News, Receipt, What
+from tidings.outbound.receipts.base import CallbackContent, Receipt, ReceiptStatus
+from tidings.outbound.receipts.receipt_reconciler import ReceiptReconciler
 from tidings.store.port import Row
 from tidings.store.sqlite import SqliteStore
 
@@ -119,7 +119,7 @@ def small_api(app: App) -> FastAPI:
         api.include_router(router)
     errors.install(api)
     api.add_middleware(
-        Gate, access=app.access, host="127.0.0.1", new_id=app.clock.new_id,
+        AccessMiddleware, access=app.access, host="127.0.0.1", new_id=app.clock.new_id,
         largest=10_000, unlimited=frozenset({callbacks.PATH}), body_seconds=10,
     )  # fmt: skip
     return api
@@ -179,7 +179,7 @@ async def test_an_answer_that_was_lost_is_proved_by_the_receipt(tmp_path: Path, 
         await here.subscribe()
         here.sandbox.break_("lost", times=1)
         id_ = await here.send(channel)
-        keeper = next(actor for actor in here.app.actors if isinstance(actor, ReceiptKeeper))
+        keeper = next(actor for actor in here.app.actors if isinstance(actor, ReceiptReconciler))
         await keeper.step()
 
         assert (await here.show(id_))["state"] == "sent"
@@ -313,8 +313,8 @@ def test_numbers_of_one_app_share_one_address(tmp_path: Path) -> None:
         for name, options in (("wa", first), ("two", second), ("three", foreign))
     }
     called = build(Settings(channels=kinds, database=f"sqlite:///{tmp_path}/t.db")).desk.callbacks
-    receipts = [Receipt(f"wamid.{n}", What.READ, 1, n) for n in ("1234567890", "222", "333", "444")]
-    found = called._ours("wa", called._readers["wa"], News(receipts))
+    receipts = [Receipt(f"wamid.{n}", ReceiptStatus.READ, 1, n) for n in ("1234567890", "222", "333", "444")]
+    found = called._ours("wa", called._readers["wa"], CallbackContent(receipts))
 
     assert [(channel, receipt.account) for channel, receipt in found] == [
         ("wa", "1234567890"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tidings.inbound.domain import Extraction, InterpreterContext
 from tidings.inbound.pipeline import Pipeline
-from tidings.inbound.words import Extraction, Scene
-from tidings.inbound.workflow.langgraph import runner
-from tidings.inbound.workflow.replay import MemoryBook, ReadDay, Then, changed, replay
+from tidings.inbound.workflow.langgraph import make_runner
+from tidings.inbound.workflow.replay import MemoryWorkflowRepository, ReadDay, ReplayClock, changed, replay
 from tidings.kernel.clock import ManualClock
-from tidings.model.errors import Invalid, NotFound, Refused
+from tidings.model.errors import Conflict, Invalid, NotFound
 from tidings.store.port import Store
 
 from .squad import SAT, SUN, PlainMind, Squad
@@ -53,17 +53,17 @@ async def test_while_a_person_holds_a_conversation_the_bot_is_silent(
 async def test_a_case_moves_only_as_its_state_allows(store: Store, clock: ManualClock) -> None:
     """Each refusal says what to do; nothing is changed by it."""
     squad, case = await unclear(store, clock)
-    with pytest.raises(Refused, match="take it first: tidings cases claim"):
+    with pytest.raises(Conflict, match="take it first: tidings cases claim"):
         await squad.cases.answer(case, "hi")
     with pytest.raises(Invalid, match="say who takes it"):
         await squad.cases.claim(case, " ")
     await squad.cases.claim(case, "Eve")
-    with pytest.raises(Refused, match="claimed by Eve"):
+    with pytest.raises(Conflict, match="claimed by Eve"):
         await squad.cases.claim(case, "Mal")
     with pytest.raises(NotFound, match="tidings cases list"):
         await squad.cases.show("nonsense")
     await squad.cases.close(case, note="entered by hand")
-    with pytest.raises(Refused, match="closed"):
+    with pytest.raises(Conflict, match="closed"):
         await squad.cases.hand_back(case)
     assert (await squad.states(), (await squad.cases.page()).items) == (["cancelled"], [])
 
@@ -73,7 +73,7 @@ async def test_two_people_at_once_get_one_case(store: Store, clock: ManualClock)
     squad, case = await unclear(store, clock)
     row = await squad.cases._find(case, "default")
     await squad.cases.claim(case, "Eve")
-    with pytest.raises(Refused, match="somebody else has just changed it"):
+    with pytest.raises(Conflict, match="somebody else has just changed it"):
         await squad.cases._move(row, "claimed", "Mal", None, "claimed", {})
     assert (await squad.cases.show(case))["claimed_by"] == "Eve"
 
@@ -138,7 +138,7 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
     hearings = await squad.hearings()
 
     class Other(PlainMind):
-        async def extract(self, scene: Scene) -> Extraction:
+        async def extract(self, scene: InterpreterContext) -> Extraction:
             found = await super().extract(scene)
             return found._replace(
                 requests=[r._replace(end="2200" if r.end else None) for r in found.requests]
@@ -146,9 +146,11 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
 
     for mind, differing in ((PlainMind(), []), (Other(), ["1800-0600", f"add {SAT} 0600-1200"])):
 
-        def make(book: MemoryBook, then: Then, read_day: ReadDay, mind: PlainMind = mind) -> Pipeline:
+        def make(
+            book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay, mind: PlainMind = mind
+        ) -> Pipeline:
             return Pipeline(
-                book, then, squad.settings, runner("plain", mind, read_day),
+                book, then, squad.settings, make_runner("plain", mind, read_day),
                 rules=mind, mind=mind, read_day=read_day,
             )  # fmt: skip
 

@@ -25,9 +25,9 @@ from tidings.outbound.channels.console import line
 from tidings.outbound.channels.options import COMMON
 from tidings.outbound.channels.registry import KINDS, build
 from tidings.outbound.channels.webhook import WebhookChannel, WebhookSettings
-from tidings.wire.addresses import Forbidden
-from tidings.wire.http import SHOWN, Answer, HttpClient, MaybeSent
-from tidings.wire.signature import parse_secret, verify
+from tidings.wire.http_client import MAX_SHOWN, HttpClient, HttpResponse, MaybeSent
+from tidings.wire.ssrf_guard import ForbiddenUrl
+from tidings.wire.webhook_signatures import parse_secret, verify
 
 from ..time_limits import Limit
 from .receiver import (
@@ -260,7 +260,7 @@ async def test_what_waits_for_a_new_client_past_its_rate_limit_slot_is_not_sent(
     """While a process starts, building takes long; all that waited would arrive at once."""
     client = HttpClient(connect_within=PATIENT)
 
-    async def post() -> Answer:
+    async def post() -> HttpResponse:
         return await client.post(
             Url(receiver.url), headers={}, body=b"", deadline=PATIENT, pinned=None, max_answer=9
         )
@@ -299,7 +299,7 @@ async def test_a_captured_webhook_verifies_at_its_own_endpoint_only(receiver: Re
     ]  # fmt: skip
     assert not any(holds(captured, secret) for secret in others)
     assert holds(own, channel.endpoint_secrets("default", "default")[0])
-    with pytest.raises(Forbidden, match="belongs to the operator"):
+    with pytest.raises(ForbiddenUrl, match="belongs to the operator"):
         channel.endpoint_secrets("bakery", "default")
 
 
@@ -467,7 +467,7 @@ async def test_what_is_shown_of_an_answer_is_short_escaped_and_without_secrets(
     assert "canary" not in shown + caplog.text
     assert SECRET not in shown + caplog.text + repr(channel.traits)
     assert shown.isprintable()
-    assert len(shown) < SHOWN + 60
+    assert len(shown) < MAX_SHOWN + 60
     assert SECRET not in repr(WebhookSettings(secrets=(SECRET,)))
 
 

@@ -22,7 +22,7 @@ async def test_a_drift_over_one_second_is_logged_with_each_heartbeat(
 ) -> None:
     """B13: over 10 s the line says that it fails the health check."""
     world = await World(store, clock).open()
-    clock.pretend_drift(timedelta(seconds=seconds))
+    clock.set_drift(timedelta(seconds=seconds))
 
     await world.worker._beat_once()
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from tidings.diagnosis import Grade, on_clock, on_clock_back
+from tidings.doctor import FindingSeverity, check_clock, check_clock_change
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.clock_back import move_back
+from tidings.kernel.clock_changes import apply_clock_change
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Retry
 from tidings.model.task import Category
 from tidings.model.time import HOUR, MINUTE
 from tidings.observability.events import ClockSetBack
-from tidings.outbound.pulse import pulse
-from tidings.store.port import Step, Store, Wish
+from tidings.outbound.scheduler_health import check_scheduler_health
+from tidings.store.port import ClaimRequest, Step, Store
 
 from .world import World
 
@@ -76,7 +76,7 @@ async def test_a_message_accepted_while_nobody_worked_is_sent_at_once(
     await world.send("ada")
     clock.jump(-3600)
     await world.open()
-    await move_back(store, world.worker.node.id, world.events.append)
+    await apply_clock_change(store, world.worker.node.id, world.events.append)
     await world.step()
     assert [message.recipient for message in world.channel.sent] == ["ada"]
 
@@ -175,7 +175,7 @@ async def test_what_a_dead_process_had_started_is_not_left_for_an_hour(
     world = await ahead(store, clock)
     await world.send("ada")
     node = world.worker.node.id
-    wish = Wish({"main": 1}, 1, 0, frozenset(), frozenset(), frozenset())
+    wish = ClaimRequest({"main": 1}, 1, 0, frozenset(), frozenset(), frozenset())
     claimed = await store.claim(node, wish)
     if claimed.durable is not None:
         await claimed.durable
@@ -194,12 +194,12 @@ async def test_doctor_and_health_say_that_the_clock_was_set_back(store: Store, c
     now = clock.now()
     [mark] = await store.read("clock_high")
     [found] = await store.read("clock_affected", at=now)
-    assert on_clock(timedelta(0), seen=mark["high"], now=now).grade is Grade.WRONG
-    [finding] = on_clock_back(found, now=now)
+    assert check_clock(timedelta(0), seen=mark["high"], now=now).grade is FindingSeverity.WRONG
+    [finding] = check_clock_change(found, now=now)
     assert "set back by 1 h: 2 messages and 0 schedules" in finding.what
-    assert "the clock was set back by 1 h" in (await pulse(store, clock)).reasons
+    assert "the clock was set back by 1 h" in (await check_scheduler_health(store, clock)).reasons
     await beat(world)
     await world.step()
     [found] = await store.read("clock_affected", at=now)
-    assert "1 messages" in on_clock_back(found, now=now)[0].what
-    assert (await pulse(store, clock)).healthy
+    assert "1 messages" in check_clock_change(found, now=now)[0].what
+    assert (await check_scheduler_health(store, clock)).healthy

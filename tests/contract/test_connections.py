@@ -10,27 +10,27 @@ from typing import Any
 import orjson
 
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.loop import Worker
-from tidings.kernel.runner import Stepped
+from tidings.kernel.runner import RunnerStep
+from tidings.kernel.worker import Worker
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Offline, Outcome, Retry
 from tidings.model.task import Category, OnUnknown
 from tidings.model.time import HOUR, MINUTE, SECOND
 from tidings.observability.events import ChannelLoggedOut, ChannelStopped, ChannelUnreachable, TasksExpired
-from tidings.outbound.board import ChannelBoard
-from tidings.outbound.channels.base import Traits
-from tidings.outbound.channels.connection import Connection, Link
-from tidings.outbound.connections.keeper import LEASE, Keeper
-from tidings.outbound.events.listeners import Listeners
-from tidings.outbound.messages import Messages
+from tidings.outbound.channel_control import ChannelControl
+from tidings.outbound.channels.base import ChannelTraits
+from tidings.outbound.channels.session import SessionCheck, SessionStatus
+from tidings.outbound.events.subscription_cache import SubscriptionCache
+from tidings.outbound.messages import MessageService
+from tidings.outbound.sessions.session_monitor import LEASE, SessionMonitor
 from tidings.store.port import Row, Step, Store
 
 from ..encryption import cipher
 from .world import Scripted, World
 
-UP = Connection(Link.CONNECTED, "WORKING")
-DOWN = Connection(Link.RECONNECTING, "STARTING")
-OUT = Connection(Link.LOGGED_OUT, "SCAN_QR_CODE")
+UP = SessionCheck(SessionStatus.CONNECTED, "WORKING")
+DOWN = SessionCheck(SessionStatus.RECONNECTING, "STARTING")
+OUT = SessionCheck(SessionStatus.LOGGED_OUT, "SCAN_QR_CODE")
 
 
 class Session(Scripted):
@@ -39,14 +39,14 @@ class Session(Scripted):
     def __init__(self, **traits: Any) -> None:
         given = {"in_order": True, **traits}
         super().__init__(
-            Traits(OnUnknown.RESEND, "a test", timedelta(seconds=10), **given), lambda _message: Done()
+            ChannelTraits(OnUnknown.RESEND, "a test", timedelta(seconds=10), **given), lambda _message: Done()
         )
         self.session = UP
         self.looks = 0
         self.reconnects = 0
         self.while_looking: Callable[[], Any] | None = None
 
-    async def status(self) -> Connection:
+    async def status(self) -> SessionCheck:
         """As the test says."""
         self.looks += 1
         if self.while_looking is not None:
@@ -66,15 +66,15 @@ class Line(World):
         self.session = Session(**traits)
         self.channels = {"main": self.session}
         self.channel = self.session
-        self.messages = Messages(store, clock, self.channels)
-        self.listeners = Listeners(store, cipher(store))
+        self.messages = MessageService(store, clock, self.channels)
+        self.listeners = SubscriptionCache(store, cipher(store))
         self.worker = self.node(50)
         self.keeper = self.another_keeper()
-        self.board = ChannelBoard(store, self.channels, self.lanes)
+        self.board = ChannelControl(store, self.channels, self.lanes)
 
-    def another_keeper(self) -> Keeper:
+    def another_keeper(self) -> SessionMonitor:
         """As another node would have it."""
-        return Keeper(
+        return SessionMonitor(
             self.store, self.clock, self.channels, listeners=self.listeners, emit=self.events.append
         )
 
@@ -113,7 +113,7 @@ async def test_the_session_is_checked_at_start_before_anything_is_sent(
     world = await line(store, clock, looked=False)
     id_ = await world.send()
 
-    assert await world.step() == Stepped(0, 0, 0)
+    assert await world.step() == RunnerStep(0, 0, 0)
     assert "nobody has looked yet" in (await world.why(id_)).answer
     assert (await store.next_due(["main"])).at is None
 
@@ -146,7 +146,7 @@ async def test_what_is_due_while_reconnecting_waits_and_goes_out_in_order(
     await world.pass_time(15)
     sent = [await world.send(f"person-{n % 3}", at=clock.now() + (30 - n) * SECOND // 10) for n in range(30)]
     await world.pass_time(20)
-    assert await world.step() == Stepped(0, 0, 0)
+    assert await world.step() == RunnerStep(0, 0, 0)
     shown = await world.show(sent[0])
     assert (shown["state"], shown["tries"], shown["history"]) == ("pending", 0, [])
     assert (await world.standing())["state"] == "reconnecting"
@@ -169,7 +169,7 @@ async def test_a_send_that_meets_the_loss_stops_the_channel_at_once(store: Store
     second = await world.send("bob")
 
     assert (await world.step()).claimed == 2
-    assert await world.step() == Stepped(0, 0, 0)
+    assert await world.step() == RunnerStep(0, 0, 0)
 
     standing, shown = await world.standing(), await world.show(first)
     assert (standing["state"], standing["link_reason"]) == ("reconnecting", "client is not ready")
@@ -411,8 +411,10 @@ def offline(_message: Message) -> Outcome:
 
 async def subscribe(store: Store, clock: ManualClock) -> None:
     """Somebody who wants to hear of channels."""
-    from tidings.outbound.events.subscriptions import Subscriptions
-    from tidings.wire.addresses import Rules
+    from tidings.outbound.events.subscriptions import SubscriptionService
+    from tidings.wire.ssrf_guard import SsrfRules
 
-    subscriptions = Subscriptions(store, clock, cipher(store), Rules(allow_private=True, allow_http=True))
+    subscriptions = SubscriptionService(
+        store, clock, cipher(store), SsrfRules(allow_private=True, allow_http=True)
+    )
     await subscriptions.add({"url": "http://127.0.0.1:9/hook", "events": ["channel.*"]})

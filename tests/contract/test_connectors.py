@@ -18,21 +18,21 @@ import sqlalchemy as sa
 
 from tidings.migration.connectors import attio as attio_connector
 from tidings.migration.connectors import ndjson, options, registry
-from tidings.migration.connectors.files import FileSource
-from tidings.migration.connectors.folder import place
-from tidings.migration.words import (
-    Budgeted,
-    Erasing,
-    Failure,
+from tidings.migration.connectors.confined_paths import confined_path
+from tidings.migration.connectors.file_source import FileSource
+from tidings.migration.connectors.port import (
+    ConnectorError,
+    ErrorKind,
     Fields,
-    Page,
     Record,
-    Source,
-    Spoiled,
-    Strategy,
-    Target,
-    Trouble,
-    Written,
+    RecordPage,
+    RecordSource,
+    RecordTarget,
+    SupportsErase,
+    SupportsQuota,
+    TargetRecord,
+    UnreadableRecord,
+    WriteStrategy,
 )
 from tidings.model.errors import Misconfigured
 
@@ -65,7 +65,7 @@ async def content(sandbox: Sandbox, system: str) -> Any:
         return (await client.get(f"/sandbox/{system}")).json()["content"]
 
 
-async def pages_of(source: Source, type_: str) -> list[Page]:
+async def pages_of(source: RecordSource, type_: str) -> list[RecordPage]:
     """All pages, in order."""
     pages = [await source.page(type_, None)]
     while pages[-1].cursor is not None:
@@ -73,21 +73,21 @@ async def pages_of(source: Source, type_: str) -> list[Page]:
     return pages
 
 
-def ids(pages: list[Page]) -> list[str]:
+def ids(pages: list[RecordPage]) -> list[str]:
     return [record.id for page in pages for record in page.records]
 
 
-async def trouble_of(call: Any) -> Trouble:
-    with pytest.raises(Trouble) as caught:
+async def trouble_of(call: Any) -> ConnectorError:
+    with pytest.raises(ConnectorError) as caught:
         await call
     return caught.value
 
 
-def attio(sandbox: Sandbox, **more: Any) -> Target:
+def attio(sandbox: Sandbox, **more: Any) -> RecordTarget:
     return registry.target("attio", {"url": f"{sandbox.url}/attio", "key": KEY, **more})
 
 
-def affinity(sandbox: Sandbox, version: str = "1", **more: Any) -> Source:
+def affinity(sandbox: Sandbox, version: str = "1", **more: Any) -> RecordSource:
     given = {"url": f"{sandbox.url}/affinity", "key": KEY, "version": version, **more}
     return registry.source("affinity", given)
 
@@ -95,7 +95,9 @@ def affinity(sandbox: Sandbox, version: str = "1", **more: Any) -> Source:
 # -- every source: pages are complete, stable, and can be gone on with by another process
 
 
-async def an_affinity(version: str, sandbox: Sandbox, _: Path) -> tuple[Callable[[], Source], str, list[str]]:
+async def an_affinity(
+    version: str, sandbox: Sandbox, _: Path
+) -> tuple[Callable[[], RecordSource], str, list[str]]:
     await told(sandbox, "affinity", persons=25)
     size = 10
     return (
@@ -107,14 +109,14 @@ async def an_affinity(version: str, sandbox: Sandbox, _: Path) -> tuple[Callable
 
 async def some_entries(
     version: str, sandbox: Sandbox, _: Path
-) -> tuple[Callable[[], Source], str, list[str]]:
+) -> tuple[Callable[[], RecordSource], str, list[str]]:
     await told(sandbox, "affinity", persons=4, lists=3, list_entries=20)
     held = (await content(sandbox, "affinity"))["list_entries"]
     wanted = [str(one["id"]) for one in sorted(held, key=lambda one: (one["list_id"], one["id"]))]
     return lambda: affinity(sandbox, version, page_size=3), "list_entries", wanted
 
 
-async def an_http(_: str, sandbox: Sandbox, __: Path) -> tuple[Callable[[], Source], str, list[str]]:
+async def an_http(_: str, sandbox: Sandbox, __: Path) -> tuple[Callable[[], RecordSource], str, list[str]]:
     await told(sandbox, "affinity", persons=25)
     given = {
         "url": f"{sandbox.url}/affinity/{{%type%}}",
@@ -129,7 +131,7 @@ async def an_http(_: str, sandbox: Sandbox, __: Path) -> tuple[Callable[[], Sour
     return lambda: registry.source("http", given), "persons", [str(200_001 + n) for n in range(25)]
 
 
-async def a_table(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], Source], str, list[str]]:
+async def a_table(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], RecordSource], str, list[str]]:
     with sqlite3.connect(path / "old.db") as old:
         old.execute("create table people (id integer primary key, name text, at timestamp)")
         old.executemany("insert into people values (?, ?, ?)", [(n * 3, f"Ada {n}", None) for n in range(25)])
@@ -137,7 +139,7 @@ async def a_table(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], Source]
     return lambda: registry.source("sql", given), "people", [str(n * 3) for n in range(25)]
 
 
-async def a_csv(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], Source], str, list[str]]:
+async def a_csv(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], RecordSource], str, list[str]]:
     with (path / "people.csv").open("w", newline="", encoding="utf-8-sig") as file:
         writer = standard_csv.writer(file)
         writer.writerow(["id", "name"])
@@ -145,7 +147,7 @@ async def a_csv(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], Source], 
     return lambda: registry.source("csv", {"path": str(path)}), "people", [str(n) for n in range(2_345)]
 
 
-async def an_ndjson(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], Source], str, list[str]]:
+async def an_ndjson(_: str, __: Sandbox, path: Path) -> tuple[Callable[[], RecordSource], str, list[str]]:
     lines = [orjson.dumps({"id": n, "name": f"Ada {n}"}) for n in range(2_345)]
     (path / "people.ndjson").write_bytes(b"\n".join(lines))
     return lambda: registry.source("ndjson", {"path": str(path)}), "people", [str(n) for n in range(2_345)]
@@ -196,7 +198,7 @@ async def test_an_asserted_record_is_there_once_however_often_it_is_sent(sandbox
     (found,) = await target.find("people", "7", {})
     await target.close()
 
-    assert target.strategy("people") is Strategy.UPSERT
+    assert target.strategy("people") is WriteStrategy.UPSERT
     assert first.id == second.id == third.id == found.id
     assert found.fields is not None
     assert found.fields["email_addresses"] == ["ada@acme.example"]
@@ -240,7 +242,7 @@ async def test_a_note_in_doubt_is_found_by_its_content_and_not_written_again(san
     await target.close()
 
     assert trouble.sent
-    assert target.strategy("notes") is Strategy.RECONCILE
+    assert target.strategy("notes") is WriteStrategy.RECONCILE
     assert [one.id for one in found] == [again.id]
     assert other == []
     assert len((await content(sandbox, "attio"))["notes"]) == 1
@@ -260,7 +262,7 @@ async def test_notes_without_a_time_are_written_as_often_as_they_are_asked_for(s
 
     assert {one.id for one in found} == {one.id for one in written}
     assert len(read) == 2
-    assert refused.failure is Failure.PERMANENT
+    assert refused.failure is ErrorKind.PERMANENT
 
 
 async def test_a_record_is_on_a_list_once(sandbox: Sandbox) -> None:
@@ -277,9 +279,9 @@ async def test_a_record_is_on_a_list_once(sandbox: Sandbox) -> None:
     await target.close()
 
     assert first.id == second.id
-    assert found == [Written(first.id)]
+    assert found == [TargetRecord(first.id)]
     assert [one.fields for one in everything] == [{**entry, "stage": "Won"}]
-    assert (wrong.failure, wrong.field) == (Failure.VALIDATION, "stage")
+    assert (wrong.failure, wrong.field) == (ErrorKind.VALIDATION, "stage")
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])
@@ -299,7 +301,7 @@ async def test_a_file_has_each_key_once_also_with_two_writers(kind: str, tmp_pat
     await one.close()
 
     assert before == unchanged
-    assert [one.id for one in results if isinstance(one, Written)] == ["2", "1"]
+    assert [one.id for one in results if isinstance(one, TargetRecord)] == ["2", "1"]
     assert [one.fields for one in found] == [{"id": "1", **fields, "city": "Paris"}]
     assert {key: (value or {})["city"] for key, value in everything.items()} == {
         "2": "London",
@@ -319,7 +321,7 @@ async def test_what_was_written_can_be_taken_out_again_and_again(
     if kind == "sql":
         options = {"url": f"sqlite:///{tmp_path / 'there.db'}"}
     target = attio(sandbox) if kind == "attio" else registry.target(kind, options)
-    assert isinstance(target, Erasing)
+    assert isinstance(target, SupportsErase)
     written = [await target.write("companies", f"{n}.example", {"name": f"C{n}"}, None) for n in range(3)]
 
     for _ in range(2):
@@ -412,8 +414,8 @@ async def test_a_head_that_cannot_be_used_is_named(head: bytes, field: str | Non
     trouble = await trouble_of(source.page("people", None))
     missing = await trouble_of(source.page("companies", None))
 
-    assert (trouble.failure, trouble.field) == (Failure.VALIDATION, field)
-    assert missing.failure is Failure.NOT_FOUND
+    assert (trouble.failure, trouble.field) == (ErrorKind.VALIDATION, field)
+    assert missing.failure is ErrorKind.NOT_FOUND
 
 
 async def test_while_a_page_of_a_file_is_understood_others_have_their_turn(tmp_path: Path) -> None:
@@ -422,7 +424,7 @@ async def test_while_a_page_of_a_file_is_understood_others_have_their_turn(tmp_p
     file.write_text("".join(f'{{"id": "{n}"}}\n' for n in range(1000)))
     turns, seen = 0, set[int]()
 
-    class Watched(ndjson.NdjsonForm):
+    class Watched(ndjson.NdjsonFormat):
         def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
             seen.add(turns)
             return super().parse(raw, head)
@@ -434,8 +436,8 @@ async def test_while_a_page_of_a_file_is_understood_others_have_their_turn(tmp_p
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(others())
-    settings = ndjson.Settings(str(file))
-    page = await FileSource("ndjson", place(settings), Watched(settings)).page("people", None)
+    settings = ndjson.NdjsonSettings(str(file))
+    page = await FileSource("ndjson", confined_path(settings), Watched(settings)).page("people", None)
     beside.cancel()
 
     assert len(page.records) == 1000
@@ -452,7 +454,7 @@ async def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None
 
     trouble = await trouble_of(source.page("people", page.cursor))
 
-    assert trouble.failure is Failure.PERMANENT
+    assert trouble.failure is ErrorKind.PERMANENT
     assert "changed" in trouble.reason
 
 
@@ -502,14 +504,14 @@ async def test_a_row_is_there_once_and_a_bad_one_leaves_the_others(database: str
         await one.close()
     engine.dispose()
 
-    ways = [one.failure if isinstance(one, Trouble) else one.id for one in results]
-    assert ways == ["1", Failure.VALIDATION, Failure.VALIDATION, Failure.VALIDATION, "5"]
+    ways = [one.failure if isinstance(one, ConnectorError) else one.id for one in results]
+    assert ways == ["1", ErrorKind.VALIDATION, ErrorKind.VALIDATION, ErrorKind.VALIDATION, "5"]
     assert everything == {
         "1": {"id": 1, "name": "Countess", "at": "2021-02-03"},
         "5": {"id": 5, "name": "Edsger", "at": None},
     }
     assert [one.field for one in unclear] == ["keys", "keys"]
-    assert nowhere.failure is Failure.NOT_FOUND
+    assert nowhere.failure is ErrorKind.NOT_FOUND
     assert counted == 2
 
 
@@ -534,7 +536,7 @@ async def test_pages_are_counted_or_linked(paging: str) -> None:
         )
         if paging == "link":
             elsewhere = await trouble_of(source.page("people", None))
-            assert elsewhere.failure is Failure.PERMANENT
+            assert elsewhere.failure is ErrorKind.PERMANENT
             no_list = await trouble_of(source.page("people", None))
             assert no_list.field == "records"
         await source.close()
@@ -574,17 +576,17 @@ async def test_a_write_is_a_success_when_the_rule_says_so() -> None:
         busy = await trouble_of(target.write("people", "1", {"city": "Rome"}, None))
         await target.close()
 
-    assert target.strategy("people") is Strategy.UPSERT
+    assert target.strategy("people") is WriteStrategy.UPSERT
     assert written.id == "9"
     assert (receiver.requests[0].path, receiver.requests[0].json) == (
         "/people/a%2Fb",
         {"full": "Ada", "city": "London!"},
     )
     assert receiver.requests[0].headers["idempotency-key"] == "a/b"
-    assert (missing.failure, missing.field) == (Failure.VALIDATION, "city")
-    assert (refused.failure, refused.sent) == (Failure.VALIDATION, False)
-    assert (torn.failure, torn.sent) == (Failure.AMBIGUOUS, True)
-    assert (busy.failure, busy.sent) == (Failure.SERVER, True)
+    assert (missing.failure, missing.field) == (ErrorKind.VALIDATION, "city")
+    assert (refused.failure, refused.sent) == (ErrorKind.VALIDATION, False)
+    assert (torn.failure, torn.sent) == (ErrorKind.AMBIGUOUS, True)
+    assert (busy.failure, busy.sent) == (ErrorKind.SERVER, True)
 
 
 async def test_many_records_in_one_body_have_an_answer_each() -> None:
@@ -602,11 +604,11 @@ async def test_many_records_in_one_body_have_an_answer_each() -> None:
         await target.close()
 
     assert receiver.requests[0].json == {"items": [{"n": 1, "t": "n 1"}, {"n": 2, "t": "n 2"}]}
-    assert isinstance(bad, Trouble) and bad.field == "n"
-    assert first == Written("x")
-    assert isinstance(second, Trouble) and second.failure is Failure.VALIDATION
-    assert (target.strategy("people"), target.limits.bulk) == (Strategy.RECONCILE, 100)
-    assert (doubt.failure, doubt.field) == (Failure.PERMANENT, "find_url")
+    assert isinstance(bad, ConnectorError) and bad.field == "n"
+    assert first == TargetRecord("x")
+    assert isinstance(second, ConnectorError) and second.failure is ErrorKind.VALIDATION
+    assert (target.strategy("people"), target.limits.bulk) == (WriteStrategy.RECONCILE, 100)
+    assert (doubt.failure, doubt.field) == (ErrorKind.PERMANENT, "find_url")
 
 
 async def test_what_is_there_is_asked_for_before_it_is_created() -> None:
@@ -619,8 +621,8 @@ async def test_what_is_there_is_asked_for_before_it_is_created() -> None:
         found = [await target.find("people", "1", {"mail": "a b"}) for _ in range(2)]
         await target.close()
 
-    assert target.strategy("people") is Strategy.SEARCH
-    assert found == [[], [Written("5", {"id": 5, "mail": "a b"})]]
+    assert target.strategy("people") is WriteStrategy.SEARCH
+    assert found == [[], [TargetRecord("5", {"id": 5, "mail": "a b"})]]
     assert receiver.requests[0].path == "/people?mail=a%20b"
 
 
@@ -630,24 +632,24 @@ async def test_what_is_there_is_asked_for_before_it_is_created() -> None:
 @pytest.mark.parametrize(
     ("fault", "failure", "sent"),
     [
-        ({"kind": "500"}, Failure.SERVER, True),
-        ({"kind": "lost"}, Failure.TEMPORARY, True),
-        ({"kind": "cut"}, Failure.TEMPORARY, True),
-        ({"kind": "slow", "seconds": 1.5}, Failure.TIMEOUT, True),
-        ({"kind": "429", "seconds": 7}, Failure.RATE_LIMIT, False),
-        ({"kind": "html"}, Failure.SERVER, True),
-        ({"kind": "error", "code": "concurrent_write_conflict"}, Failure.TEMPORARY, False),
-        ({"kind": "error", "code": "merge_in_progress"}, Failure.TEMPORARY, False),
-        ({"kind": "error", "code": "unauthorized"}, Failure.CREDENTIALS, False),
-        ({"kind": "error", "code": "billing_error"}, Failure.PERMISSION, False),
-        ({"kind": "error", "code": "quota_exceeded"}, Failure.QUOTA, False),
-        ({"kind": "404"}, Failure.NOT_FOUND, False),
-        ({"kind": "error", "code": "422"}, Failure.VALIDATION, False),
+        ({"kind": "500"}, ErrorKind.SERVER, True),
+        ({"kind": "lost"}, ErrorKind.TEMPORARY, True),
+        ({"kind": "cut"}, ErrorKind.TEMPORARY, True),
+        ({"kind": "slow", "seconds": 1.5}, ErrorKind.TIMEOUT, True),
+        ({"kind": "429", "seconds": 7}, ErrorKind.RATE_LIMIT, False),
+        ({"kind": "html"}, ErrorKind.SERVER, True),
+        ({"kind": "error", "code": "concurrent_write_conflict"}, ErrorKind.TEMPORARY, False),
+        ({"kind": "error", "code": "merge_in_progress"}, ErrorKind.TEMPORARY, False),
+        ({"kind": "error", "code": "unauthorized"}, ErrorKind.CREDENTIALS, False),
+        ({"kind": "error", "code": "billing_error"}, ErrorKind.PERMISSION, False),
+        ({"kind": "error", "code": "quota_exceeded"}, ErrorKind.QUOTA, False),
+        ({"kind": "404"}, ErrorKind.NOT_FOUND, False),
+        ({"kind": "error", "code": "422"}, ErrorKind.VALIDATION, False),
     ],
     ids=str,
 )
 async def test_what_attio_says_is_told_apart(
-    fault: dict[str, Any], failure: Failure, sent: bool, sandbox: Sandbox
+    fault: dict[str, Any], failure: ErrorKind, sent: bool, sandbox: Sandbox
 ) -> None:
     """C3: each error has its kind, and says whether the write may have happened."""
     target = attio(sandbox, deadline="0.5 s" if fault["kind"] == "slow" else "10 s")
@@ -657,7 +659,7 @@ async def test_what_attio_says_is_told_apart(
     await target.close()
 
     assert (trouble.failure, trouble.sent) == (failure, sent)
-    if failure is Failure.RATE_LIMIT:
+    if failure is ErrorKind.RATE_LIMIT:
         assert trouble.wait is not None
         assert timedelta(seconds=4) < trouble.wait <= timedelta(seconds=8)
 
@@ -680,7 +682,7 @@ async def test_a_refused_value_names_its_field(fields: Fields, field: str, sandb
     unknown = await trouble_of(target.write("ships", "1", {}, None))
     await target.close()
 
-    assert (trouble.failure, trouble.field, trouble.sent) == (Failure.VALIDATION, field, False)
+    assert (trouble.failure, trouble.field, trouble.sent) == (ErrorKind.VALIDATION, field, False)
     assert {one.name: one.options for one in schema or ()}["categories"] == ("B2B", "SaaS", "Logistics")
     assert unknown.field == "keys"
 
@@ -695,13 +697,13 @@ async def test_affinitys_month_is_not_a_short_wait(version: str, sandbox: Sandbo
     minute = await trouble_of(source.page("persons", None))
     await told(sandbox, "affinity", per_minute=900, per_month=1)
     month = await trouble_of(source.page("persons", None))
-    assert isinstance(source, Budgeted)
+    assert isinstance(source, SupportsQuota)
     quota = await source.quota()
     await source.close()
 
-    assert minute.failure is Failure.RATE_LIMIT
+    assert minute.failure is ErrorKind.RATE_LIMIT
     assert minute.wait is not None and minute.wait <= timedelta(minutes=1)
-    assert month.failure is Failure.QUOTA
+    assert month.failure is ErrorKind.QUOTA
     assert month.wait is not None and month.wait > timedelta(minutes=1)
     assert (quota.limit, quota.remaining) == (1, 0)
 
@@ -721,11 +723,11 @@ async def test_wrong_credentials_are_said_at_once_and_never_shown(version: str, 
     await wrong.close()
     await source.close()
 
-    assert refused.failure is Failure.CREDENTIALS
+    assert refused.failure is ErrorKind.CREDENTIALS
     assert "secret" not in refused.reason
-    assert forbidden.failure is Failure.PERMISSION
+    assert forbidden.failure is ErrorKind.PERMISSION
     assert unknown.field == "type"
-    assert (lost.failure, lost.sent) == (Failure.TEMPORARY, False)
+    assert (lost.failure, lost.sent) == (ErrorKind.TEMPORARY, False)
 
 
 async def test_nobody_there_is_certainly_not_sent() -> None:
@@ -735,7 +737,7 @@ async def test_nobody_there_is_certainly_not_sent() -> None:
     trouble = await trouble_of(target.write("companies", "acme.example", {}, None))
     await target.close()
 
-    assert (trouble.failure, trouble.sent) == (Failure.TEMPORARY, False)
+    assert (trouble.failure, trouble.sent) == (ErrorKind.TEMPORARY, False)
 
 
 async def test_a_next_page_elsewhere_does_not_get_the_key(sandbox: Sandbox) -> None:
@@ -749,7 +751,7 @@ async def test_a_next_page_elsewhere_does_not_get_the_key(sandbox: Sandbox) -> N
     trouble = await trouble_of(source.page("persons", None))
     await source.close()
 
-    assert trouble.failure is Failure.PERMANENT
+    assert trouble.failure is ErrorKind.PERMANENT
 
 
 # -- limits
@@ -767,8 +769,8 @@ async def test_what_is_over_the_limit_is_refused_with_a_date_and_was_not_done(sa
     results = await asyncio.gather(*calls, return_exceptions=True)
     await target.close()
 
-    refused = [one for one in results if isinstance(one, Trouble)]
-    assert {one.failure for one in refused} == {Failure.RATE_LIMIT}
+    refused = [one for one in results if isinstance(one, ConnectorError)]
+    assert {one.failure for one in refused} == {ErrorKind.RATE_LIMIT}
     assert all(one.wait is not None and one.wait <= timedelta(seconds=2) for one in refused)
     assert len((await content(sandbox, "attio"))["companies"]) == 20 - len(refused)
 
@@ -872,7 +874,7 @@ def test_every_connector_says_which_options_are_secret() -> None:
         "affinity",
         "attio",
     }
-    assert Spoiled("people", "1", "why").field is None
+    assert UnreadableRecord("people", "1", "why").field is None
 
 
 def test_every_option_is_told() -> None:

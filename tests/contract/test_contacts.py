@@ -9,15 +9,20 @@ from typing import Any
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.model.errors import Invalid, NotFound, Refused, StoreUnavailable, TidingsError
-from tidings.outbound.people.audience import Audience
-from tidings.outbound.people.cards import Change
-from tidings.outbound.people.contacts import Contacts
-from tidings.outbound.people.filters import Filter
-from tidings.outbound.people.intake import Columns, Progress, take_contacts, take_opt_outs
-from tidings.outbound.people.suppressions import Suppressions
-from tidings.outbound.people.uploads import Numbered, rows
-from tidings.store.port import Outrun, Step, Store
+from tidings.model.errors import Conflict, Invalid, NotFound, StoreUnavailable, TidingsError
+from tidings.outbound.contacts.bulk_import import (
+    BulkImportProgress,
+    ContactColumns,
+    import_contacts,
+    import_opt_outs,
+)
+from tidings.outbound.contacts.contact_fields import ContactChange
+from tidings.outbound.contacts.contact_filters import ContactFilter
+from tidings.outbound.contacts.contact_lists import ContactListService
+from tidings.outbound.contacts.service import ContactService
+from tidings.outbound.contacts.suppressions import SuppressionService
+from tidings.outbound.contacts.uploads import NumberedRow, read_rows
+from tidings.store.port import Step, Store, WriteConflict
 
 from .world import World
 
@@ -25,18 +30,18 @@ CHANNELS = ("main", "mail")
 
 
 @pytest.fixture
-def contacts(store: Store, clock: ManualClock) -> Contacts:
-    return Contacts(store, clock, CHANNELS)
+def contacts(store: Store, clock: ManualClock) -> ContactService:
+    return ContactService(store, clock, CHANNELS)
 
 
 @pytest.fixture
-def audience(store: Store, clock: ManualClock, contacts: Contacts) -> Audience:
-    return Audience(store, clock, contacts)
+def audience(store: Store, clock: ManualClock, contacts: ContactService) -> ContactListService:
+    return ContactListService(store, clock, contacts)
 
 
 @pytest.fixture
-def suppressions(store: Store, clock: ManualClock) -> Suppressions:
-    return Suppressions(store, clock, CHANNELS)
+def suppressions(store: Store, clock: ManualClock) -> SuppressionService:
+    return SuppressionService(store, clock, CHANNELS)
 
 
 ADA = {
@@ -49,14 +54,14 @@ ADA = {
 }
 
 
-async def everybody(contacts: Contacts) -> list[dict[str, Any]]:
+async def everybody(contacts: ContactService) -> list[dict[str, Any]]:
     return (await contacts.page(limit=1000)).items
 
 
 # -- one contact
 
 
-async def test_a_contact_is_kept_as_it_was_written(contacts: Contacts) -> None:
+async def test_a_contact_is_kept_as_it_was_written(contacts: ContactService) -> None:
     """Names, addresses per channel, zone, language, tags and attributes (issue 3, part 4)."""
     made = (await contacts.create(ADA)).answer
 
@@ -69,21 +74,23 @@ async def test_a_contact_is_kept_as_it_was_written(contacts: Contacts) -> None:
     assert await contacts.at("main", "ada@example.org") is None
 
 
-async def test_an_address_belongs_to_one_contact(contacts: Contacts, clock: ManualClock) -> None:
+async def test_an_address_belongs_to_one_contact(contacts: ContactService, clock: ManualClock) -> None:
     """A second contact with it is refused with who has it, and nothing is written."""
     ada = (await contacts.create(ADA)).answer
     clock.advance(1)
 
-    with pytest.raises(Refused, match=ada["id"]):
+    with pytest.raises(Conflict, match=ada["id"]):
         await contacts.create({"name": "Eve", "addresses": {"main": "+491701"}})
     eve = (await contacts.create({"name": "Eve", "addresses": {"main": "+492"}})).answer
-    with pytest.raises(Refused, match=ada["id"]):
+    with pytest.raises(Conflict, match=ada["id"]):
         await contacts.edit(eve["id"], {"addresses": {"main": "+491701"}, "name": "Mallory"})
 
     assert await everybody(contacts) == [eve, ada]
 
 
-async def test_a_change_leaves_alone_what_it_does_not_name(contacts: Contacts, clock: ManualClock) -> None:
+async def test_a_change_leaves_alone_what_it_does_not_name(
+    contacts: ContactService, clock: ManualClock
+) -> None:
     """What is given replaces, an empty text takes away; attributes and addresses one by one."""
     ada = (await contacts.create(ADA)).answer
     clock.advance(1)
@@ -110,7 +117,9 @@ async def test_a_change_leaves_alone_what_it_does_not_name(contacts: Contacts, c
     assert await contacts.at("main", "+491701") is None
 
 
-async def test_a_change_that_changes_nothing_writes_nothing(contacts: Contacts, clock: ManualClock) -> None:
+async def test_a_change_that_changes_nothing_writes_nothing(
+    contacts: ContactService, clock: ManualClock
+) -> None:
     """Also its time of change stays."""
     ada = (await contacts.create(ADA)).answer
     clock.advance(1)
@@ -118,7 +127,7 @@ async def test_a_change_that_changes_nothing_writes_nothing(contacts: Contacts, 
     assert await contacts.edit(ada["id"], ADA) == ada
 
 
-async def test_put_finds_the_contact_by_any_of_its_addresses(contacts: Contacts) -> None:
+async def test_put_finds_the_contact_by_any_of_its_addresses(contacts: ContactService) -> None:
     """New where nobody has one of them, changed where somebody has, refused where two have."""
     ada, is_new = await contacts.put(ADA)
     assert is_new
@@ -127,14 +136,14 @@ async def test_put_finds_the_contact_by_any_of_its_addresses(contacts: Contacts)
     assert changed["addresses"] == ada["addresses"]
     await contacts.put({"addresses": {"main": "+2"}})
 
-    with pytest.raises(Refused, match="different contacts"):
+    with pytest.raises(Conflict, match="different contacts"):
         await contacts.put({"addresses": {"mail": "ada@example.org", "main": "+2"}})
     with pytest.raises(Invalid, match="no address"):
         await contacts.put({"name": "nobody"})
 
 
 async def test_a_contact_that_is_removed_is_gone_with_its_addresses_and_places(
-    contacts: Contacts, audience: Audience
+    contacts: ContactService, audience: ContactListService
 ) -> None:
     """Its address is free again."""
     ada = (await contacts.create(ADA)).answer
@@ -170,7 +179,7 @@ async def test_a_contact_that_is_removed_is_gone_with_its_addresses_and_places(
     ],
 )
 async def test_bad_input_is_refused_with_its_field_and_what_to_do(
-    contacts: Contacts, body: dict[str, Any], field: str, remedy: str
+    contacts: ContactService, body: dict[str, Any], field: str, remedy: str
 ) -> None:
     """And nothing is changed."""
     with pytest.raises(TidingsError) as error:
@@ -181,7 +190,9 @@ async def test_bad_input_is_refused_with_its_field_and_what_to_do(
     assert await everybody(contacts) == []
 
 
-async def test_the_same_key_gives_the_first_answer_again(contacts: Contacts, audience: Audience) -> None:
+async def test_the_same_key_gives_the_first_answer_again(
+    contacts: ContactService, audience: ContactListService
+) -> None:
     """B4: nothing twice, another body is refused, also when what was made has changed since."""
     first = await contacts.create(ADA, key="k1")
     await contacts.edit(first.answer["id"], {"name": "Countess"})
@@ -194,10 +205,10 @@ async def test_the_same_key_gives_the_first_answer_again(contacts: Contacts, aud
     assert (await audience.create({"name": "all"}, key="k1")) == made._replace(replayed=True)
 
 
-async def test_fifty_at_once_make_one_contact(contacts: Contacts) -> None:
+async def test_fifty_at_once_make_one_contact(contacts: ContactService) -> None:
     """B4: the unique address decides; the others are told who has it, or find the contact made."""
     told = await asyncio.gather(*(contacts.create(ADA) for _ in range(50)), return_exceptions=True)
-    assert [type(one) for one in told if isinstance(one, BaseException)] == [Refused] * 49
+    assert [type(one) for one in told if isinstance(one, BaseException)] == [Conflict] * 49
 
     put = await asyncio.gather(*(contacts.put({"addresses": {"main": "+5"}}) for _ in range(50)))
 
@@ -206,7 +217,7 @@ async def test_fifty_at_once_make_one_contact(contacts: Contacts) -> None:
     assert len(await everybody(contacts)) == 2
 
 
-async def test_changes_at_the_same_time_are_all_kept(contacts: Contacts) -> None:
+async def test_changes_at_the_same_time_are_all_kept(contacts: ContactService) -> None:
     """None is lost although all read the same card first; whoever comes second decides anew."""
     ada = (await contacts.create({"addresses": {"main": "+1"}})).answer
 
@@ -224,7 +235,7 @@ async def test_changes_at_the_same_time_are_all_kept(contacts: Contacts) -> None
 
 
 async def test_a_contact_that_somebody_else_changed_meanwhile_is_not_overwritten(
-    contacts: Contacts, store: Store, monkeypatch: pytest.MonkeyPatch
+    contacts: ContactService, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check at the end of the transaction undoes all of it; the second decision sees the other change."""
     ada = (await contacts.create(ADA)).answer
@@ -235,9 +246,9 @@ async def test_a_contact_that_somebody_else_changed_meanwhile_is_not_overwritten
         if is_first and steps[-1].name == "contact_check":
             is_first = False
             await contacts.edit(ada["id"], {"attributes": {"city": "Köln"}})
-            with pytest.raises(Outrun):
+            with pytest.raises(WriteConflict):
                 await write(steps)
-            raise Outrun
+            raise WriteConflict
         return await write(steps)
 
     monkeypatch.setattr(store, "write", late)
@@ -246,15 +257,16 @@ async def test_a_contact_that_somebody_else_changed_meanwhile_is_not_overwritten
     assert (changed["name"], changed["attributes"]["city"]) == ("Countess", "Köln")
 
 
-async def test_pages_go_through_everybody_and_a_filter_takes_whom_it_means(contacts: Contacts) -> None:
+async def test_pages_go_through_everybody_and_a_filter_takes_whom_it_means(contacts: ContactService) -> None:
     """Newest first, each once, also over the edge of a page."""
     changes = [
-        Change(f"n{n}", {"main": f"+{n}"}, tags=("even",) if n % 2 == 0 else ("odd",)) for n in range(25)
+        ContactChange(f"n{n}", {"main": f"+{n}"}, tags=("even",) if n % 2 == 0 else ("odd",))
+        for n in range(25)
     ]
     await contacts.keep(changes)
     names, after = [], None
     while True:
-        page = await contacts.page(Filter(tags_any=frozenset({"even"})), limit=4, after=after)
+        page = await contacts.page(ContactFilter(tags_any=frozenset({"even"})), limit=4, after=after)
         names += [item["name"] for item in page.items]
         if (after := page.next) is None:
             break
@@ -268,7 +280,7 @@ async def test_pages_go_through_everybody_and_a_filter_takes_whom_it_means(conta
 
 
 async def test_a_list_has_members_and_a_filter_finds_them_anew(
-    contacts: Contacts, audience: Audience, clock: ManualClock
+    contacts: ContactService, audience: ContactListService, clock: ManualClock
 ) -> None:
     """Both are gone through in the same way, for those with an address on the channel."""
     ids = []
@@ -302,13 +314,15 @@ async def test_a_list_has_members_and_a_filter_finds_them_anew(
 
 
 async def test_going_through_a_list_takes_pages(
-    contacts: Contacts, audience: Audience, monkeypatch: pytest.MonkeyPatch
+    contacts: ContactService, audience: ContactListService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 17: bounded queries; each member once, whatever the size of a page."""
-    monkeypatch.setattr("tidings.outbound.people.audience.PAGE", 7)
+    monkeypatch.setattr("tidings.outbound.contacts.contact_lists.PAGE", 7)
     list_ = (await audience.create({"name": "many"})).answer["id"]
     await audience.create({"name": "tagged", "filter": {"tags_any": ["x"]}})
-    changes = [Change(addresses={"main": f"+{n}"}, tags=("x",) if n % 3 == 0 else ()) for n in range(50)]
+    changes = [
+        ContactChange(addresses={"main": f"+{n}"}, tags=("x",) if n % 3 == 0 else ()) for n in range(50)
+    ]
     await contacts.keep(changes, list_=list_)
 
     assert {one.address async for one in audience.recipients("many", "main")} == {f"+{n}" for n in range(50)}
@@ -328,20 +342,22 @@ async def test_going_through_a_list_takes_pages(
     assert len(await everybody(contacts)) == 50
 
 
-async def test_what_a_list_cannot_be_is_refused(contacts: Contacts, audience: Audience) -> None:
+async def test_what_a_list_cannot_be_is_refused(
+    contacts: ContactService, audience: ContactListService
+) -> None:
     """A name twice, an unknown contact, members for a filter, a filter for everybody by mistake."""
     await audience.create({"name": "all"})
     await audience.create({"name": "berlin", "filter": {"zone": "Europe/Berlin"}})
 
-    with pytest.raises(Refused, match="'all' already"):
+    with pytest.raises(Conflict, match="'all' already"):
         await audience.create({"name": "all"})
-    with pytest.raises(Refused, match="'all' already"):
+    with pytest.raises(Conflict, match="'all' already"):
         await audience.edit("berlin", {"name": "all"})
     with pytest.raises(NotFound, match="nobody"):
         await audience.add("all", ["nobody"])
-    with pytest.raises(Refused, match="saved filter"):
+    with pytest.raises(Conflict, match="saved filter"):
         await audience.add("berlin", ["x"])
-    with pytest.raises(Refused, match="with members"):
+    with pytest.raises(Conflict, match="with members"):
         await audience.edit("all", {"filter": {"zone": "UTC"}})
     with pytest.raises(Invalid, match="empty"):
         await audience.create({"name": "x", "filter": {}})
@@ -361,21 +377,21 @@ async def test_what_a_list_cannot_be_is_refused(contacts: Contacts, audience: Au
 def upload(text: str) -> Any:
     """An upload that can be read again."""
 
-    def read() -> AsyncIterator[Numbered]:
+    def read() -> AsyncIterator[NumberedRow]:
         async def pieces() -> AsyncIterator[bytes]:
             yield text.encode()
 
-        return rows(pieces(), "csv", largest=100_000, most_lines=10_000)
+        return read_rows(pieces(), "csv", largest=100_000, most_lines=10_000)
 
     return read
 
 
 async def taken(
-    text: str, contacts: Contacts, *, names: Any = None, **more: Any
+    text: str, contacts: ContactService, *, names: Any = None, **more: Any
 ) -> tuple[dict[str, int], list[Any]]:
-    columns = Columns(CHANNELS, names=names, channel=more.pop("channel", None), is_table=True)
-    told: list[Progress] = [
-        progress async for progress in take_contacts(upload(text), contacts, columns, **more)
+    columns = ContactColumns(CHANNELS, names=names, channel=more.pop("channel", None), is_table=True)
+    told: list[BulkImportProgress] = [
+        progress async for progress in import_contacts(upload(text), contacts, columns, **more)
     ]
     counts: dict[str, int] = {}
     for progress in told:
@@ -394,7 +410,7 @@ Bob;+3;;;;;Köln
 """
 
 
-async def test_an_upload_is_taken_row_by_row_and_bad_rows_are_told(contacts: Contacts) -> None:
+async def test_an_upload_is_taken_row_by_row_and_bad_rows_are_told(contacts: ContactService) -> None:
     """Row, field and what to do, with near matches of an unknown zone; the good ones are taken."""
     counts, bad = await taken(PEOPLE, contacts)
 
@@ -406,7 +422,7 @@ async def test_an_upload_is_taken_row_by_row_and_bad_rows_are_told(contacts: Con
     assert (ada["name"], ada["tags"], ada["attributes"]) == ("Ada", ["donor", "vip"], {"city": "Bonn"})
 
 
-async def test_an_upload_can_be_repeated_without_doubling(contacts: Contacts) -> None:
+async def test_an_upload_can_be_repeated_without_doubling(contacts: ContactService) -> None:
     """Found by address: the second time nothing is new, an empty cell takes nothing away, tags are added."""
     await taken(PEOPLE, contacts)
     ada = await contacts.at("main", "+1")
@@ -426,7 +442,7 @@ async def test_an_upload_can_be_repeated_without_doubling(contacts: Contacts) ->
     assert (await taken(PEOPLE, contacts))[0].get("created") is None
 
 
-async def test_the_same_person_twice_in_an_upload_is_one_contact(contacts: Contacts) -> None:
+async def test_the_same_person_twice_in_an_upload_is_one_contact(contacts: ContactService) -> None:
     """Also when the second row knows them by the address that the first one brought."""
     counts, bad = await taken(
         "name,address.main,address.mail\nAda,+1,\n,+1,ada@x.org\nCountess,,ada@x.org\n,+7,ada@x.org\n",
@@ -438,7 +454,7 @@ async def test_the_same_person_twice_in_an_upload_is_one_contact(contacts: Conta
     assert (only["name"], only["addresses"]) == ("Countess", {"main": "+7", "mail": "ada@x.org"})
 
 
-async def test_a_row_that_means_two_people_is_refused(contacts: Contacts) -> None:
+async def test_a_row_that_means_two_people_is_refused(contacts: ContactService) -> None:
     """Nobody is merged by guessing."""
     counts, bad = await taken("address.main,address.mail\n+1,\n,ada@x.org\n+1,ada@x.org\n", contacts)
 
@@ -447,7 +463,7 @@ async def test_a_row_that_means_two_people_is_refused(contacts: Contacts) -> Non
 
 
 async def test_all_or_nothing_takes_nothing_when_one_row_is_bad(
-    contacts: Contacts, audience: Audience
+    contacts: ContactService, audience: ContactListService
 ) -> None:
     """The bad rows are all told; without them everything is taken."""
     list_ = (await audience.create({"name": "new"})).answer["id"]
@@ -462,13 +478,13 @@ async def test_all_or_nothing_takes_nothing_when_one_row_is_bad(
     assert (await audience.show("new"))["members"] == 3
 
 
-async def test_a_dry_run_says_what_would_happen_and_writes_nothing(contacts: Contacts) -> None:
+async def test_a_dry_run_says_what_would_happen_and_writes_nothing(contacts: ContactService) -> None:
     """The same counts as the real one."""
     assert (await taken(PEOPLE, contacts, dry_run=True))[0] == {"created": 3, "refused": 2}
     assert await everybody(contacts) == []
 
 
-async def test_columns_can_be_called_otherwise(contacts: Contacts) -> None:
+async def test_columns_can_be_called_otherwise(contacts: ContactService) -> None:
     """A mapping, or the channel of a plain column `address`."""
     await taken(
         "Mobile Number,Who\n+1,Ada\n", contacts, names={"address.main": "mobile number", "name": "who"}
@@ -492,7 +508,7 @@ async def test_columns_can_be_called_otherwise(contacts: Contacts) -> None:
     ],
 )
 async def test_columns_that_cannot_be_understood_stop_the_upload(
-    contacts: Contacts, text: str, names: Any, said: str
+    contacts: ContactService, text: str, names: Any, said: str
 ) -> None:
     """Once for all rows, before any is taken."""
     with pytest.raises(Invalid, match=said):
@@ -500,7 +516,9 @@ async def test_columns_that_cannot_be_understood_stop_the_upload(
     assert await everybody(contacts) == []
 
 
-async def test_two_uploads_of_one_file_at_the_same_time_make_each_contact_once(contacts: Contacts) -> None:
+async def test_two_uploads_of_one_file_at_the_same_time_make_each_contact_once(
+    contacts: ContactService,
+) -> None:
     """Whoever comes second finds them made, and decides anew."""
     text = "address.main,n\n" + "".join(f"+{n},{n}\n" for n in range(1200))
 
@@ -517,7 +535,7 @@ async def test_two_uploads_of_one_file_at_the_same_time_make_each_contact_once(c
 
 
 async def test_a_message_accepted_before_the_opt_out_is_skipped_and_says_why(
-    store: Store, clock: ManualClock, suppressions: Suppressions
+    store: Store, clock: ManualClock, suppressions: SuppressionService
 ) -> None:
     """Checked at send time: the reason is in its history and in `why`; removed, the next one goes out."""
     world = await World(store, clock).open()
@@ -554,7 +572,12 @@ async def test_a_message_accepted_before_the_opt_out_is_skipped_and_says_why(
     ],
 )
 async def test_an_opt_out_is_of_one_address_on_one_channel_or_all(
-    store: Store, clock: ManualClock, suppressions: Suppressions, out: dict[str, str], to: str, is_sent: bool
+    store: Store,
+    clock: ManualClock,
+    suppressions: SuppressionService,
+    out: dict[str, str],
+    to: str,
+    is_sent: bool,
 ) -> None:
     """An e-mail address is the same in capitals, anything else is taken as it is written."""
     world = await World(store, clock).open()
@@ -565,7 +588,7 @@ async def test_an_opt_out_is_of_one_address_on_one_channel_or_all(
     assert bool(world.channel.sent) is is_sent
 
 
-async def test_opting_out_twice_is_one_opt_out(suppressions: Suppressions, clock: ManualClock) -> None:
+async def test_opting_out_twice_is_one_opt_out(suppressions: SuppressionService, clock: ManualClock) -> None:
     """The first reason and time stay; the way back is one removal."""
     first = (await suppressions.create({"address": "ada", "reason": "first"})).answer
     clock.advance(5)
@@ -582,15 +605,15 @@ async def test_opting_out_twice_is_one_opt_out(suppressions: Suppressions, clock
         await suppressions.remove("ada", "main")
 
 
-async def test_many_opt_outs_come_in_by_upload_and_out_by_pages(suppressions: Suppressions) -> None:
+async def test_many_opt_outs_come_in_by_upload_and_out_by_pages(suppressions: SuppressionService) -> None:
     """Bad rows are told; a repeat adds nothing; pages go through all of them."""
     text = (
         "address,channel,reason\na@x.org,mail,bounced\nA@X.org,mail,\nada,,\n,main,\neve,mian,\n"
         + "".join(f"p{n},main,\n" for n in range(10))
     )
 
-    async def take() -> Progress:
-        (progress,) = [one async for one in take_opt_outs(upload(text)(), suppressions)]
+    async def take() -> BulkImportProgress:
+        (progress,) = [one async for one in import_opt_outs(upload(text)(), suppressions)]
         return progress
 
     first, again = await take(), await take()
@@ -611,7 +634,7 @@ async def test_many_opt_outs_come_in_by_upload_and_out_by_pages(suppressions: Su
 
 
 async def test_a_contact_that_is_removed_stays_opted_out(
-    contacts: Contacts, suppressions: Suppressions
+    contacts: ContactService, suppressions: SuppressionService
 ) -> None:
     """Forgetting somebody must not make them reachable again."""
     ada = (await contacts.create(ADA)).answer

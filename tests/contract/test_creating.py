@@ -12,23 +12,25 @@ from tidings.kernel.lanes import Lane
 from tidings.model.errors import InProgress
 from tidings.model.task import NewTask
 from tidings.model.time import SECOND
-from tidings.outbound.judging import COLUMNS
-from tidings.store.port import Enqueued, Once, Rows, Store
+from tidings.outbound.message_validation import MESSAGE_COLUMNS
+from tidings.store.port import EnqueueResult, IdempotencyRecord, Store, TableRows
 from tidings.store.postgres import PostgresStore
 
 from .test_store import node, queues, wish
 
 
-def message(clock: ManualClock, id_: str = "m-1") -> Rows:
+def message(clock: ManualClock, id_: str = "m-1") -> TableRows:
     now = clock.now()
-    return Rows("messages", COLUMNS, [(now, now, id_, "default", "q", "Ann", '{"text": "Hi"}', False)])
+    return TableRows(
+        "messages", MESSAGE_COLUMNS, [(now, now, id_, "default", "q", "Ann", '{"text": "Hi"}', False)]
+    )
 
 
-def once(clock: ManualClock, *, seconds: int = 60) -> Once:
-    return Once("messages", "k", "digest", "answer", clock.now() + seconds * SECOND)
+def once(clock: ManualClock, *, seconds: int = 60) -> IdempotencyRecord:
+    return IdempotencyRecord("messages", "k", "digest", "answer", clock.now() + seconds * SECOND)
 
 
-async def accept(store: Store, clock: ManualClock, id_: str = "m-1", *, seconds: int = 60) -> Enqueued:
+async def accept(store: Store, clock: ManualClock, id_: str = "m-1", *, seconds: int = 60) -> EnqueueResult:
     task = NewTask("q", "message", clock.now())
     return await store.enqueue([task], message(clock, id_), once=once(clock, seconds=seconds))
 
@@ -40,7 +42,7 @@ async def test_a_message_is_there_with_its_task_and_its_key(store: Store, clock:
     made = await accept(store, clock)
     again = await accept(store, clock, "m-2")
 
-    assert again == Enqueued((), {"digest": "digest", "answer": "answer"})
+    assert again == EnqueueResult((), {"digest": "digest", "answer": "answer"})
     [claimed] = (await store.claim(me, wish())).tasks
     assert [claimed.id] == list(made.ids) and claimed.kind == "message"
     [found] = await store.load("message_load", [claimed.id])
@@ -85,9 +87,9 @@ async def test_fifty_at_once_with_one_key_are_one_message(postgres_url: str, clo
     await store.close()
 
     assert len(rows) == 1
-    assert len([a for a in answers if isinstance(a, Enqueued) and a.ids]) == 1
+    assert len([a for a in answers if isinstance(a, EnqueueResult) and a.ids]) == 1
     for answer in answers:
-        assert isinstance(answer, InProgress | Enqueued), answer
+        assert isinstance(answer, InProgress | EnqueueResult), answer
 
 
 async def test_a_twin_that_committed_meanwhile_is_seen(postgres_url: str, clock: ManualClock) -> None:
@@ -111,7 +113,7 @@ async def test_a_twin_that_committed_meanwhile_is_seen(postgres_url: str, clock:
     rows = (await store.claim(await node(store), wish())).tasks
     await store.close()
 
-    assert answer == Enqueued((), {"digest": "digest", "answer": "answer"})
+    assert answer == EnqueueResult((), {"digest": "digest", "answer": "answer"})
     assert not rows
 
 

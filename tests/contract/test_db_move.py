@@ -13,10 +13,10 @@ import pytest
 from tidings.app import App, build
 from tidings.config import ChannelSettings, Settings
 from tidings.kernel.clock import ManualClock
-from tidings.model.errors import Refused, StoreUnavailable, WrongStore
+from tidings.model.errors import Conflict, StoreUnavailable, StoreUnusable
 from tidings.model.message import Draft
 from tidings.model.time import DAY, HOUR
-from tidings.store import moving
+from tidings.store import sqlite_to_postgres
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
@@ -70,7 +70,7 @@ async def test_everything_arrives_and_goes_on_there(
 ) -> None:
     """Every row of every table; what waited is sent once, ids and days of history go on."""
     seen: list[str] = []
-    counted = await moving.move(
+    counted = await sqlite_to_postgres.move_database(
         lived_in, bare_postgres_url, where=WHERE, told=lambda table, _n: seen.append(table)
     )
     assert (counted["tasks"], counted["messages"], counted["schedules"], counted["contacts"]) == (3, 3, 1, 1)
@@ -99,20 +99,20 @@ async def test_the_file_refuses_to_be_worked_on(
     lived_in: Path, bare_postgres_url: str, clock: ManualClock
 ) -> None:
     """Nothing is sent twice; to ask again says the same, until the target goes on; a person may undo."""
-    counted = await moving.move(lived_in, bare_postgres_url, where=WHERE)
+    counted = await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
     old = SqliteStore(lived_in, now=clock.now, inline=True)
-    with pytest.raises(WrongStore, match=f"was moved to {WHERE}"):
+    with pytest.raises(StoreUnusable, match=f"was moved to {WHERE}"):
         await old.open()
     await old.close()
-    assert await moving.move(lived_in, bare_postgres_url, where=WHERE) == counted
+    assert await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE) == counted
     app = app_on(bare_postgres_url, clock)
     await app.open()
     await app.messages.accept(Draft("out", "ada", "new"))
     await app.close()
-    with pytest.raises(Refused, match="has gone on since"):
-        await moving.move(lived_in, bare_postgres_url, where=WHERE)
+    with pytest.raises(Conflict, match="has gone on since"):
+        await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
 
-    assert moving.undo(lived_in) and not moving.undo(lived_in)
+    assert sqlite_to_postgres.undo_move(lived_in) and not sqlite_to_postgres.undo_move(lived_in)
     await old.open()
     await old.close()
 
@@ -123,14 +123,14 @@ async def test_a_file_in_use_or_a_filled_target_is_refused(
     """Nothing is changed, and the file can be used as before."""
     user = SqliteStore(lived_in, now=clock.now, inline=True)
     await user.open()
-    with pytest.raises(Refused, match="has this database open"):
-        await moving.move(lived_in, bare_postgres_url, where=WHERE)
+    with pytest.raises(Conflict, match="has this database open"):
+        await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
     await user.close()
     app = app_on(bare_postgres_url, clock)
     await app.open()
     await app.close()
-    with pytest.raises(Refused, match="the target is not empty"):
-        await moving.move(lived_in, bare_postgres_url, where=WHERE)
+    with pytest.raises(Conflict, match="the target is not empty"):
+        await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
     await user.open()
     await user.close()
 
@@ -139,9 +139,9 @@ async def test_a_death_before_the_commit_leaves_one_side_and_the_command_goes_on
     lived_in: Path, bare_postgres_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection is cut when the file is marked and the other side not yet durable: nobody can work."""
-    mark = moving._mark
+    mark = sqlite_to_postgres._mark
     targets: list[Any] = []
-    tables = moving._tables
+    tables = sqlite_to_postgres._tables
 
     async def noted(source: apsw.Connection, target: Any) -> Any:
         targets.append(target)
@@ -151,33 +151,33 @@ async def test_a_death_before_the_commit_leaves_one_side_and_the_command_goes_on
         mark(source, where)
         targets[0].terminate()
 
-    monkeypatch.setattr(moving, "_tables", noted)
-    monkeypatch.setattr(moving, "_mark", marked_and_cut)
+    monkeypatch.setattr(sqlite_to_postgres, "_tables", noted)
+    monkeypatch.setattr(sqlite_to_postgres, "_mark", marked_and_cut)
     with pytest.raises(StoreUnavailable, match="run the same command again"):
-        await moving.move(lived_in, bare_postgres_url, where=WHERE)
+        await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
     old = SqliteStore(lived_in, now=clock.now, inline=True)
-    with pytest.raises(WrongStore, match="was moved"):
+    with pytest.raises(StoreUnusable, match="was moved"):
         await old.open()
     await old.close()
     monkeypatch.undo()
-    assert (await moving.move(lived_in, bare_postgres_url, where=WHERE))["tasks"] == 3
+    assert (await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE))["tasks"] == 3
 
 
 async def test_a_difference_undoes_everything(
     lived_in: Path, bare_postgres_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A row that did not arrive as it left is found before anything counts."""
-    copy = moving._copy
+    copy = sqlite_to_postgres._copy
 
-    async def spoilt(source: Any, target: Any, table: moving.Table, told: Any) -> None:
+    async def spoilt(source: Any, target: Any, table: sqlite_to_postgres.CopiedTable, told: Any) -> None:
         await copy(source, target, table, told)
         if table.name == "messages":
             await target.execute("update messages set content = 'x' where recipient = 'bob'")
 
-    monkeypatch.setattr(moving, "_copy", spoilt)
-    with pytest.raises(WrongStore, match="the table messages did not arrive as it left"):
-        await moving.move(lived_in, bare_postgres_url, where=WHERE)
+    monkeypatch.setattr(sqlite_to_postgres, "_copy", spoilt)
+    with pytest.raises(StoreUnusable, match="the table messages did not arrive as it left"):
+        await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE)
     monkeypatch.undo()
-    assert (await moving.move(lived_in, bare_postgres_url, where=WHERE))["messages"] == 3, (
-        "the target was left empty"
-    )
+    assert (await sqlite_to_postgres.move_database(lived_in, bare_postgres_url, where=WHERE))[
+        "messages"
+    ] == 3, "the target was left empty"

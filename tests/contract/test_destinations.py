@@ -12,10 +12,10 @@ import pytest
 from tidings.app import App, build
 from tidings.config import ChannelSettings, Settings
 from tidings.kernel.breaker import BreakerRule
-from tidings.kernel.breakers import Breakers
 from tidings.kernel.clock import ManualClock
+from tidings.kernel.receiver_breakers import ReceiverBreakers
 from tidings.model.message import Draft
-from tidings.outbound.destinations import MOST, Destination, Destinations
+from tidings.outbound.destination_breakers import MAX_DESTINATIONS, Destination, DestinationBreakers
 from tidings.store.port import Step, Store
 
 from .receiver import Act, Receiver, answer, receiving
@@ -32,7 +32,7 @@ class Office:
 
     def __init__(self, app: App, clock: ManualClock) -> None:
         self.app, self.clock = app, clock
-        self.destinations = next(one for one in app.actors if isinstance(one, Destinations))
+        self.destinations = next(one for one in app.actors if isinstance(one, DestinationBreakers))
 
     async def send(self, url: str, tenant: str = "default") -> str:
         """Accept one message."""
@@ -184,7 +184,7 @@ async def test_the_number_of_rows_is_bounded(store: Store, clock: ManualClock) -
                     {"queue": "hooks", "tenant": "t", "host": f"h{n}", "failures": 5, "since": 1,
                      "until": clock.now() + n, "reason": "r"},
                 )
-                for n in range(MOST + 20)
+                for n in range(MAX_DESTINATIONS + 20)
             ]
         )  # fmt: skip
         await here.destinations.step()
@@ -195,13 +195,15 @@ async def test_the_number_of_rows_is_bounded(store: Store, clock: ManualClock) -
         await here.destinations.step()
 
         rows = await store.read("destination_list")
-        assert len(rows) == MOST and {"last", f"h{MOST + 19}"} <= {row["host"] for row in rows}
+        assert len(rows) == MAX_DESTINATIONS and {"last", f"h{MAX_DESTINATIONS + 19}"} <= {
+            row["host"] for row in rows
+        }
 
 
 def test_attempts_that_began_before_the_breaker_opened_do_not_prolong_it() -> None:
     """A hundred in flight are one outage, not a hundred probes; a probe that failed is counted."""
     clock = ManualClock()
-    breakers: Breakers[str] = Breakers(
+    breakers: ReceiverBreakers[str] = ReceiverBreakers(
         BreakerRule(5, timedelta(seconds=60)), clock.now, longest=timedelta(hours=1)
     )
     for _ in range(100):

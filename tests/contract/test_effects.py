@@ -10,34 +10,42 @@ from typing import Any
 
 import pytest
 
-from tidings.inbound.calendar.base import CalendarAway, InDoubt, ShiftCalendar
 from tidings.inbound.calendar.builtin import BuiltinCalendar
-from tidings.inbound.calendar.days import after, day_of, line
+from tidings.inbound.calendar.day_grid import after, day_of, line
 from tidings.inbound.calendar.http import HttpCalendar
+from tidings.inbound.calendar.port import CalendarOutcomeUnknown, CalendarUnavailable, ShiftCalendar
 from tidings.inbound.calendar.settings import CalendarSettings
-from tidings.inbound.effects.aftermath import Aftermath
+from tidings.inbound.domain import CalendarAnswer, CalendarCommand, CalendarDay, ShiftAction
 from tidings.inbound.effects.handler import EffectHandler, lane
-from tidings.inbound.effects.judging import Seen, answered, overtaken, seen
-from tidings.inbound.effects.ledger import KIND, QUEUE, TRIES, EffectState, Plan, effect_of, planned
-from tidings.inbound.effects.results import results
-from tidings.inbound.words import Action, Applied, Command, Day
-from tidings.kernel import queue as people
+from tidings.inbound.effects.ledger import (
+    KIND,
+    QUEUE,
+    TRIES,
+    EffectPlan,
+    EffectState,
+    effect_of,
+    plan_effects,
+)
+from tidings.inbound.effects.reconciler import EffectReconciler
+from tidings.inbound.effects.results import effect_results
+from tidings.inbound.effects.verification import ReadBack, compare_read_back, superseded_state, verified_state
+from tidings.kernel import task_actions as people
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.lanes import Lane
-from tidings.kernel.loop import Worker
 from tidings.kernel.retry import POLICIES
-from tidings.kernel.runner import Tunables
+from tidings.kernel.runner import RunnerOptions
+from tidings.kernel.worker import Worker
 from tidings.model.outcome import Defer, Done
-from tidings.model.task import NodeId, State, Task, TaskId, Transition
-from tidings.store.port import Row, Step, Store, Wish
+from tidings.model.task import NodeId, Task, TaskId, TaskState, Transition
+from tidings.store.port import ClaimRequest, Row, Step, Store
 from tidings.store.sqlite import SqliteStore
 
 from .channels.conftest import Sandbox, serving
 
 DATE = "20270115"
-ADD = Command(Action.ADD, "34", DATE, "1800", "0600")
-NO_CREW = ADD._replace(action=Action.NO_CREW)
-MORNING = Command(Action.ADD, "34", DATE, "0600", "1200")
+ADD = CalendarCommand(ShiftAction.ADD, "34", DATE, "1800", "0600")
+NO_CREW = ADD._replace(action=ShiftAction.NO_CREW)
+MORNING = CalendarCommand(ShiftAction.ADD, "34", DATE, "0600", "1200")
 
 
 class Killed(BaseException):
@@ -68,12 +76,14 @@ class Station:
             {QUEUE: self.lane},
             handlers,
             emit=lambda _: None,
-            tunables=Tunables(slots=5),
+            tunables=RunnerOptions(slots=5),
         )
 
-    async def plan(self, *commands: Command, id_: str = "p1", conversation: str | None = "chat") -> list[int]:
-        plan = Plan(id_, self.calendar.name, "Ada", conversation)
-        tasks, rows = planned(plan, commands, now=self.clock.now())
+    async def plan(
+        self, *commands: CalendarCommand, id_: str = "p1", conversation: str | None = "chat"
+    ) -> list[int]:
+        plan = EffectPlan(id_, self.calendar.name, "Ada", conversation)
+        tasks, rows = plan_effects(plan, commands, now=self.clock.now())
         return list((await self.store.enqueue(tasks, rows)).ids)
 
     async def step(self, seconds: float = 0) -> int:
@@ -101,7 +111,7 @@ class Station:
         await self.bury()
 
     async def claimed(self, node: NodeId) -> tuple[Task, EffectHandler, Any]:
-        (task,) = (await self.store.claim(node, Wish({QUEUE: 1}, 1))).tasks
+        (task,) = (await self.store.claim(node, ClaimRequest({QUEUE: 1}, 1))).tasks
         await self.store.start(node, [task])
         handler = EffectHandler(self.store, self.clock, {self.calendar.name: self.calendar})
         return task, handler, (await handler.load([task]))[task.id]
@@ -122,10 +132,10 @@ class Station:
 
     async def followups(self) -> int:
         """How many tasks told the conversation so far, one after the other."""
-        while tasks := (await self.store.claim(self.worker.node.id, Wish({"inbound": 1}, 1))).tasks:
+        while tasks := (await self.store.claim(self.worker.node.id, ClaimRequest({"inbound": 1}, 1))).tasks:
             (task,) = tasks
             assert (task.kind, task.order_key) == ("followup", "chat")
-            move = Transition(task.id, task.claim_no, State.DONE, 1)
+            move = Transition(task.id, task.claim_no, TaskState.DONE, 1)
             await self.store.settle(self.worker.node.id, [move], keys=[("inbound", "chat")])
             self.told += 1
         return self.told
@@ -137,23 +147,23 @@ class Faulty:
     def __init__(self, real: ShiftCalendar) -> None:
         self.real = real
         self.name, self.grid, self.weeks = real.name, real.grid, real.weeks
-        self.sent: list[Command] = []
+        self.sent: list[CalendarCommand] = []
         self.before: Callable[[], None] = lambda: None  # called before a command reaches the calendar
         self.behind: Callable[[], None] = lambda: None  # called when it has been done
         self.reading: Callable[[], None] = lambda: None
-        self.answer: Applied | None = None  # said instead of doing anything
+        self.answer: CalendarAnswer | None = None  # said instead of doing anything
 
-    async def day(self, date: str) -> Day:
+    async def day(self, date: str) -> CalendarDay:
         self.reading()
         return await self.real.day(date)
 
-    async def days(self, dates: Sequence[str]) -> list[Day]:
+    async def days(self, dates: Sequence[str]) -> list[CalendarDay]:
         return await self.real.days(dates)
 
-    async def preview(self, command: Command) -> Day:
+    async def preview(self, command: CalendarCommand) -> CalendarDay:
         return await self.real.preview(command)
 
-    async def apply(self, command: Command, key: str) -> Applied:
+    async def apply(self, command: CalendarCommand, key: str) -> CalendarAnswer:
         self.sent.append(command)
         self.before()
         if self.answer is not None:
@@ -196,7 +206,7 @@ async def sandbox() -> AsyncIterator[Sandbox]:
         yield ready
 
 
-def crew(day: Day, squad: str = "34") -> str:
+def crew(day: CalendarDay, squad: str = "34") -> str:
     """A squad's day as runs, for reading in a test."""
     return line(day, squad)
 
@@ -219,9 +229,9 @@ async def test_a_command_is_done_once_and_confirmed_by_reading(station: Station)
 async def test_a_plan_says_what_came_of_each_of_its_commands(station: Station) -> None:
     """Partial success is seen as such (D11)."""
     await station.plan(ADD, ADD._replace(start="1815"), MORNING)
-    assert [result.is_over for result in await results(station.store, "p1")] == [False] * 3
+    assert [result.is_over for result in await effect_results(station.store, "p1")] == [False] * 3
     await station.drain()
-    found = await results(station.store, "p1")
+    found = await effect_results(station.store, "p1")
     assert [(r.command.start, r.state, r.is_over) for r in found] == [
         ("1800", EffectState.CONFIRMED, True),
         ("1815", EffectState.REFUSED, True),
@@ -314,7 +324,7 @@ async def test_success_said_and_nothing_done_is_a_conflict(station: Station) -> 
     """A success answer is no proof; no confirmation, a person is told (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
-    calendar.answer = Applied(True, "change 7")
+    calendar.answer = CalendarAnswer(True, "change 7")
     (task,) = await station.plan(ADD)
     await station.drain()
     row = await station.effect(task)
@@ -327,7 +337,7 @@ async def test_an_answer_that_was_lost_is_settled_by_reading(station: Station) -
     """Unknown, then confirmed; one call (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
-    calendar.behind = once(InDoubt("no answer"))
+    calendar.behind = once(CalendarOutcomeUnknown("no answer"))
     (task,) = await station.plan(ADD)
     await station.step()
     assert await station.state(task) == "unknown"
@@ -343,7 +353,7 @@ async def test_a_doubt_that_reading_settles_as_not_done_is_sent_again(station: S
     """Unknown, not_applied, claimed, confirmed: each is written down (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
-    calendar.before = once(InDoubt("no answer"))
+    calendar.before = once(CalendarOutcomeUnknown("no answer"))
     (task,) = await station.plan(ADD)
     await station.drain()
     row = await station.effect(task)
@@ -356,10 +366,10 @@ async def test_a_doubt_over_which_somebody_wrote_is_a_conflict(station: Station)
     """Neither what was nor what should be; other half hours do not matter (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
-    calendar.before = once(InDoubt("no answer"))
+    calendar.before = once(CalendarOutcomeUnknown("no answer"))
     (task,) = await station.plan(ADD)
     await station.step()
-    part = Command(Action.NO_CREW, "34", DATE, "2000", "2200")
+    part = CalendarCommand(ShiftAction.NO_CREW, "34", DATE, "2000", "2200")
     await calendar.real.apply(part, "by hand")
     await station.drain()
     assert await station.state(task) == "conflict"
@@ -370,7 +380,7 @@ async def test_edits_of_other_half_hours_are_no_conflict(station: Station) -> No
     """Only the touched half hours are compared (D11)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
-    calendar.behind = once(InDoubt("no answer"))
+    calendar.behind = once(CalendarOutcomeUnknown("no answer"))
     (task,) = await station.plan(ADD)
     await station.step()
     await calendar.real.apply(MORNING, "by hand")
@@ -386,7 +396,7 @@ async def test_a_calendar_that_is_away_changes_no_state_until_the_tries_are_over
     """Planned all the while; then refused with its reason, because nothing was sent (D11, D12)."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
-    calendar.reading = throw(CalendarAway("the calendar did not answer"))
+    calendar.reading = throw(CalendarUnavailable("the calendar did not answer"))
     (task,) = await station.plan(ADD)
     for _ in range(TRIES - 1):
         await station.step()
@@ -406,7 +416,7 @@ async def test_a_calendar_that_stays_away_after_a_doubt_leaves_it_unknown(statio
     assert isinstance(calendar, Faulty)
 
     def goes_away() -> None:
-        calendar.reading = throw(CalendarAway("the calendar did not answer"))
+        calendar.reading = throw(CalendarUnavailable("the calendar did not answer"))
 
     calendar.behind = goes_away
     (task,) = await station.plan(ADD)
@@ -420,7 +430,7 @@ async def test_a_command_that_could_not_leave_is_planned_again(station: Station)
     """Certainly not sent: no doubt, the next try starts afresh."""
     calendar = station.calendar
     assert isinstance(calendar, Faulty)
-    calendar.before = once(CalendarAway("no connection"))
+    calendar.before = once(CalendarUnavailable("no connection"))
     (task,) = await station.plan(ADD)
     await station.step()
     assert await station.state(task) == "planned"
@@ -432,7 +442,7 @@ async def test_a_task_that_a_person_cancels_is_told_as_refused(station: Station)
     """Whatever ends a task, its conversation hears of it."""
     (task,) = await station.plan(ADD)
     await people.cancel(station.store, task, reason="not wanted")
-    aftermath = Aftermath(station.store, station.clock)
+    aftermath = EffectReconciler(station.store, station.clock)
     await asyncio.gather(aftermath.step(), aftermath.step())
     assert await station.state(task) == "refused"
     assert await station.followups() == 1
@@ -473,30 +483,30 @@ async def test_a_late_replay_is_superseded_by_what_came_after_it(station: Statio
 
 
 async def _fail(station: Station, task: Task, node: int) -> None:
-    move = Transition(task.id, task.claim_no, State.FAILED, task.tries, unknown=True)
+    move = Transition(task.id, task.claim_no, TaskState.FAILED, task.tries, unknown=True)
     assert task.order_key is not None
     await station.store.settle(NodeId(node), [move], keys=[(QUEUE, task.order_key)])
 
 
 def test_a_late_replay_that_is_covered_in_part_is_a_persons_to_decide() -> None:
     """Half hours in common but not all: neither sent nor forgotten."""
-    assert overtaken((0, 10), []) is None
-    assert overtaken((0, 10), [(10, 12)]) is None
-    assert overtaken((0, 10), [(0, 4), (4, 12)]) is EffectState.SUPERSEDED
-    assert overtaken((0, 10), [(0, 4)]) is EffectState.CONFLICT
+    assert superseded_state((0, 10), []) is None
+    assert superseded_state((0, 10), [(10, 12)]) is None
+    assert superseded_state((0, 10), [(0, 4), (4, 12)]) is EffectState.SUPERSEDED
+    assert superseded_state((0, 10), [(0, 4)]) is EffectState.CONFLICT
 
 
 def test_an_answer_alone_confirms_nothing() -> None:
     """All six cases of an answer and a reading."""
-    assert seen("cc", pre="..", expected="cc") is Seen.DONE
-    assert seen("..", pre="..", expected="cc") is Seen.UNDONE
-    assert seen("c.", pre="..", expected="cc") is Seen.OTHER
-    assert answered(Seen.DONE, accepted=True) is EffectState.CONFIRMED
-    assert answered(Seen.DONE, accepted=False) is EffectState.CONFIRMED
-    assert answered(Seen.UNDONE, accepted=False) is EffectState.REFUSED
-    assert answered(Seen.UNDONE, accepted=True) is EffectState.CONFLICT
-    assert answered(Seen.OTHER, accepted=True) is EffectState.CONFLICT
-    assert answered(Seen.OTHER, accepted=False) is EffectState.CONFLICT
+    assert compare_read_back("cc", pre="..", expected="cc") is ReadBack.DONE
+    assert compare_read_back("..", pre="..", expected="cc") is ReadBack.UNDONE
+    assert compare_read_back("c.", pre="..", expected="cc") is ReadBack.OTHER
+    assert verified_state(ReadBack.DONE, accepted=True) is EffectState.CONFIRMED
+    assert verified_state(ReadBack.DONE, accepted=False) is EffectState.CONFIRMED
+    assert verified_state(ReadBack.UNDONE, accepted=False) is EffectState.REFUSED
+    assert verified_state(ReadBack.UNDONE, accepted=True) is EffectState.CONFLICT
+    assert verified_state(ReadBack.OTHER, accepted=True) is EffectState.CONFLICT
+    assert verified_state(ReadBack.OTHER, accepted=False) is EffectState.CONFLICT
 
 
 async def test_two_writers_on_one_day_lose_nothing(store: Store) -> None:
@@ -559,7 +569,7 @@ async def test_adding_after_no_crew_is_refused_before_it_is_sent(remote: Station
 
 async def test_a_time_off_the_grid_never_leaves(remote: Station, sandbox: Sandbox) -> None:
     """There it would book all 24 hours and say success."""
-    (task,) = await remote.plan(Command(Action.ADD, "34", DATE, "0715", "0745"))
+    (task,) = await remote.plan(CalendarCommand(ShiftAction.ADD, "34", DATE, "0715", "0745"))
     await remote.drain()
     assert await remote.state(task) == "refused"
     assert "0715 is not on the calendar's grid of 60 minutes" in (await remote.effect(task))["evidence"]
@@ -628,7 +638,7 @@ async def test_a_remote_calendar_at_a_private_address_is_not_called() -> None:
         return ["10.0.0.7"]
 
     calendar = HttpCalendar(settings, now=lambda: 0, look_up=look_up)
-    with pytest.raises(CalendarAway, match="not public"):
+    with pytest.raises(CalendarUnavailable, match="not public"):
         await calendar.day(DATE)
     await calendar.close()
 

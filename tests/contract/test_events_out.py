@@ -15,25 +15,25 @@ import pytest
 
 from tidings.app import App, build
 from tidings.config import ChannelSettings, Settings
-from tidings.kernel import queue as people
+from tidings.kernel import task_actions as people
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.loop import Worker
 from tidings.kernel.retry import POLICIES
-from tidings.model.errors import Invalid, Misconfigured, NotFound, Refused, StoreUnavailable
+from tidings.kernel.worker import Worker
+from tidings.model.errors import Conflict, Invalid, Misconfigured, NotFound, StoreUnavailable
 from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
-from tidings.model.task import Category, NewTask, OnUnknown, State, Transition
+from tidings.model.task import Category, NewTask, OnUnknown, TaskState, Transition
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND
-from tidings.observability.events import silence
-from tidings.outbound.channels.base import Traits
-from tidings.outbound.desk import Desk
-from tidings.outbound.events import telling
-from tidings.outbound.events.listeners import PATIENCE
-from tidings.outbound.events.messenger import Messenger
-from tidings.outbound.judging import COLUMNS
-from tidings.store.port import Rows, Step, Store, Wish
-from tidings.store.statements import Statement, statements
-from tidings.wire.signature import parse_secret, verify
+from tidings.observability.events import discard_event
+from tidings.outbound.channels.base import ChannelTraits
+from tidings.outbound.events import event_types
+from tidings.outbound.events.outbox_relay import OutboxRelay
+from tidings.outbound.events.subscription_cache import DISABLE_AFTER
+from tidings.outbound.message_validation import MESSAGE_COLUMNS
+from tidings.outbound.service import OutboundService
+from tidings.store.port import ClaimRequest, Step, Store, TableRows
+from tidings.store.statements import SqlStatement, load_statements
+from tidings.wire.webhook_signatures import parse_secret, verify
 
 from ..encryption import KEY
 from .receiver import Received, Receiver, answer, black_hole, receiving
@@ -46,8 +46,8 @@ class Town:
     def __init__(self, app: App, clock: ManualClock, receiver: Receiver) -> None:
         self.app, self.clock, self.receiver = app, clock, receiver
         self.store = app.store
-        self.desk: Desk = app.desk
-        self.messenger = next(actor for actor in app.actors if isinstance(actor, Messenger))
+        self.desk: OutboundService = app.desk
+        self.messenger = next(actor for actor in app.actors if isinstance(actor, OutboxRelay))
         self.channel = cast(Scripted, app.channels["main"])
 
     async def subscribe(
@@ -88,7 +88,7 @@ class Town:
 
 
 def scripted(script: Callable[[Message], Outcome], on_unknown: OnUnknown) -> Scripted:
-    return Scripted(Traits(on_unknown, "as the test says", timedelta(seconds=10)), script)
+    return Scripted(ChannelTraits(on_unknown, "as the test says", timedelta(seconds=10)), script)
 
 
 @asynccontextmanager
@@ -189,12 +189,12 @@ async def test_a_message_in_doubt_is_told_as_held(store: Store, clock: ManualClo
 
 def build_node(here: Town) -> Worker:
     """Another node of the same fleet."""
-    return Worker(here.store, here.clock, here.app.lanes, here.app.worker._handlers, emit=silence)
+    return Worker(here.store, here.clock, here.app.lanes, here.app.worker._handlers, emit=discard_event)
 
 
-def wish_for_one() -> Wish:
+def wish_for_one() -> ClaimRequest:
     """A claim of one message."""
-    return Wish({"main": 1}, 1)
+    return ClaimRequest({"main": 1}, 1)
 
 
 async def test_what_people_and_rules_do_is_told_too(store: Store, clock: ManualClock) -> None:
@@ -211,7 +211,7 @@ async def test_what_people_and_rules_do_is_told_too(store: Store, clock: ManualC
         await here.app.messages.discard(dead)
         proven = await here.send(at=clock.now() + HOUR)
         task = (await here.app.messages.find(proven))["task"]
-        assert await people.evidence(store, task, node=None, detail="a receipt came")
+        assert await people.record_sent_evidence(store, task, node=None, detail="a receipt came")
         await here.work()
 
         assert Counter(here.told) == Counter(
@@ -257,11 +257,11 @@ async def test_a_move_that_did_not_happen_is_not_told(store: Store, clock: Manua
         node = here.app.worker.node.id
         (task,) = (await store.claim(node, wish_for_one())).tasks
         handler = here.app.worker._handlers["message"]
-        lost = Transition(task.id, task.claim_no - 1, State.DONE, 1)
+        lost = Transition(task.id, task.claim_no - 1, TaskState.DONE, 1)
         await store.settle(node, [lost], also=handler.effects([(task, lost)]))
         assert await here.waiting() == 0
 
-        done = Transition(task.id, task.claim_no, State.DONE, 1)
+        done = Transition(task.id, task.claim_no, TaskState.DONE, 1)
         await store.settle(node, [done], also=handler.effects([(task, done)]))
         assert await here.waiting() == 1
         if store.dialect == "postgres":  # on one file the answer of a commit cannot be lost
@@ -277,7 +277,7 @@ async def test_an_event_that_cannot_be_written_undoes_its_change(store: Store, c
         node = here.app.worker.node.id
         (task,) = (await store.claim(node, wish_for_one())).tasks
         handler = here.app.worker._handlers["message"]
-        done = Transition(task.id, task.claim_no, State.DONE, 1)
+        done = Transition(task.id, task.claim_no, TaskState.DONE, 1)
         broken = Step(
             "outbox_add",
             {"at": None, "tenant": None, "type": "x", "subject": "x", "body": "{}", "target": None},
@@ -353,7 +353,7 @@ async def test_four_messengers_at_once_tell_everything_once(store: Store, clock:
         made = await here.subscribe("message.*")
         for number in range(700):
             await store.write([event("message.sent", f"m{number}")])
-        others = [Messenger(store, clock, here.messenger._listeners) for _ in range(4)]
+        others = [OutboxRelay(store, clock, here.messenger._listeners) for _ in range(4)]
         while await here.waiting():
             await asyncio.gather(*(other.step() for other in others))
 
@@ -382,7 +382,7 @@ async def test_a_messenger_that_dies_leaves_the_event_to_be_told(store: Store, c
                 raise StoreUnavailable("the power went")
 
         with pytest.raises(StoreUnavailable):
-            await Messenger(cast(Any, Dying()), clock, here.messenger._listeners).step()
+            await OutboxRelay(cast(Any, Dying()), clock, here.messenger._listeners).step()
         assert await here.waiting() == 1
         await here.work()
 
@@ -472,7 +472,7 @@ async def test_a_receiver_that_never_answers_is_given_up_after_days(store: Store
         shown = await here.desk.subscriptions.show(made["id"])
         assert shown["active"] and shown["failing_since"] and "HTTP 500" in shown["problem"]
 
-        clock.advance(PATIENCE.total_seconds() + 60)
+        clock.advance(DISABLE_AFTER.total_seconds() + 60)
         await here.send()
         await here.work()
         shown = await here.desk.subscriptions.show(made["id"])
@@ -568,9 +568,11 @@ async def test_a_test_goes_to_one_subscription_only(store: Store, clock: ManualC
         await here.desk.subscriptions.test(asked["id"])
         await here.work()
 
-        assert [(got.path, got.json["type"]) for got in here.receiver.requests] == [("/asked", telling.TEST)]
+        assert [(got.path, got.json["type"]) for got in here.receiver.requests] == [
+            ("/asked", event_types.TEST_EVENT)
+        ]
         await here.desk.subscriptions.edit(asked["id"], {"active": False})
-        with pytest.raises(Refused, match="switched off"):
+        with pytest.raises(Conflict, match="switched off"):
             await here.desk.subscriptions.test(asked["id"])
 
 
@@ -694,7 +696,7 @@ class TestMissedAndExpired:
             at, until = clock.now() + MINUTE, clock.now() + HOUR
             tasks = [NewTask("main", "message", at, expires_at=until) for _ in range(1800)]
             rows = [(at, at, f"m{n}", "default", "main", "ada", '{"text":"x"}', True) for n in range(1800)]
-            await store.enqueue(tasks, Rows("messages", COLUMNS, rows))
+            await store.enqueue(tasks, TableRows("messages", MESSAGE_COLUMNS, rows))
             kept = await here.send(at=at, expires_at=clock.now() + 2 * HOUR)
             clock.advance(3601)
             await here.app.worker.node.beat()
@@ -736,10 +738,10 @@ async def test_a_receiver_that_hangs_leaves_slots_to_messages(store: Store, cloc
         assert Counter(task.queue for task in claimed.tasks)["events"] <= 2
 
 
-def wish_of(here: Town) -> Wish:
+def wish_of(here: Town) -> ClaimRequest:
     """What a node of eight free slots would claim."""
     runner = here.app.worker.runner
-    return Wish({queue: runner._room.of(queue, 8) for queue in here.app.lanes}, 8)
+    return ClaimRequest({queue: runner._room.of(queue, 8) for queue in here.app.lanes}, 8)
 
 
 READS = (
@@ -752,13 +754,13 @@ async def test_what_is_read_again_and_again_is_found_by_an_index(store: Store) -
     """Rule 17: none of these walks through a table that grows."""
     grown = r"(outbox|tasks|t|messages|m|history|h|occurrences|shadows|import_rows|r|rollouts)"
     for name in READS:
-        statement = statements(store.dialect)[name]
+        statement = load_statements(store.dialect)[name]
         plan = await explained(store, statement)
         scan = rf"SCAN {grown}\b(?! USING)" if store.dialect == "sqlite" else rf"Seq Scan on {grown}\b"
         assert not re.search(scan, plan), f"{name}:\n{plan}"
 
 
-async def explained(store: Any, statement: Statement) -> str:
+async def explained(store: Any, statement: SqlStatement) -> str:
     """How the database would run it."""
     if store.dialect == "sqlite":
         rows = store._connection.execute(

@@ -19,9 +19,9 @@ from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Offline, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
 from tidings.outbound.channels.registry import build as build_channel
-from tidings.sandbox.faults import ON_COMMAND, Call, Kind, Rule, decide, parse_rule, spend
+from tidings.sandbox.faults import ON_COMMAND, FaultContext, FaultKind, FaultRule, decide, parse_rule, spend
 from tidings.store.port import Step, Store
-from tidings.wire.http import SHOWN
+from tidings.wire.http_client import MAX_SHOWN
 
 from .channels.conftest import Sandbox, serving
 
@@ -129,7 +129,7 @@ async def test_a_ban_or_a_lost_login_stops_the_channel_for_a_person(
     else:
         assert isinstance(outcome, Reject)
         assert (outcome.category, outcome.whole_channel) == (P, True)
-    assert [(entry.did, entry.delivered) for entry in sandbox.ledger] == [(Kind.REFUSED, False)]
+    assert [(entry.did, entry.delivered) for entry in sandbox.ledger] == [(FaultKind.REFUSED, False)]
 
 
 @pytest.mark.parametrize("fault", ["html", "huge"])
@@ -139,7 +139,7 @@ async def test_a_page_in_between_is_judged_by_its_status(case: str, sandbox: San
     outcome = await send(case, sandbox)
     assert isinstance(outcome, Unknown | Retry)
     said = outcome.evidence if isinstance(outcome, Unknown) else outcome.reason
-    assert len(said) < SHOWN + 80 and said.isprintable()
+    assert len(said) < MAX_SHOWN + 80 and said.isprintable()
     assert not isinstance(outcome, Retry) or outcome.category is T
 
 
@@ -153,13 +153,13 @@ async def test_a_fault_by_recipient_leaves_the_others_alone(sandbox: Sandbox) ->
 
 def test_a_limit_hits_only_what_is_above_it() -> None:
     """By rate: a second's worth may come at once, then one in each interval, whatever was refused."""
-    rules: tuple[Rule, ...] = (Rule(1, Kind.THROTTLED, 1.0, per_second=30),)
+    rules: tuple[FaultRule, ...] = (FaultRule(1, FaultKind.THROTTLED, 1.0, per_second=30),)
     taken = 0
     for tick in range(4000):  # a request in each millisecond, for four seconds
         now = tick / 1000
-        fault, used = decide(Call("twilio", "ada", 1), rules, now=now, draw=lambda: 0.0)
+        fault, used = decide(FaultContext("twilio", "ada", 1), rules, now=now, draw=lambda: 0.0)
         assert used is not None
-        taken += fault.kind is Kind.OK
+        taken += fault.kind is FaultKind.OK
         rules = spend(rules, used, now)
     assert 30 * 4 <= taken <= 30 * 5
 
@@ -180,7 +180,7 @@ def test_a_senseless_limit_is_refused_with_what_would_be_right(command: object) 
         parse_rule(command, id=1, now=0)
 
 
-FAULTS = [kind for kind in ON_COMMAND if kind not in (Kind.REFUSED, Kind.GONE)]
+FAULTS = [kind for kind in ON_COMMAND if kind not in (FaultKind.REFUSED, FaultKind.GONE)]
 
 
 async def test_nothing_is_lost_whatever_the_provider_does(
@@ -192,7 +192,7 @@ async def test_nothing_is_lost_whatever_the_provider_does(
     await app.worker.node.join()
     ids = {}
     for number, kind in enumerate(FAULTS, 1):
-        more = {"seconds": 1} if kind in (Kind.SLOW, Kind.DRIP) else {}
+        more = {"seconds": 1} if kind in (FaultKind.SLOW, FaultKind.DRIP) else {}
         sandbox.break_(kind.value, recipient=str(number), times=1, **more)
         ids[kind] = (await app.messages.accept(Draft("bot", str(number), kind.value))).id
     for _ in range(12):
@@ -211,7 +211,7 @@ async def test_nothing_is_lost_whatever_the_provider_does(
     }
     assert min(copies.values()) == 1, "everybody got it"
     twice = {kind for kind, count in copies.items() if count > 1}
-    assert twice == {Kind.LOST, Kind.SLOW}, "only where nobody can know"
+    assert twice == {FaultKind.LOST, FaultKind.SLOW}, "only where nobody can know"
     for kind in twice:
         told = [line["detail"] for line in shown[kind]["history"] if line["detail"]]
         assert any("no answer after the request left" in detail for detail in told), (
@@ -223,7 +223,7 @@ def telegram(store: Store, clock: ManualClock, sandbox: Sandbox) -> App:
     """An engine with one bot, which prefers twice to never."""
     options = {"token": "1:abcdef", "base_url": sandbox.url, "deadline": "500ms", "on_unknown": "resend",
                "policy": "drill"}  # fmt: skip
-    policy = retry.parse("drill", {"backoff": "fixed", "initial": "1s", "max_tries": 20})
+    policy = retry.parse_policy("drill", {"backoff": "fixed", "initial": "1s", "max_tries": 20})
     settings = Settings(
         channels={"bot": ChannelSettings("telegram", options)}, policies={"drill": policy}, sandbox=False
     )

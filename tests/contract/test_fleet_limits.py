@@ -6,21 +6,21 @@ from datetime import timedelta
 from typing import Any
 
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.handler import Turn
+from tidings.kernel.handler import ReservedSlot
 from tidings.kernel.lanes import Lane
-from tidings.kernel.turns import Turns
+from tidings.kernel.rate_limit_slots import RateLimitWaiter
 from tidings.model.message import Message
 from tidings.model.outcome import Defer, Done, Outcome, Retry
 from tidings.model.task import Category, Task, TaskId
 from tidings.model.time import SECOND
 from tidings.outbound.delivery import Delivery
-from tidings.store.pacing import spaced
 from tidings.store.port import Step, Store
+from tidings.store.rate_limits import slot_interval
 
 from .world import World
 
 RATE = Lane("main", per_second=10, keyed=True)
-STEP, GAP = spaced(SECOND // 10), SECOND
+STEP, GAP = slot_interval(SECOND // 10), SECOND
 
 
 def line(*keys: str, begin: int = 1) -> list[tuple[TaskId, str]]:
@@ -31,21 +31,24 @@ def line(*keys: str, begin: int = 1) -> list[tuple[TaskId, str]]:
 async def test_turns_go_on_where_another_node_left_off(store: Store, clock: ManualClock) -> None:
     """One row for the channel, one for each recipient: whoever asks sees what the others have taken."""
     await store.write(RATE.join())
-    first = await store.take_turns("main", line("ada", "bob"), GAP)
-    second = await store.take_turns("main", line("cleo", "ada", begin=3), GAP)
+    first = await store.take_slots("main", line("ada", "bob"), GAP)
+    second = await store.take_slots("main", line("cleo", "ada", begin=3), GAP)
     assert list(first.starts.values()) == [clock.now(), clock.now() + STEP]
     assert second.starts == {3: clock.now() + 2 * STEP}
-    assert second.waits == {4: clock.now() + spaced(GAP)}
+    assert second.waits == {4: clock.now() + slot_interval(GAP)}
 
     clock.advance(1.05)
-    third = await store.take_turns("main", line("ada", "bob", begin=4), GAP)
+    third = await store.take_slots("main", line("ada", "bob", begin=4), GAP)
     assert third.starts == {4: clock.now(), 5: clock.now() + STEP}, "bob was free a step later"
 
 
 async def test_a_rate_that_was_taken_away_meanwhile_holds_nobody_up(store: Store, clock: ManualClock) -> None:
     """Two nodes with two configurations, as during a roll-out: the turns come at once."""
-    turns = await store.take_turns("main", line("ada", "ada"), GAP)
-    assert (dict(turns.starts), dict(turns.waits)) == ({1: clock.now()}, {2: clock.now() + spaced(GAP)})
+    turns = await store.take_slots("main", line("ada", "ada"), GAP)
+    assert (dict(turns.starts), dict(turns.waits)) == (
+        {1: clock.now()},
+        {2: clock.now() + slot_interval(GAP)},
+    )
 
 
 async def test_a_slow_node_gets_a_longer_slot_in_which_nobody_else_starts(
@@ -53,14 +56,14 @@ async def test_a_slow_node_gets_a_longer_slot_in_which_nobody_else_starts(
 ) -> None:
     """The last slot grows; one with others behind it is replaced by a new one. The next starts after it."""
     await store.write(RATE.join())
-    first = (await store.take_turns("main", line("ada"), GAP)).starts[TaskId(1)]
+    first = (await store.take_slots("main", line("ada"), GAP)).starts[TaskId(1)]
     room = {"queue": "main", "until": first + STEP, "step": STEP, "more": 30_000}
     assert await store.write([Step("limit_widen", room)]) == [[{"at": first}]]
-    second = (await store.take_turns("main", line("bob"), GAP)).starts[TaskId(1)]
+    second = (await store.take_slots("main", line("bob"), GAP)).starts[TaskId(1)]
     assert second == first + STEP + 30_000
 
     assert await store.write([Step("limit_widen", room)]) == [[{"at": second + STEP}]]
-    third = (await store.take_turns("main", line("cleo"), GAP)).starts[TaskId(1)]
+    third = (await store.take_slots("main", line("cleo"), GAP)).starts[TaskId(1)]
     assert third == second + 2 * STEP + 30_000
 
 
@@ -72,10 +75,10 @@ async def test_a_task_that_missed_its_slot_waits_for_a_longer_one_and_so_does_it
     id_ = await world.send("ada")
     task = Task(TaskId(1), "default", "main", "message", 5, 0, 1, 0, 1, 0, False, None, None, None)
     message = Message(id_, "default", "main", "ada", {"text": "hello"}, clock.now())
-    turns = Turns(store, clock, {"message": Delivery(store, world.channels, now=clock.now)})
+    turns = RateLimitWaiter(store, clock, {"message": Delivery(store, world.channels, now=clock.now)})
 
     async def wait() -> tuple[int, Outcome | None]:
-        turn = Turn((await store.take_turns("main", line("ada"), GAP)).starts[TaskId(1)], message)
+        turn = ReservedSlot((await store.take_slots("main", line("ada"), GAP)).starts[TaskId(1)], message)
         clock.advance(slow)
         timed = task._replace(start_at=turn.at)
         return turn.at, await turns.wait(timed, RATE, world.worker.node.id, turn)
@@ -86,8 +89,8 @@ async def test_a_task_that_missed_its_slot_waits_for_a_longer_one_and_so_does_it
     at, outcome = await wait()
     assert outcome is None
     [free] = await store.read("pace_find", queue="main", key="ada")
-    assert free["next_at"] == at + 30_000 + spaced(GAP)
-    assert (await store.take_turns("main", line("bob"), GAP)).starts[TaskId(1)] == at + STEP + 30_000
+    assert free["next_at"] == at + 30_000 + slot_interval(GAP)
+    assert (await store.take_slots("main", line("bob"), GAP)).starts[TaskId(1)] == at + STEP + 30_000
 
 
 async def fleet(store: Store, clock: ManualClock, **options: Any) -> tuple[World, World]:
@@ -118,13 +121,13 @@ async def test_a_turn_that_was_not_used_frees_its_recipient(store: Store, clock:
     message = Message(id_, "default", "main", "ada", {"text": "hello"}, clock.now())
     delivery = Delivery(store, world.channels, now=clock.now)
     for _ in range(2):
-        taken = (await store.take_turns("main", line("ada"), GAP)).starts
+        taken = (await store.take_slots("main", line("ada"), GAP)).starts
         assert taken, "ada is free"
-        await delivery.move_turn(task, Turn(taken[TaskId(1)], message), None)
+        await delivery.move_slot(task, ReservedSlot(taken[TaskId(1)], message), None)
         clock.advance(0.2)
-    first = (await store.take_turns("main", line("ada"), GAP)).starts[TaskId(1)]
-    await delivery.move_turn(task, Turn(first - 1, message), None)
-    assert not (await store.take_turns("main", line("ada"), GAP)).starts
+    first = (await store.take_slots("main", line("ada"), GAP)).starts[TaskId(1)]
+    await delivery.move_slot(task, ReservedSlot(first - 1, message), None)
+    assert not (await store.take_slots("main", line("ada"), GAP)).starts
 
 
 async def test_the_urgent_one_goes_first_where_a_rate_lets_one_at_a_time_through(

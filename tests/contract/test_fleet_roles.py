@@ -10,28 +10,35 @@ from typing import Any
 import pytest
 
 from tidings import app as engine
-from tidings.cli.recycling import EXIT_CODE, Recycler, reason
+from tidings.cli.process_recycler import EXIT_CODE, Recycler, recycle_reason
 from tidings.config import ChannelSettings, Settings
-from tidings.dispatch.roles import Part, Role, Share
+from tidings.dispatch.roles import Partition, ProcessRole, ProcessShare
+from tidings.kernel.backpressure import MAX_REST, SLOW_CLAIM, Backpressure
 from tidings.kernel.clock import ManualClock
+from tidings.kernel.heartbeats import DISPATCHER_PREFIX
 from tidings.kernel.lanes import Lane
-from tidings.kernel.nodes import DISPATCHER
-from tidings.kernel.pressure import LONGEST, SLOW, Pressure
 from tidings.kernel.reaper import Reaper
 from tidings.model.errors import Invalid, StoreUnavailable
 from tidings.model.message import Draft
-from tidings.model.task import NewTask, NodeId, OnUnknown, State, Transition
-from tidings.observability.events import BatchSettled, Event, ParcelsSent, StoreSlow, StoreTrouble, silence
-from tidings.store.migrations import migrations
-from tidings.store.port import Row, Step, Store, Wish
+from tidings.model.task import NewTask, NodeId, OnUnknown, TaskState, Transition
+from tidings.observability.events import (
+    BatchSettled,
+    Event,
+    ParcelsSent,
+    StoreSlow,
+    StoreTrouble,
+    discard_event,
+)
+from tidings.store.migrations import load_migrations
+from tidings.store.port import ClaimRequest, Row, Step, Store
 from tidings.store.postgres import PostgresStore
-from tidings.store.replica import HEAVY, WithReplica
-from tidings.store.statements import statements
+from tidings.store.read_replica import REPLICA_READS, ReplicaStore
+from tidings.store.statements import load_statements
 
 CHANNELS = {"phone": ChannelSettings("noop", {}), "mail": ChannelSettings("noop", {})}
 
 
-def built(tmp_path: Path, share: Share, **more: Any) -> engine.App:
+def built(tmp_path: Path, share: ProcessShare, **more: Any) -> engine.App:
     settings = Settings(
         **{"database": f"sqlite:///{tmp_path}/tidings.db", "channels": CHANNELS, "sandbox": False, **more}
     )
@@ -48,13 +55,17 @@ def acts(app: engine.App) -> set[str]:
 
 def test_a_process_takes_the_channels_and_duties_of_its_roles(tmp_path: Path) -> None:
     """Workers claim, schedulers act, and one without either role claims nothing."""
-    everything = built(tmp_path, Share())
-    worker = built(tmp_path, Share(frozenset({Role.WORKER}), frozenset({"phone"})))
-    scheduler = built(tmp_path, Share(frozenset({Role.SCHEDULER})))
+    everything = built(tmp_path, ProcessShare())
+    worker = built(tmp_path, ProcessShare(frozenset({ProcessRole.WORKER}), frozenset({"phone"})))
+    scheduler = built(tmp_path, ProcessShare(frozenset({ProcessRole.SCHEDULER})))
 
     assert runs(everything) >= {"phone", "mail", "events"} and "scheduler" in acts(everything)
     assert runs(worker) == {"phone"} and not acts(worker)
-    hooks = built(tmp_path, Share(frozenset({Role.WORKER})), channels={"hooks": ChannelSettings("webhook")})
+    hooks = built(
+        tmp_path,
+        ProcessShare(frozenset({ProcessRole.WORKER})),
+        channels={"hooks": ChannelSettings("webhook")},
+    )
     assert acts(hooks) == {"destinations"}, "whoever sends webhooks learns which receivers are left alone"
     assert not runs(scheduler) and "scheduler" in acts(scheduler)
 
@@ -62,8 +73,8 @@ def test_a_process_takes_the_channels_and_duties_of_its_roles(tmp_path: Path) ->
 def test_channels_of_the_broker_are_left_to_dispatchers(tmp_path: Path) -> None:
     """Workers send the others; the engine's own queues never leave the database."""
     broker = {"broker": "amqp://127.0.0.1:1/", "broker_channels": ("phone",)}
-    worker = built(tmp_path, Share(frozenset({Role.WORKER})), **broker)
-    dispatcher = built(tmp_path, Share(frozenset({Role.DISPATCHER})), **broker)
+    worker = built(tmp_path, ProcessShare(frozenset({ProcessRole.WORKER})), **broker)
+    dispatcher = built(tmp_path, ProcessShare(frozenset({ProcessRole.DISPATCHER})), **broker)
 
     assert "phone" not in runs(worker) and "mail" in runs(worker)
     assert runs(dispatcher) == {"phone"} and acts(dispatcher) == {"heir"}
@@ -72,22 +83,23 @@ def test_channels_of_the_broker_are_left_to_dispatchers(tmp_path: Path) -> None:
 def test_parts_divide_the_channels_and_leave_none_out(tmp_path: Path) -> None:
     """Every queue is served by exactly one of three (B12)."""
     parts = [
-        runs(built(tmp_path, Share(frozenset({Role.WORKER}), part=Part(number, 3)))) for number in (1, 2, 3)
+        runs(built(tmp_path, ProcessShare(frozenset({ProcessRole.WORKER}), part=Partition(number, 3))))
+        for number in (1, 2, 3)
     ]
 
-    whole = runs(built(tmp_path, Share()))
+    whole = runs(built(tmp_path, ProcessShare()))
     assert set().union(*parts) == whole and sum(map(len, parts)) == len(whole)
 
 
 def test_a_channel_that_does_not_exist_cannot_be_served(tmp_path: Path) -> None:
     """The sentence names those that do."""
     with pytest.raises(Invalid, match=r"no channel 'phon'.*mail, .*phone"):
-        built(tmp_path, Share(queues=frozenset({"phon"})))
+        built(tmp_path, ProcessShare(queues=frozenset({"phon"})))
 
 
 async def test_a_worker_leaves_other_channels_alone(store: Store, clock: ManualClock) -> None:
     """One step claims what is its own and nothing else (C12)."""
-    share = Share(frozenset({Role.WORKER}), frozenset({"phone"}))
+    share = ProcessShare(frozenset({ProcessRole.WORKER}), frozenset({"phone"}))
     app = engine.build(Settings(channels=CHANNELS, sandbox=False), clock=clock, store=store, share=share)
     for lane in app.lanes.values():
         await store.write(lane.join())
@@ -115,18 +127,18 @@ def test_a_process_is_recycled_after_so_many_messages_or_so_much_memory(
     done: int, used: int | None, after: int | None, limit: int | None, is_time: bool
 ) -> None:
     """And says why (C12)."""
-    assert (reason(done, used, after=after, memory_limit=limit) is not None) is is_time
+    assert (recycle_reason(done, used, after=after, memory_limit=limit) is not None) is is_time
 
 
 async def test_a_recycled_process_asks_for_its_stop_and_ends_with_75(monkeypatch: pytest.MonkeyPatch) -> None:
     """On which a supervisor starts it again; what was sent by transports counts as well."""
-    monkeypatch.setattr("tidings.cli.recycling._LOOK", 0)
+    monkeypatch.setattr("tidings.cli.process_recycler._LOOK", 0)
     asked: list[bool] = []
     recycler = Recycler(100, None, lambda: asked.append(True))
     recycler.take(BatchSettled(1, 60, {"done": 60}, 1.0))
     recycler.take(ParcelsSent("t", 40))
 
-    await recycler.watch(silence)
+    await recycler.watch(discard_event)
 
     assert asked and recycler.code == EXIT_CODE == 75
 
@@ -134,15 +146,15 @@ async def test_a_recycled_process_asks_for_its_stop_and_ends_with_75(monkeypatch
 def test_a_slow_database_is_asked_less_often_and_the_log_says_so() -> None:
     """Told once; the rest is as long as the claim was, and ends when claims are quick again (B12)."""
     events: list[Event] = []
-    pressure = Pressure(events.append)
+    pressure = Backpressure(events.append)
 
     rests = []
-    for seconds in (0.01, SLOW, SLOW, 60.0, SLOW / 4):
+    for seconds in (0.01, SLOW_CLAIM, SLOW_CLAIM, 60.0, SLOW_CLAIM / 4):
         pressure.note(seconds)
         rests.append(pressure.rest)
 
-    assert rests == [0.0, SLOW, SLOW, LONGEST, 0.0]
-    assert events == [StoreSlow(round(SLOW * 1000))]
+    assert rests == [0.0, SLOW_CLAIM, SLOW_CLAIM, MAX_REST, 0.0]
+    assert events == [StoreSlow(round(SLOW_CLAIM * 1000))]
 
 
 # -- a standby
@@ -168,7 +180,7 @@ async def test_heavy_reads_go_to_the_standby_and_nothing_else_does(postgres_url:
 
     joint = "&" if "?" in postgres_url else "?"
     read_only = f"{postgres_url}{joint}options=-cdefault_transaction_read_only%3Don"
-    both = WithReplica(primary, Standby(read_only, connections=1), emit=silence)
+    both = ReplicaStore(primary, Standby(read_only, connections=1), emit=discard_event)
     try:
         await both.enqueue([NewTask("phone", "message", 0)])
         await both.read("counts", most=10)
@@ -183,7 +195,7 @@ async def test_heavy_reads_go_to_the_standby_and_nothing_else_does(postgres_url:
 async def test_while_the_standby_is_away_the_primary_answers(store: Store) -> None:
     """A list is worth more than where it comes from; the log says so once, not for each read."""
     events: list[Event] = []
-    both = WithReplica(store, _Away(), emit=events.append)  # type: ignore[arg-type]
+    both = ReplicaStore(store, _Away(), emit=events.append)  # type: ignore[arg-type]
 
     await store.enqueue([NewTask("phone", "message", 0)])
 
@@ -193,7 +205,7 @@ async def test_while_the_standby_is_away_the_primary_answers(store: Store) -> No
 
 def test_no_statement_that_writes_or_decides_is_heavy() -> None:
     """Claims never go to a standby: what is heavy only selects (B12)."""
-    heavy = [statements(dialect)[name] for dialect in ("sqlite", "postgres") for name in HEAVY]
+    heavy = [load_statements(dialect)[name] for dialect in ("sqlite", "postgres") for name in REPLICA_READS]
 
     writes = re.compile(r"\b(insert into|update \w+ set|delete from|for update)\b", re.IGNORECASE)
     assert not [one.name for one in heavy if writes.search(one.sql)]
@@ -208,10 +220,10 @@ async def test_a_channel_is_pausing_until_nothing_of_it_is_in_flight(
         await store.write(lane.join())
     await app.messages.accept(Draft("phone", "ada", "hello"))
     me = NodeId((await _join(store, "worker:1"))["id"])
-    [task] = (await store.claim(me, Wish({"phone": 1}, 1))).tasks
+    [task] = (await store.claim(me, ClaimRequest({"phone": 1}, 1))).tasks
 
     answer = await app.desk.channels.pause("phone")
-    await store.settle(me, [Transition(task.id, task.claim_no, State.DONE, 1)])
+    await store.settle(me, [Transition(task.id, task.claim_no, TaskState.DONE, 1)])
 
     assert (answer["state"], (await app.desk.channels.one("phone"))["state"]) == ("pausing", "paused")
 
@@ -227,15 +239,21 @@ async def test_the_reaper_leaves_a_dispatchers_tasks_to_its_heir(
     lane = Lane("phone", on_unknown=OnUnknown.HOLD)
     await store.write(lane.join())
     [id_] = (await store.enqueue([NewTask("phone", "message", clock.now())])).ids
-    dead = NodeId((await _join(store, f"{DISPATCHER}a:1"))["id"])
-    await store.claim(dead, Wish({"phone": 1}, 1))
+    dead = NodeId((await _join(store, f"{DISPATCHER_PREFIX}a:1"))["id"])
+    await store.claim(dead, ClaimRequest({"phone": 1}, 1))
     await store.write([Step("node_dead", {"id": dead, "beat": 0})])
     clock.advance(seconds=age)
     if heirs and not store.sole_worker:
-        await _join(store, f"{DISPATCHER}b:2")
-    me = NodeId((await _join(store, f"{DISPATCHER}me:3" if heirs else "worker:3"))["id"])
+        await _join(store, f"{DISPATCHER_PREFIX}b:2")
+    me = NodeId((await _join(store, f"{DISPATCHER_PREFIX}me:3" if heirs else "worker:3"))["id"])
     reaper = Reaper(
-        store, clock, {"phone": lane}, handlers={}, lease=timedelta(seconds=10), emit=silence, me=lambda: me
+        store,
+        clock,
+        {"phone": lane},
+        handlers={},
+        lease=timedelta(seconds=10),
+        emit=discard_event,
+        me=lambda: me,
     )
 
     found = await reaper.step()
@@ -263,7 +281,7 @@ async def test_old_code_runs_on_every_newer_schema(bare_postgres_url: str) -> No
     try:
         await connection.execute("create schema tidings; set search_path = tidings")
         before: dict[tuple[str, str], Any] = {}
-        for migration in migrations("postgres"):
+        for migration in load_migrations("postgres"):
             await connection.execute(migration.sql)
             rows = await connection.fetch(
                 """select table_name, column_name, data_type, is_nullable, column_default

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.loop import Worker
-from tidings.store.port import Step, Store, Wish
+from tidings.kernel.worker import Worker
+from tidings.store.port import ClaimRequest, Step, Store
 
 from .world import World
 
@@ -42,7 +42,7 @@ async def test_a_process_that_left_and_holds_something_all_the_same_is_not_forgo
     world = await World(store, clock).open()
     await world.send()
     await store.write([Step("node_gone", {"id": world.worker.node.id})])
-    assert (await store.claim(world.worker.node.id, Wish({"main": 1}, 1))).tasks
+    assert (await store.claim(world.worker.node.id, ClaimRequest({"main": 1}, 1))).tasks
     heir = world.node()
     await heir.node.join()
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tidings.kernel.clock import ManualClock
+from tidings.migration.connectors.port import ConnectorError, Fields, RecordState, TargetRecord
 from tidings.migration.connectors.sql import SqlTarget
-from tidings.migration.connectors.sql_database import Settings
+from tidings.migration.connectors.sql_database import SqlSettings
 from tidings.migration.jobs import JobState
-from tidings.migration.words import Fields, Standing, Trouble, Written
 from tidings.store.port import Store
 
 from .moving import Moving
@@ -27,7 +27,7 @@ class Brimming(SqlTarget):
     """A real database on a small disk; somebody makes room after it has refused twice."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(Settings(f"sqlite:///{path}"), lambda: 0)
+        super().__init__(SqlSettings(f"sqlite:///{path}"), lambda: 0)
         self._filler = path.with_name("filler")
         self.refused: list[str] = []
 
@@ -42,10 +42,10 @@ class Brimming(SqlTarget):
 
     async def write_many(
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
-    ) -> Sequence[Written | Trouble]:
+    ) -> Sequence[TargetRecord | ConnectorError]:
         try:
             return await super().write_many(type_, records)
-        except Trouble as trouble:
+        except ConnectorError as trouble:
             self.refused.append(trouble.reason)
             if len(self.refused) == 2:
                 self._filler.unlink()
@@ -77,7 +77,7 @@ async def test_a_target_whose_disk_is_full_is_tried_again_and_then_has_everythin
 
     assert len(target.refused) >= 2 and all("full" in reason for reason in target.refused)
     assert view.state is JobState.COMPLETED
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: _PEOPLE}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: _PEOPLE}
     with closing(sqlite3.connect(path)) as there:
         assert there.execute("select count(*), count(distinct name) from people").fetchone() == (
             _PEOPLE, _PEOPLE,

@@ -15,7 +15,7 @@ from tidings.kernel.clock import ManualClock
 from tidings.model.outcome import Done, Outcome
 from tidings.model.task import NodeId, TaskId
 from tidings.observability.events import BatchSettled, Event, StoreTrouble
-from tidings.store.port import Claimed, Wish
+from tidings.store.port import ClaimRequest, ClaimResult
 from tidings.store.sqlite import SqliteStore
 
 
@@ -99,7 +99,7 @@ async def test_what_was_accepted_in_the_transaction_of_its_claim_is_sent_at_the_
     await world.send("first")
     store = world.store
     _, claimed = await asyncio.gather(
-        world.send("second"), store.claim(world.worker.node.id, Wish({"main": 2}, 2))
+        world.send("second"), store.claim(world.worker.node.id, ClaimRequest({"main": 2}, 2))
     )
     assert len(claimed.tasks) == 2, "both in one transaction"
     assert claimed.durable is not None
@@ -115,7 +115,7 @@ async def test_the_runner_loads_again_what_was_accepted_in_the_transaction_of_it
     loaded = threading.Event()
     accepting: list[asyncio.Task[str]] = []
 
-    async def claim_and_accept(node: NodeId, wish: Wish) -> Claimed:
+    async def claim_and_accept(node: NodeId, wish: ClaimRequest) -> ClaimResult:
         if accepting:
             return await claim(node, wish)
         accepting.append(asyncio.create_task(world.send("second")))

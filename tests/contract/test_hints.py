@@ -11,7 +11,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.runner import Runner, Tunables
+from tidings.kernel.runner import RunnerOptions, TaskRunner
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome
 from tidings.store.postgres import PostgresStore
@@ -59,9 +59,9 @@ async def test_a_node_that_came_for_nothing_looks_before_it_claims(
     await store.open()
     world = await World(store, clock, send).open()
     worker = world.worker
-    runner = Runner(store, clock, worker.node, world.lanes, worker.runner._handlers,
-                    emit=world.events.append, has_company=lambda: True,
-                    tunables=Tunables(poll=timedelta(minutes=1)))  # fmt: skip
+    runner = TaskRunner(store, clock, worker.node, world.lanes, worker.runner._handlers,
+                    emit=world.events.append, has_peers=lambda: True,
+                    tunables=RunnerOptions(poll=timedelta(minutes=1)))  # fmt: skip
     calls = Calls(store, monkeypatch)
     monkeypatch.setattr(store, "hint", AsyncMock())  # the hints of this test are given by hand
     await runner.start()

@@ -7,28 +7,28 @@ from typing import Any
 
 import pytest
 
-from tidings.inbound.filing import Known, file, spoken_for
-from tidings.inbound.hearing import (
-    FOREIGN,
+from tidings.inbound.admission import SenderLookup, admit, find_impersonation
+from tidings.inbound.domain import IncomingKind, IncomingMessage, Speaker
+from tidings.inbound.inbox import STATES
+from tidings.inbound.ingestion import IngestionFailed
+from tidings.inbound.message_handler import (
+    FOREIGN_CHANGE,
     MARKED,
     NO_WORKFLOW,
-    Afterthought,
-    Heard,
-    NoWorkflow,
-    ended,
+    InboxMessage,
+    MessageChange,
+    NoWorkflowProcessor,
+    end_message_step,
     may_change,
 )
-from tidings.inbound.inbox import STATES
-from tidings.inbound.intake import NotTaken
 from tidings.inbound.sources.settings import SourceSettings
-from tidings.inbound.words import Incoming, Said, Speaker
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.pruner import Pruner, Retention
-from tidings.model.errors import Invalid, NotFound, Refused
+from tidings.kernel.pruner import Pruner, RetentionPolicy
+from tidings.model.errors import Conflict, Invalid, NotFound
 from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
 from tidings.model.time import HOUR, SECOND
-from tidings.store.port import Outrun, Store
+from tidings.store.port import Store, WriteConflict
 
 from .conversing import ADA, BEN, CREW, Conversing, said
 from .test_sources import refuse_poison
@@ -76,15 +76,15 @@ async def test_a_message_is_kept_whole_and_told_with_its_history(world: Conversi
 
 async def test_without_workflows_a_message_is_done_and_says_so(world: Conversing) -> None:
     """The default is a behaviour of its own."""
-    item = Heard(1, "", "", "", "", "", "", "", "", "", 0, 0, None, 0, Speaker("", "", "", ""))
-    assert await NoWorkflow().hear(item) == Done(NO_WORKFLOW)
+    item = InboxMessage(1, "", "", "", "", "", "", "", "", "", 0, 0, None, 0, Speaker("", "", "", ""))
+    assert await NoWorkflowProcessor().hear(item) == Done(NO_WORKFLOW)
 
 
 async def test_messages_of_one_conversation_go_one_at_a_time_in_order(world: Conversing) -> None:
     """A failed one is tried three times with a delay and holds its conversation; another flows (D3)."""
     failing = {"1": 3}
 
-    def script(item: Heard) -> Outcome:
+    def script(item: InboxMessage) -> Outcome:
         if failing.get(item.platform_id, 0) > 0:
             failing[item.platform_id] -= 1
             return Retry(Category.TEMPORARY, "the calendar is down")
@@ -127,7 +127,7 @@ async def test_a_person_may_try_again_what_failed(world: Conversing) -> None:
 
     row = await world.inbox.show(id_)
     assert (row["state"], row["reason"]) == ("done", "booked")
-    with pytest.raises(Refused, match="the message is done"):
+    with pytest.raises(Conflict, match="the message is done"):
         await world.inbox.retry(id_)
     with pytest.raises(NotFound):
         await world.inbox.retry("nobody")
@@ -160,7 +160,7 @@ async def test_the_inbox_outlives_its_tasks(world: Conversing) -> None:
     await world.take(said(2, world.second()))
     await world.step(seconds=25 * 3600)
     world.clock.advance(hours=24 * 100)
-    retention = Retention(history=timedelta(days=30), ended=timedelta(days=90))
+    retention = RetentionPolicy(history=timedelta(days=30), ended=timedelta(days=90))
     pruner = Pruner(
         world.store,
         world.clock,
@@ -183,9 +183,9 @@ async def test_an_end_that_was_written_with_its_effects_is_not_heard_again(world
     world.hears.script = lambda _item: Retry(Category.TEMPORARY, "died here")
     await world.step()
     item = world.hears.items[0]
-    await world.store.write([ended(item, "booked")])
-    with pytest.raises(Outrun):
-        await world.store.write([ended(item, "booked twice")])
+    await world.store.write([end_message_step(item, "booked")])
+    with pytest.raises(WriteConflict):
+        await world.store.write([end_message_step(item, "booked twice")])
 
     await world.step(seconds=40)
 
@@ -200,9 +200,9 @@ async def test_edits_and_deletes_mark_the_original(world: Conversing) -> None:
     await world.take(said(1, world.second()), said(2, world.second()), said(3, world.second()))
     later = world.second(5)
     await world.take(
-        said(11, later, "message 2, mended", kind=Said.EDIT, original="2"),
-        said(12, later, "", kind=Said.DELETE, original="3"),
-        said(13, later, "of nothing", kind=Said.EDIT, original="99"),
+        said(11, later, "message 2, mended", kind=IncomingKind.EDIT, original="2"),
+        said(12, later, "", kind=IncomingKind.DELETE, original="3"),
+        said(13, later, "of nothing", kind=IncomingKind.EDIT, original="99"),
     )
     await world.drain()
 
@@ -225,13 +225,15 @@ async def test_an_edit_of_somebody_elses_message_is_recorded_and_ignored(
     await world.take(said(1, world.second()))
     for number in (11, 12):
         await world.take(
-            said(number, world.second(number), "forged", kind=Said.EDIT, original="1")._replace(**stranger)
+            said(number, world.second(number), "forged", kind=IncomingKind.EDIT, original="1")._replace(
+                **stranger
+            )
         )
         await world.drain()
 
     rows = {row["platform_id"]: row for row in await world.all()}
     assert [item.text for item in world.hears.items] == ["message 1"]
-    reason = OTHER_GROUP if "conversation" in stranger else FOREIGN
+    reason = OTHER_GROUP if "conversation" in stranger else FOREIGN_CHANGE
     assert {(rows[n]["state"], rows[n]["reason"]) for n in ("11", "12")} == {("skipped", reason)}
     assert await changes(world) == []
 
@@ -243,13 +245,13 @@ async def test_a_deletion_of_somebody_elses_message_is_recorded_and_ignored(
     """The message is handled, and nobody is told that it was deleted."""
     await world.take(said(1, world.second()))
     for number in (11, 12):
-        forged = said(number, world.second(number), "", kind=Said.DELETE, original="1")
+        forged = said(number, world.second(number), "", kind=IncomingKind.DELETE, original="1")
         await world.take(forged._replace(**stranger))
         await world.drain()
 
     rows = {row["platform_id"]: row for row in await world.all()}
     assert [item.text for item in world.hears.items] == ["message 1"]
-    reason = OTHER_GROUP if "conversation" in stranger else FOREIGN
+    reason = OTHER_GROUP if "conversation" in stranger else FOREIGN_CHANGE
     assert {(rows[n]["state"], rows[n]["reason"]) for n in ("11", "12")} == {("skipped", reason)}
     assert await changes(world) == []
 
@@ -270,7 +272,7 @@ def test_authors_change_their_own_messages_where_they_said_them(
     sender: str, chat: str, text: str | None, may: bool
 ) -> None:
     """Also on a source that reads several groups."""
-    change = Afterthought(2, "id", "default", "crew", f"crew/{chat}", chat, "1", text, 0, sender=sender)
+    change = MessageChange(2, "id", "default", "crew", f"crew/{chat}", chat, "1", text, 0, sender=sender)
 
     assert may_change(change, {"sender": "ada", "chat": "9"}) is may
 
@@ -278,7 +280,7 @@ def test_authors_change_their_own_messages_where_they_said_them(
 async def test_a_deletion_whose_author_the_platform_does_not_name_counts(world: Conversing) -> None:
     """In the message's own conversation."""
     await world.take(said(1, world.second()))
-    await world.take(said(11, world.second(1), "", kind=Said.DELETE, original="1", sender=""))
+    await world.take(said(11, world.second(1), "", kind=IncomingKind.DELETE, original="1", sender=""))
     await world.drain()
 
     assert world.hears.items == []
@@ -287,16 +289,16 @@ async def test_a_deletion_whose_author_the_platform_does_not_name_counts(world: 
 async def test_a_change_of_what_was_handled_is_told_once(world: Conversing) -> None:
     """Nobody acts on it by himself: people are told, and only then (reference, section 8)."""
     await world.take(said(1, world.second()), said(2, world.second()))
-    await world.take(said(10, world.second(1), "in time", kind=Said.EDIT, original="2"))
+    await world.take(said(10, world.second(1), "in time", kind=IncomingKind.EDIT, original="2"))
     await world.drain()
     assert await changes(world) == [], "it was handled as it read then"
 
     late = world.second(5)
     await world.take(
-        said(11, late, "message 1, mended", kind=Said.EDIT, original="1"),
-        said(12, late, "in time", kind=Said.EDIT, original="2"),
-        said(13, late, "", kind=Said.DELETE, original="1"),
-        said(14, late + SECOND, "", kind=Said.DELETE, original="1"),
+        said(11, late, "message 1, mended", kind=IncomingKind.EDIT, original="1"),
+        said(12, late, "in time", kind=IncomingKind.EDIT, original="2"),
+        said(13, late, "", kind=IncomingKind.DELETE, original="1"),
+        said(14, late + SECOND, "", kind=IncomingKind.DELETE, original="1"),
     )
     edited, deleted = await changes(world)
     assert "says now: 'message 1, mended'" in edited
@@ -313,8 +315,8 @@ async def changes(world: Conversing) -> list[str]:
 async def test_an_edit_while_its_message_is_at_work_is_too_late(world: Conversing) -> None:
     """The text was read already, so the change is told."""
 
-    async def edit(item: Heard) -> Outcome:
-        await world.take(said(11, world.second(1), "another", kind=Said.EDIT, original="1"))
+    async def edit(item: InboxMessage) -> Outcome:
+        await world.take(said(11, world.second(1), "another", kind=IncomingKind.EDIT, original="1"))
         return Done(item.text)
 
     world.hears.hear = edit  # type: ignore[method-assign]
@@ -329,13 +331,13 @@ async def test_what_was_skipped_is_taken_up_once_its_sender_is_known(world: Conv
     """Behind what its conversation has in line; by a second person at once, once (D2, D5)."""
     await world.take(said(1, world.second(), sender="4711", name="Cy"), said(2, world.second()))
     id_ = (await world.all(state="skipped"))[0]["id"]
-    with pytest.raises(Refused, match="4711 is not on the roster") as refused:
+    with pytest.raises(Conflict, match="4711 is not on the roster") as refused:
         await world.inbox.retry(id_)
     assert "tidings roster add 4711" in refused.value.remedy
     await world.roster.put({"sender": "4711", "name": "Cy", "squad": "43"})
 
     assert (await world.inbox.retry(id_))["state"] == "received"
-    with pytest.raises(Refused, match="the message is received"):
+    with pytest.raises(Conflict, match="the message is received"):
         await world.inbox.retry(id_)
     await world.drain()
 
@@ -356,11 +358,11 @@ async def test_what_has_expired_is_taken_up_where_a_person_wants_it(world: Conve
 @pytest.mark.parametrize(
     ("more", "reason", "remedy"),
     [
-        ({"kind": Said.SYSTEM}, "the platform itself said it", "only what people say"),
+        ({"kind": IncomingKind.SYSTEM}, "the platform itself said it", "only what people say"),
         ({"own": True}, "a bot said it", "let a person on the roster say it"),
         ({"conversation": "8"}, "it is of another group", "a source of its own"),
         ({"text": "{{@Ben}} no crew"}, "it wants to speak for somebody else", "without the name in front"),
-        ({"kind": Said.EDIT, "original": "7", "own": True}, "a bot said it", "let a person"),
+        ({"kind": IncomingKind.EDIT, "original": "7", "own": True}, "a bot said it", "let a person"),
     ],
 )
 async def test_what_must_not_be_handled_is_never_taken_up(
@@ -369,7 +371,7 @@ async def test_what_must_not_be_handled_is_never_taken_up(
     """A person's retry goes no further than the rules of the roster, and says what helps instead (D5)."""
     await world.take(said(1, world.second(), **more))
     id_ = (await world.all())[0]["id"]
-    with pytest.raises(Refused, match=f"the message is skipped: {reason}") as refused:
+    with pytest.raises(Conflict, match=f"the message is skipped: {reason}") as refused:
         await world.inbox.retry(id_)
     assert remedy in refused.value.remedy
     assert (await world.all())[0]["state"] == "skipped"
@@ -377,8 +379,8 @@ async def test_what_must_not_be_handled_is_never_taken_up(
 
 async def test_an_edit_that_expired_is_not_taken_up_by_itself(world: Conversing) -> None:
     """It belongs to a message; what is meant now is said anew (D2)."""
-    await world.take(said(1, world.second() - 25 * HOUR, "mended", kind=Said.EDIT, original="7"))
-    with pytest.raises(Refused, match="it only changes another message") as refused:
+    await world.take(said(1, world.second() - 25 * HOUR, "mended", kind=IncomingKind.EDIT, original="7"))
+    with pytest.raises(Conflict, match="it only changes another message") as refused:
         await world.inbox.retry((await world.all())[0]["id"])
     assert "in a new one" in refused.value.remedy
 
@@ -386,7 +388,7 @@ async def test_an_edit_that_expired_is_not_taken_up_by_itself(world: Conversing)
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"kind": Said.SYSTEM}, "the platform itself said it"),
+        ({"kind": IncomingKind.SYSTEM}, "the platform itself said it"),
         ({"own": True}, "a bot said it"),
         ({"sender": "4711"}, "unknown sender 4711: not on the roster"),
         ({"sender": ""}, "unknown sender without an id: not on the roster"),
@@ -433,7 +435,7 @@ async def test_a_call_back_that_cannot_be_written_is_raised_and_told_after_three
     """The platform calls again, because it is not told that all is well (D15)."""
     await refuse_poison(world.store)
     for n in range(1, 5):
-        with pytest.raises(NotTaken, match="could not be written"):
+        with pytest.raises(IngestionFailed, match="could not be written"):
             await world.take(said(1, world.second()), said(2, world.second(), "poison"))
         assert len(world.notices) == (n >= 3)
     assert [row["platform_id"] for row in await world.all()] == ["1"]
@@ -495,15 +497,15 @@ async def test_a_tester_speaks_for_somebody_else_and_it_is_written_down(
 
 def test_nobody_speaks_for_somebody_else_in_production() -> None:
     """Whatever the source says."""
-    known = Known(Speaker(ADA, "Ada", "42", "member"), named=(Speaker(BEN, "Ben", "43", "member"),))
-    one = Incoming("crew", "1", "9", ADA, "Ada", "{{@Ben}} hello", 10 * SECOND)
-    filed = file(one, TESTING, known, now=20 * SECOND, production=True)
+    known = SenderLookup(Speaker(ADA, "Ada", "42", "member"), named=(Speaker(BEN, "Ben", "43", "member"),))
+    one = IncomingMessage("crew", "1", "9", ADA, "Ada", "{{@Ben}} hello", 10 * SECOND)
+    filed = admit(one, TESTING, known, now=20 * SECOND, production=True)
     assert (filed.ended, filed.reason) == ("skipped", "nobody speaks for somebody else in production")
     assert filed.note is not None
-    assert file(one, TESTING, known, now=20 * SECOND, production=False).speaks_for == BEN
+    assert admit(one, TESTING, known, now=20 * SECOND, production=False).speaks_for == BEN
 
 
 @pytest.mark.parametrize("text", ["@ben hi", "{{ben}} hi", "hello {{@ben}}", "{{@}} hi", "{{@a{b}}} hi"])
 def test_only_a_mark_in_front_speaks_for_somebody(text: str) -> None:
     """Anything else is plain text."""
-    assert spoken_for(text) is None
+    assert find_impersonation(text) is None

@@ -8,15 +8,15 @@ from collections import Counter
 
 import pytest
 
-from tidings.kernel import queue as people
+from tidings.kernel import task_actions as people
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.lanes import Lane
-from tidings.kernel.loop import Worker
-from tidings.model.errors import Refused
+from tidings.kernel.worker import Worker
+from tidings.model.errors import Conflict
 from tidings.model.outcome import Skip
-from tidings.model.task import NewTask, NodeId, State, Task, Transition
+from tidings.model.task import NewTask, NodeId, Task, TaskState, Transition
 from tidings.model.time import SECOND
-from tidings.store.port import Rows, Step, Store, Wish
+from tidings.store.port import ClaimRequest, Step, Store, TableRows
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
 
@@ -54,10 +54,12 @@ async def real(store: Store) -> dict[object, int]:
 
 
 def _random_end(task: Task, chance: random.Random, now: int) -> Transition:
-    to = chance.choice([State.DONE, State.DONE, State.FAILED, State.PENDING, State.CANCELLED])
-    unknown = chance.random() < 0.3 and to in (State.FAILED, State.PENDING)
+    to = chance.choice(
+        [TaskState.DONE, TaskState.DONE, TaskState.FAILED, TaskState.PENDING, TaskState.CANCELLED]
+    )
+    unknown = chance.random() < 0.3 and to in (TaskState.FAILED, TaskState.PENDING)
     detail = None if chance.random() < 0.5 else "said"
-    due = now if to is State.PENDING else None
+    due = now if to is TaskState.PENDING else None
     return Transition(task.id, task.claim_no, to, task.tries, due, None, detail, unknown)
 
 
@@ -76,9 +78,9 @@ async def test_the_counts_of_a_lot_equal_its_tasks_whatever_moved_them(
         clock.advance(1.5)
         match chance.choice(["claim", "claim", "cancel", "retry", "evidence", "expire"]):
             case "claim":
-                claimed = await store.claim(me, Wish({"q": 8}, 8))
+                claimed = await store.claim(me, ClaimRequest({"q": 8}, 8))
                 if claimed.expired:
-                    await people.expire(store, [task._asdict() for task in claimed.expired], me)
+                    await people.expire_tasks(store, [task._asdict() for task in claimed.expired], me)
                 for task in claimed.tasks[:2]:
                     await people.cancel(store, task.id, reason="asked")
                 moves = [_random_end(task, chance, clock.now()) for task in claimed.tasks]
@@ -91,10 +93,10 @@ async def test_the_counts_of_a_lot_equal_its_tasks_whatever_moved_them(
                 due, expires = clock.now(), clock.now() + 20 * SECOND
                 await people.retry(store, chance.choice(ids), due_at=due, expires_at=expires, reason="again")
             case "evidence":
-                await people.evidence(store, chance.choice(ids), node=None, detail="a receipt")
+                await people.record_sent_evidence(store, chance.choice(ids), node=None, detail="a receipt")
             case _:
                 rows = [{"id": id_, "queue": "q", "order_key": None, "tries": 0} for id_ in ids[:5]]
-                await people.expire(store, rows, me)
+                await people.expire_tasks(store, rows, me)
         assert await counted(store) == await real(store)
     assert sum((await counted(store)).values()) > 10
 
@@ -115,9 +117,11 @@ async def test_rows_can_be_kept_before_their_tasks(store: Store, clock: ManualCl
     values = [(1, 1, f"m{i}", "default", "q", f"user-{i}", "", 7, 0) for i in range(3)]
 
     first = (await store.enqueue([NewTask("q", "k", clock.now())])).ids
-    kept = await store.keep(Rows("messages", columns, values))
+    kept = await store.keep(TableRows("messages", columns, values))
     later = (await store.enqueue([NewTask("q", "k", clock.now())])).ids
-    again = await store.keep(Rows("messages", columns, [(1, 1, "m9", "default", "q", "user-9", "", 7, 0)]))
+    again = await store.keep(
+        TableRows("messages", columns, [(1, 1, "m9", "default", "q", "user-9", "", 7, 0)])
+    )
 
     assert len({*first, *kept, *later, *again}) == 6
     assert sorted([*first, *kept, *later, *again]) == [*first, *kept, *later, *again]
@@ -140,7 +144,7 @@ async def test_one_recipient_is_frozen_once_in_a_lot(store: Store) -> None:
     values = [(1, 1, f"m{i}", "default", "q", "ada", "", 7, 0) for i in range(2)]
 
     with pytest.raises(Exception, match=r"(?i)unique|duplicate"):
-        await store.keep(Rows("messages", columns, values))
+        await store.keep(TableRows("messages", columns, values))
 
     assert await run(store, "select count(*) from messages") == [(0,)]
 
@@ -163,7 +167,7 @@ async def test_a_skipped_message_ends_without_a_try(store: Store, clock: ManualC
 
 
 async def test_actors_step_and_are_stirred(store: Store, clock: ManualClock) -> None:
-    """One step after the other; a stir ends the wait, and an actor that fails is asked again."""
+    """One step after the other; a wake_actors ends the wait, and an actor that fails is asked again."""
     import asyncio
 
     class Eager:
@@ -186,7 +190,7 @@ async def test_actors_step_and_are_stirred(store: Store, clock: ManualClock) -> 
             await actor.ran.wait()
         assert actor.steps == expected
         actor.ran.clear()
-        worker.stir()
+        worker.wake_actors()
     await worker.stop()
 
 
@@ -209,7 +213,7 @@ async def test_a_hint_does_not_make_a_pruner_look(store: Store, clock: ManualClo
         async with asyncio.timeout(10):
             await actor.ran.wait()
         actor.ran.clear()
-        worker.stir()
+        worker.wake_actors()
     await worker.stop()
     assert (pruner.steps, actor.steps >= 3) == (1, True)
 
@@ -236,11 +240,11 @@ async def test_a_frozen_message_can_be_looked_at_and_says_what_it_waits_for(
         "lot",
         "part",
     )
-    await store.keep(Rows("messages", columns, [(1, 1, "m1", "default", "main", "ada", "", 7, 0)]))
+    await store.keep(TableRows("messages", columns, [(1, 1, "m1", "default", "main", "ada", "", 7, 0)]))
 
     shown = await world.show("m1")
 
     assert (shown["state"], shown["text"]) == ("pending", "hi")
     assert "lunch" in (await world.why("m1")).answer
-    with pytest.raises(Refused, match="b1"):
+    with pytest.raises(Conflict, match="b1"):
         await world.messages.cancel("m1")

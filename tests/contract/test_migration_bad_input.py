@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tidings.migration.connectors.port import Attribute, ConnectorError, ErrorKind, Fields, RecordState
 from tidings.migration.jobs import JobState
-from tidings.migration.words import Attribute, Failure, Fields, Standing, Trouble
 from tidings.model.errors import Invalid
 
 from .moving import Moving
@@ -56,17 +56,17 @@ async def test_one_record_in_fifty_is_bad_in_every_way_and_the_others_are_moved(
     moving.give("companies", [{"id": "1", "name": "C1"}])
     moving.give("people", [BAD.get(str(n), (person(n),))[0] for n in range(700)])
 
-    def fault(_type: str, _key: str, fields: Fields) -> Trouble | None:
+    def fault(_type: str, _key: str, fields: Fields) -> ConnectorError | None:
         if fields["name"] == "P600":
-            return Trouble(Failure.VALIDATION, "HTTP 422: taken", field="name", code="422")
-        return Trouble(Failure.SERVER, "HTTP 500", sent=True) if fields["name"] == "P650" else None
+            return ConnectorError(ErrorKind.VALIDATION, "HTTP 422: taken", field="name", code="422")
+        return ConnectorError(ErrorKind.SERVER, "HTTP 500", sent=True) if fields["name"] == "P650" else None
 
     moving.books.fault = fault
     id_ = await moving.run(TYPES)
 
     status = await moving.migrations.status(id_)
     assert status.job.state is JobState.COMPLETED and status.job.reason == "14 records were set aside"
-    assert status.counts[Standing.WRITTEN] == 687
+    assert status.counts[RecordState.WRITTEN] == 687
     causes = await moving.migrations.dead(id_)
     assert [cause.count for cause in causes] == [1] * 14, causes
     for id_of, (_, says) in BAD.items():
@@ -86,7 +86,7 @@ async def test_one_record_in_fifty_is_bad_in_every_way_and_the_others_are_moved(
     assert await moving.migrations.replay(id_, by="anna", repaired=mended()) == 14
     assert (await moving.drive(id_)).reason is None
     assert moving.books.writes - writes == 14
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 701}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 701}
     assert (await moving.migrations.verify(id_)).passed
 
     writes = moving.books.writes

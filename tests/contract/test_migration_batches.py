@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from tidings.kernel.clock import ManualClock
-from tidings.migration.jobfile import SOFT, read_job
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, RecordState, TargetRecord
+from tidings.migration.job_file import SOFT, read_job
 from tidings.migration.jobs import JobState
-from tidings.migration.words import Failure, Fields, Standing, Trouble, Written
 from tidings.model.time import MINUTE
 
 from .moving import Killed, Moving
@@ -56,7 +56,7 @@ async def test_a_batch_is_pending_then_processing_then_retrying_until_it_is_comp
     seen = [await states(moving)]
     write = moving.books.write
 
-    async def watched(type_: str, key: str, fields: Fields, known: str | None) -> Written:
+    async def watched(type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
         seen.append(await states(moving))
         return await write(type_, key, fields, known)
 
@@ -81,7 +81,7 @@ async def test_a_batch_that_kills_its_process_fails_and_is_halved_down_to_the_re
     moving.poison_after, moving.at_once = 2, 1
     moving.give("people", rows(40))
 
-    def deadly(_type: str, key: str, _fields: Fields) -> Trouble | None:
+    def deadly(_type: str, key: str, _fields: Fields) -> ConnectorError | None:
         if key == "17":
             raise Killed(key)
         return None
@@ -98,7 +98,7 @@ async def test_a_batch_that_kills_its_process_fails_and_is_halved_down_to_the_re
     found = await states(moving)
     assert found["failed"] >= 2 and found["failed_final"] == 1, found
     assert set(found) == {"completed", "failed", "failed_final"}
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 39, Standing.FAILED: 1}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 39, RecordState.FAILED: 1}
 
 
 async def test_a_target_that_fails_five_times_in_a_row_is_left_alone_for_a_minute(moving: Moving) -> None:
@@ -107,10 +107,10 @@ async def test_a_target_that_fails_five_times_in_a_row_is_left_alone_for_a_minut
     back = moving.clock.now() + MINUTE // 2
     calls: list[int] = []
 
-    def fault(*_: object) -> Trouble | None:
+    def fault(*_: object) -> ConnectorError | None:
         moving.clock.advance(0.2)  # as long as it takes to say no
         calls.append(moving.clock.now())
-        return Trouble(Failure.SERVER, "HTTP 503") if calls[-1] < back else None
+        return ConnectorError(ErrorKind.SERVER, "HTTP 503") if calls[-1] < back else None
 
     moving.books.fault = fault
     id_ = await moving.run({"people": NAME})
@@ -118,7 +118,7 @@ async def test_a_target_that_fails_five_times_in_a_row_is_left_alone_for_a_minut
     while_down = sum(at < back for at in calls)
     assert 5 <= while_down < 60, "it opened before every record had failed"
     assert calls[while_down] - calls[while_down - 1] >= MINUTE, "nobody called while it was open"
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 60}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 60}
 
 
 async def test_a_target_that_keeps_failing_is_told_after_the_third_failure(moving: Moving) -> None:
@@ -128,7 +128,7 @@ async def test_a_target_that_keeps_failing_is_told_after_the_third_failure(movin
     told_after: list[int] = []
     calls = 0
 
-    async def write(type_: str, key: str, fields: Fields, known: str | None) -> Written:
+    async def write(type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
         nonlocal calls
         events = [row["type"] for row in await moving.store.read("outbox_page", limit=50)]
         if "migration.troubled" in events and not told_after:
@@ -136,7 +136,7 @@ async def test_a_target_that_keeps_failing_is_told_after_the_third_failure(movin
         calls += 1
         moving.clock.advance(0.6)  # longer than the time between two notes of a batch
         if moving.clock.now() < back:
-            raise Trouble(Failure.SERVER, "HTTP 503")
+            raise ConnectorError(ErrorKind.SERVER, "HTTP 503")
         return await books(type_, key, fields, known)
 
     books = moving.books.write
@@ -156,7 +156,7 @@ async def test_a_batch_over_its_soft_limit_commits_and_gives_the_rest_back(
     moving.give("people", rows(30))
     write = moving.books.write
 
-    async def slow(type_: str, key: str, fields: Fields, known: str | None) -> Written:
+    async def slow(type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
         clock.advance(1)
         return await write(type_, key, fields, known)
 
@@ -176,6 +176,6 @@ async def test_a_batch_over_its_soft_limit_commits_and_gives_the_rest_back(
     assert [line["what"] for line in log] == ["written"]
 
 
-def _down(left: dict[str, int], key: str) -> Trouble | None:
+def _down(left: dict[str, int], key: str) -> ConnectorError | None:
     left[key] = left.get(key, 0) - 1
-    return Trouble(Failure.SERVER, "HTTP 503") if left[key] >= 0 else None
+    return ConnectorError(ErrorKind.SERVER, "HTTP 503") if left[key] >= 0 else None

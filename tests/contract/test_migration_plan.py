@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from tidings.migration.jobs import Action, JobState
-from tidings.migration.words import Failure, Fields, Limits, Standing, Strategy, Trouble
-from tidings.model.errors import NotFound, Refused
+from tidings.migration.connectors.port import (
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    RecordState,
+    SystemLimits,
+    WriteStrategy,
+)
+from tidings.migration.jobs import JobState, PlannedAction
+from tidings.model.errors import Conflict, NotFound
 
 from .moving import Killed, Moving
 
@@ -42,12 +49,16 @@ async def test_a_plan_says_what_the_run_then_does_exactly(moving: Moving) -> Non
 
     assert moving.books.writes == 0
     report = await moving.migrations.plan_report(id_)
-    assert report.actions["companies"] == {Action.UNCHANGED: 1, Action.UPDATE: 1, Action.REJECTED: 1}
-    assert report.actions["people"] == {Action.CREATE: 5, Action.UNRESOLVED: 1}
+    assert report.actions["companies"] == {
+        PlannedAction.UNCHANGED: 1,
+        PlannedAction.UPDATE: 1,
+        PlannedAction.REJECTED: 1,
+    }
+    assert report.actions["people"] == {PlannedAction.CREATE: 5, PlannedAction.UNRESOLVED: 1}
     assert report.calls == 6
-    (update,) = await moving.migrations.plan_page(id_, action=Action.UPDATE)
+    (update,) = await moving.migrations.plan_page(id_, action=PlannedAction.UPDATE)
     assert update["changes"] == [{"field": "name", "expected": '"Blue"', "found": '"Black"'}]
-    with pytest.raises(Refused, match="approve it"):
+    with pytest.raises(Conflict, match="approve it"):
         await moving.migrations.run(id_, by="anna")
 
     await moving.migrations.approve(id_, by="boris")
@@ -57,7 +68,12 @@ async def test_a_plan_says_what_the_run_then_does_exactly(moving: Moving) -> Non
     assert moving.books.writes == report.calls
     assert {row["company"] for row in moving.books.rows["people"].values()} == {"a", "b"}
     counts = (await moving.migrations.status(id_)).counts
-    wanted = {Standing.WRITTEN: 6, Standing.UNCHANGED: 1, Standing.REJECTED: 1, Standing.FAILED: 1}
+    wanted = {
+        RecordState.WRITTEN: 6,
+        RecordState.UNCHANGED: 1,
+        RecordState.REJECTED: 1,
+        RecordState.FAILED: 1,
+    }
     assert counts == wanted
     whos = [(line["who"], line["what"]) for line in await moving.migrations.audit(id_)]
     assert ("boris", "approved") in whos and ("anna", "running") in whos
@@ -87,7 +103,7 @@ async def test_what_somebody_changed_after_the_plan_is_a_conflict(moving: Moving
 async def test_a_plan_says_how_long_it_takes_and_what_does_not_fit(moving: Moving) -> None:
     """Under the limits per second and per month, before the first call."""
     some(moving)
-    moving.books.limits = Limits(writes_per_second=2.0, per_month=4)
+    moving.books.limits = SystemLimits(writes_per_second=2.0, per_month=4)
 
     id_ = await planned(moving)
 
@@ -133,14 +149,14 @@ async def test_a_company_comes_before_its_people_and_a_parent_before_its_child(m
         people[row["friend"]]["name"] == f"P{(int(row['name'][1:]) + 1) % 5}" for row in people.values()
     )
     status = await moving.migrations.status(id_)
-    assert status.counts == {Standing.WRITTEN: 10} and sum(one.links_open for one in status.types) == 0
+    assert status.counts == {RecordState.WRITTEN: 10} and sum(one.links_open for one in status.types) == 0
     (link,) = await moving.migrations.crosswalk(id_, "people", source_id="3")
     assert link["target_id"] in people
 
 
 async def test_one_that_is_there_already_is_found_before_it_is_created(moving: Moving) -> None:
     """Strategy search: looked for, then changed or created."""
-    moving.books.default = Strategy.SEARCH
+    moving.books.default = WriteStrategy.SEARCH
     moving.books.rows["companies"] = {"a": {"name": "Old"}}
     moving.books.keys = {("companies", "1"): "a"}
     moving.give("companies", [{"id": "1", "name": "Acme"}, {"id": "2", "name": "Blue"}])
@@ -166,7 +182,7 @@ async def test_only_what_has_changed_is_written_when_a_job_runs_again(moving: Mo
     await moving.drive(id_)
 
     assert moving.books.writes - before == 3, "a changed company, a new one, and the person who waited for it"
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 3, Standing.UNCHANGED: 6}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 3, RecordState.UNCHANGED: 6}
 
 
 async def test_a_record_that_kills_its_node_is_found_and_set_aside_alone(moving: Moving) -> None:
@@ -174,7 +190,7 @@ async def test_a_record_that_kills_its_node_is_found_and_set_aside_alone(moving:
     moving.poison_after, moving.at_once = 2, 1
     moving.give("companies", [{"id": str(n), "name": f"C{n}"} for n in range(40)])
 
-    def deadly(_type: str, key: str, _fields: Fields) -> Trouble | None:
+    def deadly(_type: str, key: str, _fields: Fields) -> ConnectorError | None:
         if key == "17":
             raise Killed(key)
         return None
@@ -189,7 +205,7 @@ async def test_a_record_that_kills_its_node_is_found_and_set_aside_alone(moving:
         await moving.bury()
 
     assert view.state is JobState.COMPLETED
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 39, Standing.FAILED: 1}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 39, RecordState.FAILED: 1}
     assert (await moving.migrations.dead(id_))[0].example == "17"
 
 
@@ -202,4 +218,4 @@ async def test_another_tenants_job_is_not_there(moving: Moving) -> None:
         await moving.migrations.run(id_, by="anna", tenant="blue")
     await moving.migrations.run(id_, by="anna")
     assert (await moving.drive(id_)).state is JobState.COMPLETED
-    assert Failure.PROGRAM not in [cause.failure for cause in await moving.migrations.dead(id_)]
+    assert ErrorKind.PROGRAM not in [cause.failure for cause in await moving.migrations.dead(id_)]

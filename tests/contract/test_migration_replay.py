@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tidings.migration import batches, extract, forgetting, opening, replaying
-from tidings.migration.forgetting import JobPruner
+from tidings.migration import batch_handler, extractor, job_replay, reopened_batches, retention
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, Fields, RecordState, SystemLimits
 from tidings.migration.jobs import JobState
-from tidings.migration.words import Failure, Fields, Limits, Standing, Trouble
-from tidings.model.errors import Refused
-from tidings.store.port import Step, Wish
+from tidings.migration.retention import JobPruner
+from tidings.model.errors import Conflict
+from tidings.store.port import ClaimRequest, Step
 
 from .moving import Killed, Moving
 
@@ -28,8 +28,8 @@ TYPES: dict[str, Any] = {
 def refusing(*names: str) -> Any:
     """A target that does not like these names."""
 
-    def fault(_type: str, _key: str, fields: Fields) -> Trouble | None:
-        return Trouble(Failure.VALIDATION, "no", code="422") if fields.get("name") in names else None
+    def fault(_type: str, _key: str, fields: Fields) -> ConnectorError | None:
+        return ConnectorError(ErrorKind.VALIDATION, "no", code="422") if fields.get("name") in names else None
 
     return fault
 
@@ -38,21 +38,21 @@ async def test_parents_and_children_that_are_replayed_together_wait_for_each_oth
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A boss, a company, a person and notes, all dead: one replay writes all, in small portions, too (C4)."""
-    monkeypatch.setattr(opening, "PORTION", 2)
+    monkeypatch.setattr(reopened_batches, "PORTION", 2)
     moving.give("companies", [{"id": "1", "name": "C1", "boss": 2}, {"id": "2", "name": "C2"}])
     moving.give("people", [{"id": str(n), "name": f"P{n}", "company": 1} for n in range(5)])
     moving.give("notes", [{"id": str(n), "text": f"N{n}", "person": n} for n in range(5)])
     moving.books.fault = refusing("C2")
     id_ = await moving.run(TYPES)
     counts = (await moving.migrations.status(id_)).counts
-    assert counts == {Standing.REJECTED: 1, Standing.FAILED: 11}
+    assert counts == {RecordState.REJECTED: 1, RecordState.FAILED: 11}
 
     moving.books.fault = lambda *_: None
     assert await moving.migrations.replay(id_, by="anna") == 12
     view = await moving.drive(id_)
 
     assert (view.state, view.reason) == (JobState.COMPLETED, None), await moving.migrations.dead(id_)
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 12}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 12}
     assert (await moving.migrations.verify(id_)).passed
 
 
@@ -74,7 +74,7 @@ async def test_children_whose_parents_stay_dead_fail_after_the_replay(moving: Mo
 async def dead(moving: Moving, types: Mapping[str, Any] = {"people": {"fields": NAME}}) -> str:
     """A job of which all, seven people among them, were set aside for nothing that lasts."""
     moving.give("people", [{"id": str(number), "name": f"P{number}"} for number in range(7)])
-    moving.books.fault = lambda *_: Trouble(Failure.VALIDATION, "no", code="422")
+    moving.books.fault = lambda *_: ConnectorError(ErrorKind.VALIDATION, "no", code="422")
     id_ = await moving.run(types)
     moving.books.fault = lambda *_: None
     return id_
@@ -98,7 +98,7 @@ async def test_many_are_opened_in_portions_and_counted_exactly(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C4: the job rests until the last one is open; the answer, the telling and the trail say how many."""
-    monkeypatch.setattr(opening, "PORTION", 3)
+    monkeypatch.setattr(reopened_batches, "PORTION", 3)
     id_, told, states = await dead(moving), list[int](), list[str]()
     write = moving.store.write
 
@@ -117,7 +117,7 @@ async def test_many_are_opened_in_portions_and_counted_exactly(
     trail = [(line["what"], line["detail"]) for line in await moving.migrations.audit(id_)]
     assert trail[-2:] == [("replay begun", "in portions"), ("replayed", "7 records")]
     assert (await moving.drive(id_)).state is JobState.COMPLETED
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 7}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 7}
     assert moving.books.writes == 14, "each was tried twice, and no more"
 
 
@@ -126,14 +126,14 @@ async def test_a_replay_killed_between_portions_leaves_the_rest_for_the_next(
     moving: Moving, monkeypatch: pytest.MonkeyPatch, *, waits: bool
 ) -> None:
     """C4: what is open is moved by itself after a while, the rest is still dead; none is opened twice."""
-    monkeypatch.setattr(opening, "PORTION", 3)
+    monkeypatch.setattr(reopened_batches, "PORTION", 3)
     id_ = await dead(moving)
     with pytest.MonkeyPatch.context() as deadly:
         dying(moving, deadly, after=2)
         with pytest.raises(Killed):
             await moving.migrations.replay(id_, by="anna")
     view = await moving.migrations.find(id_)
-    assert (view.state, view.reason) == (JobState.PAUSED, replaying.RESTS)
+    assert (view.state, view.reason) == (JobState.PAUSED, job_replay.REPLAY_PAUSE_REASON)
     assert [cause.count for cause in await moving.migrations.dead(id_)] == [1]
     if waits:
         moving.clock.advance(seconds=61)
@@ -143,7 +143,7 @@ async def test_a_replay_killed_between_portions_leaves_the_rest_for_the_next(
 
     assert await moving.migrations.replay(id_, by="anna") == 1
     assert (await moving.drive(id_)).reason is None
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 7}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 7}
     assert moving.books.writes == 14
 
 
@@ -151,7 +151,7 @@ async def test_a_replay_stops_when_somebody_moves_the_job_and_says_how_far_it_ca
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cancel between two portions holds: nothing more is opened, and the rest is named."""
-    monkeypatch.setattr(opening, "PORTION", 3)
+    monkeypatch.setattr(reopened_batches, "PORTION", 3)
     id_, write = await dead(moving), moving.store.write
 
     async def meddling(steps: Sequence[Step]) -> Any:
@@ -161,7 +161,7 @@ async def test_a_replay_stops_when_somebody_moves_the_job_and_says_how_far_it_ca
         return done
 
     monkeypatch.setattr(moving.store, "write", meddling)
-    with pytest.raises(Refused, match="moved by somebody else when 3 records were open again"):
+    with pytest.raises(Conflict, match="moved by somebody else when 3 records were open again"):
         await moving.migrations.replay(id_, by="anna")
 
     assert (await moving.migrations.find(id_)).state is JobState.CANCELLED
@@ -173,7 +173,7 @@ async def test_a_replay_leaves_a_job_that_is_not_over_as_it_was(
     moving: Moving, monkeypatch: pytest.MonkeyPatch, *, is_paused: bool
 ) -> None:
     """Whoever paused it resumes it; one that runs rests only while the portions are opened."""
-    monkeypatch.setattr(opening, "PORTION", 3)
+    monkeypatch.setattr(reopened_batches, "PORTION", 3)
     moving.give("companies", [{"id": "1", "name": "C1"}])
     id_ = await dead(moving, types={name: {"fields": NAME} for name in ("companies", "people")})
     assert await moving.migrations.replay(id_, by="anna", type="companies") == 1
@@ -187,12 +187,12 @@ async def test_a_replay_leaves_a_job_that_is_not_over_as_it_was(
     if is_paused:
         await moving.migrations.resume(id_, by="boris")
     assert (await moving.drive(id_)).state is JobState.COMPLETED
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 8}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 8}
 
 
 async def test_the_rate_after_a_replay_is_that_of_the_replay(moving: Moving) -> None:
     """C10: what was moved before does not count as moved now."""
-    moving.books.limits = Limits(writes_per_second=10.0, concurrency=2)
+    moving.books.limits = SystemLimits(writes_per_second=10.0, concurrency=2)
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(200)])
     moving.books.fault = refusing(*(f"P{n}" for n in range(20)))
     id_ = await moving.run({"people": {"fields": NAME}})
@@ -241,7 +241,7 @@ async def test_a_mended_record_is_verified_as_it_was_mended_and_stays_so(moving:
     await moving.migrations.run(id_, by="anna")
     assert (await moving.drive(id_)).reason is None
     assert moving.books.writes == writes
-    assert (await moving.migrations.status(id_)).counts == {Standing.UNCHANGED: 8}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.UNCHANGED: 8}
 
     moving.give("people", [{"id": "2", "name": "P2"}, *rows[3:4]])
     await moving.migrations.run(id_, by="anna")
@@ -253,7 +253,7 @@ async def test_a_mended_record_is_verified_as_it_was_mended_and_stays_so(moving:
 async def join(moving: Moving) -> None:
     """A node that may claim."""
     await moving.worker.node.join()
-    await moving.store.write(batches.lane().join())
+    await moving.store.write(batch_handler.lane().join())
 
 
 async def cut(moving: Moving, **more: Any) -> str:
@@ -275,7 +275,7 @@ async def test_a_small_job_goes_before_the_crowd_of_another_tenant(moving: Movin
     await cut(moving, tenant="urgent", priority=1)
     await join(moving)
 
-    wish = Wish({batches.QUEUE: 1}, 1)
+    wish = ClaimRequest({batch_handler.QUEUE: 1}, 1)
     claimed = [(await moving.store.claim(moving.worker.node.id, wish)).tasks[0].tenant for _ in range(10)]
 
     assert claimed[:3] == ["urgent"] * 3, "its own priority comes first"
@@ -285,11 +285,11 @@ async def test_a_small_job_goes_before_the_crowd_of_another_tenant(moving: Movin
 
 async def test_a_turn_ends_early_when_one_waits_that_comes_before_it(moving: Moving) -> None:
     """C12: a second batch of a large job gives its place to the first of another within seconds."""
-    moving.books.limits = Limits(writes_per_second=10.0, concurrency=2)
+    moving.books.limits = SystemLimits(writes_per_second=10.0, concurrency=2)
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(300)])
     await cut(moving, tenant="large")
     await join(moving)
-    wish = Wish({batches.QUEUE: 4}, 4)
+    wish = ClaimRequest({batch_handler.QUEUE: 4}, 4)
     tasks = (await moving.store.claim(moving.worker.node.id, wish)).tasks
     assert [task.priority for task in tasks] == [5, 6, 6]
     await cut(moving, tenant="small")
@@ -305,8 +305,8 @@ async def test_a_turn_ends_early_when_one_waits_that_comes_before_it(moving: Mov
 
 async def test_sources_are_read_in_turn(moving: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
     """C12: a job with much to read does not keep the next one from its first page."""
-    monkeypatch.setattr(extract, "TYPES", 1)
-    monkeypatch.setattr(extract, "PAGES", 1)
+    monkeypatch.setattr(extractor, "TYPES", 1)
+    monkeypatch.setattr(extractor, "PAGES", 1)
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(2500)])
     ids = []
     for tenant in ("large", "small"):
@@ -332,7 +332,7 @@ async def test_old_records_are_forgotten_and_counts_audit_and_crosswalk_stay(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C9: in portions, by whoever comes next if one dies; a new run still writes nothing twice."""
-    monkeypatch.setattr(forgetting, "PAGE", 7)
+    monkeypatch.setattr(retention, "PAGE", 7)
     moving.give("people", [{"id": str(n), "name": f"P{n}"} for n in range(30)])
     moving.books.fault = refusing("P3", "P4")
     id_ = await moving.run({"people": {"fields": NAME}})
@@ -340,14 +340,14 @@ async def test_old_records_are_forgotten_and_counts_audit_and_crosswalk_stay(
     assert await moving.migrations.replay(id_, by="anna") == 2
     await moving.drive(id_)
     before = (await moving.migrations.status(id_)).counts
-    assert before == {Standing.WRITTEN: 29, Standing.REJECTED: 1}
+    assert before == {RecordState.WRITTEN: 29, RecordState.REJECTED: 1}
     moving.clock.advance(hours=24 * 89)
     young = await moving.run({"people": {"fields": NAME}}, name="young")
     moving.clock.advance(hours=48)
 
     await forget(moving, steps=2)
     assert (await moving.migrations.status(id_)).counts == before, "at every moment"
-    with pytest.raises(Refused, match="forgotten"):
+    with pytest.raises(Conflict, match="forgotten"):
         await moving.migrations.replay(id_, by="anna")
     assert await forget(moving) > 1
 
@@ -361,6 +361,6 @@ async def test_old_records_are_forgotten_and_counts_audit_and_crosswalk_stay(
     writes = moving.books.writes
     await moving.migrations.run(id_, by="anna")
     await moving.drive(id_)
-    assert (await moving.migrations.status(id_)).counts[Standing.UNCHANGED] == 29
+    assert (await moving.migrations.status(id_)).counts[RecordState.UNCHANGED] == 29
     assert moving.books.writes == writes + 1, "the one that was refused"
     assert (await moving.migrations.find(id_)).forgotten_at is None

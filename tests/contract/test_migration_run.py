@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tidings.migration import batches, writer
+from tidings.migration import batch_handler, writer
+from tidings.migration.connectors.port import RecordState, WriteStrategy
 from tidings.migration.jobs import JobState
-from tidings.migration.words import Standing, Strategy
 
 from .moving import Crash, Moving, losing
 
@@ -31,7 +31,7 @@ async def test_every_record_of_the_source_is_in_the_target_once(moving: Moving) 
 
     assert view.state is JobState.COMPLETED, view.reason
     status = await moving.migrations.status(id_)
-    assert (status.read, status.done, status.counts) == (1100, 1100, {Standing.WRITTEN: 1100})
+    assert (status.read, status.done, status.counts) == (1100, 1100, {RecordState.WRITTEN: 1100})
     assert sorted(row["name"] for row in moving.books.content("people")) == sorted(
         f"P{n}" for n in range(1100)
     )
@@ -41,7 +41,7 @@ async def test_every_record_of_the_source_is_in_the_target_once(moving: Moving) 
     assert (await moving.drive(id_)).state is JobState.COMPLETED
     assert moving.books.writes == 1100
     again = await moving.migrations.status(id_)
-    assert again.counts == {Standing.UNCHANGED: 1100}
+    assert again.counts == {RecordState.UNCHANGED: 1100}
 
 
 async def test_whatever_the_moment_of_a_crash_the_target_has_each_record_once(
@@ -52,23 +52,23 @@ async def test_whatever_the_moment_of_a_crash_the_target_has_each_record_once(
         {"id": str(number), "text": f"note {number // 4}", "of": str(number // 4)} for number in range(260)
     ]
     moving.give("notes", notes)
-    moving.books.default = Strategy.RECONCILE
+    moving.books.default = WriteStrategy.RECONCILE
     moving.books.lose = losing(0.05)
-    monkeypatch.setattr(batches, "CHUNK", 20)
+    monkeypatch.setattr(batch_handler, "CHUNK", 20)
     id_ = await moving.create({"notes": {"fields": {"text": "text", "of": "of"}}})
     await moving.migrations.run(id_, by="anna")
     plan = itertools.cycle(["started", "sent", "settled"])
     deaths = 0
     for blow in range(24):
         crash = Crash(next(plan), 1 + blow % 3)
-        monkeypatch.setattr(writer, "point", crash)
+        monkeypatch.setattr(writer, "crash_point", crash)
         view = await moving.drive(id_, rounds=6, may_go_on=True)
         if crash.is_over:
             deaths += 1
             await moving.bury()
         if view.state is not JobState.RUNNING:
             break
-    monkeypatch.setattr(writer, "point", lambda _name: None)
+    monkeypatch.setattr(writer, "crash_point", lambda _name: None)
     await moving.bury()
 
     view = await moving.drive(id_)

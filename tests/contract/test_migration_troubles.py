@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
+from tidings.migration.connectors.port import (
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    RecordState,
+    SystemLimits,
+    WriteStrategy,
+)
 from tidings.migration.jobs import JobState
-from tidings.migration.words import Failure, Fields, Limits, Standing, Strategy, Trouble
 
 from .moving import Moving
 
@@ -31,7 +38,7 @@ async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(mo
     rows[50] = {"id": "49", "name": "another 49"}  # an id that is there already
     moving.give("people", rows)
     moving.books.fault = lambda _t, key, _f: (
-        Trouble(Failure.VALIDATION, "HTTP 422: no such stage", field="stage", code="422")
+        ConnectorError(ErrorKind.VALIDATION, "HTTP 422: no such stage", field="stage", code="422")
         if key == "60"
         else None
     )
@@ -40,7 +47,7 @@ async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(mo
 
     status = await moving.migrations.status(id_)
     assert status.job.state is JobState.COMPLETED and status.job.reason == "6 records were set aside"
-    assert status.counts == {Standing.WRITTEN: 194, Standing.REJECTED: 6}
+    assert status.counts == {RecordState.WRITTEN: 194, RecordState.REJECTED: 6}
     causes = {cause.example: cause.reason for cause in await moving.migrations.dead(id_)}
     assert "rule: required" in causes["10"] and "null byte" in causes["20"] and "422" in causes["60"]
     assert any("this id again" in reason for reason in causes.values())
@@ -61,7 +68,7 @@ async def test_bad_records_are_set_aside_by_cause_and_replayed_after_a_repair(mo
     assert await moving.migrations.replay(id_, by="anna", fingerprint=cause.fingerprint) == 1
     await moving.drive(id_)
     assert moving.books.writes - before == 2
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 196, Standing.REJECTED: 4}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 196, RecordState.REJECTED: 4}
     assert [line["what"] for line in await moving.migrations.audit(id_)].count("replayed") == 2
 
 
@@ -70,18 +77,18 @@ async def test_a_known_wait_slows_the_whole_system_and_costs_no_try(moving: Movi
     moving.give("people", people(120))
     began, allowed = moving.clock.now(), 40
 
-    def throttle(*_: object) -> Trouble | None:
+    def throttle(*_: object) -> ConnectorError | None:
         nonlocal allowed
         allowed -= 1
         if allowed < 0:
             allowed = 40
-            return Trouble(Failure.RATE_LIMIT, "slow down", wait=timedelta(seconds=30))
+            return ConnectorError(ErrorKind.RATE_LIMIT, "slow down", wait=timedelta(seconds=30))
         return None
 
     moving.books.fault = throttle
     id_ = await moving.run(PEOPLE)
 
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 120}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 120}
     assert moving.clock.now() - began >= 2 * 30_000_000
     record = (await moving.store.read("job_record_find", job=1, type="people", source_id="40"))[0]
     assert record["tries"] == "{}"
@@ -92,22 +99,22 @@ async def test_each_kind_of_error_has_as_many_tries_as_its_policy_says(moving: M
     moving.give("people", people(4))
     tries: dict[str, int] = {}
 
-    def fault(_type: str, key: str, _fields: Fields) -> Trouble | None:
+    def fault(_type: str, key: str, _fields: Fields) -> ConnectorError | None:
         tries[key] = tries.get(key, 0) + 1
-        kinds = {"1": Failure.SERVER, "2": Failure.TIMEOUT}
-        return Trouble(kinds[key], "down", sent=True) if key in kinds else None
+        kinds = {"1": ErrorKind.SERVER, "2": ErrorKind.TIMEOUT}
+        return ConnectorError(kinds[key], "down", sent=True) if key in kinds else None
 
     moving.books.fault = fault
     id_ = await moving.run(PEOPLE)
 
     assert tries == {"0": 1, "1": 5, "2": 3, "3": 1}
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 2, Standing.FAILED: 2}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 2, RecordState.FAILED: 2}
 
 
 async def test_wrong_credentials_stop_the_job_at_once_and_say_so(moving: Moving) -> None:
     """No retry, the records untouched, somebody is told; after the repair it goes on (C3)."""
     moving.give("people", people(50))
-    moving.books.fault = lambda *_: Trouble(Failure.CREDENTIALS, "HTTP 401: the key is not valid")
+    moving.books.fault = lambda *_: ConnectorError(ErrorKind.CREDENTIALS, "HTTP 401: the key is not valid")
 
     id_ = await moving.run(PEOPLE)
 
@@ -122,7 +129,7 @@ async def test_wrong_credentials_stop_the_job_at_once_and_say_so(moving: Moving)
     moving.books.fault = lambda *_: None
     await moving.migrations.resume(id_, by="anna")
     await moving.drive(id_)
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 50}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 50}
 
 
 async def test_a_used_up_quota_parks_the_job_until_its_reset(moving: Moving) -> None:
@@ -130,9 +137,9 @@ async def test_a_used_up_quota_parks_the_job_until_its_reset(moving: Moving) -> 
     moving.give("people", people(30))
     reset = moving.clock.now() + 9 * 86_400_000_000
 
-    def fault(*_: object) -> Trouble | None:
+    def fault(*_: object) -> ConnectorError | None:
         if moving.clock.now() < reset and moving.books.writes > 10:
-            return Trouble(Failure.QUOTA, "the month is used up", wait=timedelta(days=9))
+            return ConnectorError(ErrorKind.QUOTA, "the month is used up", wait=timedelta(days=9))
         return None
 
     moving.books.fault = fault
@@ -143,14 +150,14 @@ async def test_a_used_up_quota_parks_the_job_until_its_reset(moving: Moving) -> 
     await moving.foreman.step()
 
     await moving.drive(id_)
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 30}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 30}
 
 
 async def test_many_errors_of_the_program_with_one_cause_stop_the_job(moving: Moving) -> None:
     """A broken connector is no bad data."""
     moving.give("people", people(400))
 
-    def broken(*_: object) -> Trouble | None:
+    def broken(*_: object) -> ConnectorError | None:
         raise KeyError("oops")
 
     moving.books.fault = broken
@@ -164,21 +171,21 @@ async def test_many_errors_of_the_program_with_one_cause_stop_the_job(moving: Mo
 async def test_what_nobody_can_look_up_is_a_conflict_for_a_person(moving: Moving) -> None:
     """A create without a key whose answer was lost, on a target that cannot be asked."""
     moving.give("people", people(3))
-    moving.books.default = Strategy.RECONCILE
-    moving.books.blind = Trouble(Failure.PERMANENT, "it cannot be asked")
+    moving.books.default = WriteStrategy.RECONCILE
+    moving.books.blind = ConnectorError(ErrorKind.PERMANENT, "it cannot be asked")
     moving.books.lose = lambda _t, key, _f: (
-        Trouble(Failure.TIMEOUT, "no answer", sent=True) if key == "1" else None
+        ConnectorError(ErrorKind.TIMEOUT, "no answer", sent=True) if key == "1" else None
     )
 
     id_ = await moving.run(PEOPLE)
 
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 2, Standing.CONFLICT: 1}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 2, RecordState.CONFLICT: 1}
     assert moving.books.writes == 3
 
 
 async def test_pause_resume_and_cancel_are_seen_between_two_chunks(moving: Moving) -> None:
     """Durable flags: what is written stays, what is open stays open, and the sum is right."""
-    moving.books.limits = Limits(writes_per_second=10.0, concurrency=2)
+    moving.books.limits = SystemLimits(writes_per_second=10.0, concurrency=2)
     moving.give("people", people(300))
     id_ = await moving.create(PEOPLE)
     await moving.migrations.run(id_, by="anna")
@@ -201,7 +208,7 @@ async def test_pause_resume_and_cancel_are_seen_between_two_chunks(moving: Movin
         await moving.step()
     status = await moving.migrations.status(id_)
     assert status.job.state is JobState.CANCELLED
-    assert status.counts[Standing.WRITTEN] == moving.books.writes < 300
+    assert status.counts[RecordState.WRITTEN] == moving.books.writes < 300
     assert sum(status.counts.values()) == 300
 
 
@@ -209,8 +216,8 @@ async def test_a_slow_database_does_not_keep_a_paced_target_waiting_for_ever(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each commit takes longer than an instant may be late; the next instants lie further ahead."""
-    moving.books.default = Strategy.RECONCILE
-    moving.books.limits = Limits(writes_per_second=50.0, concurrency=4)
+    moving.books.default = WriteStrategy.RECONCILE
+    moving.books.limits = SystemLimits(writes_per_second=50.0, concurrency=4)
     moving.give("people", people(60))
     write = moving.store.write
 
@@ -222,7 +229,7 @@ async def test_a_slow_database_does_not_keep_a_paced_target_waiting_for_ever(
     began = moving.clock.now()
     id_ = await moving.run(PEOPLE)
 
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 60}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 60}
     assert moving.clock.now() - began < 120_000_000
 
 
@@ -244,16 +251,16 @@ async def test_a_lost_answer_of_an_upsert_is_simply_sent_again(moving: Moving) -
     moving.give("people", people(20))
     lost: set[str] = set()
 
-    def lose(_type: str, key: str, _fields: Fields) -> Trouble | None:
+    def lose(_type: str, key: str, _fields: Fields) -> ConnectorError | None:
         if key in ("3", "7") and key not in lost:
             lost.add(key)
-            return Trouble(Failure.TIMEOUT, "no answer", sent=True)
+            return ConnectorError(ErrorKind.TIMEOUT, "no answer", sent=True)
         return None
 
     moving.books.lose = lose
     id_ = await moving.run(PEOPLE)
 
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 20}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 20}
     assert (moving.books.writes, moving.books.finds) == (22, 0)
     assert len(moving.books.content("people")) == 20
 
@@ -263,15 +270,15 @@ async def test_a_source_that_changes_underneath_is_noticed_and_named(moving: Mov
     moving.give("people", people(2500))
     id_ = await moving.create(PEOPLE)
     await moving.migrations.run(id_, by="anna")
-    from tidings.migration import extract
+    from tidings.migration import extractor
 
-    extract_pages, extract.PAGES = extract.PAGES, 1
+    extract_pages, extractor.PAGES = extractor.PAGES, 1
     try:
         await moving.extractor.step()
         moving.give("people", [json.loads(json.dumps(row)) for row in people(2600)])
         view = await moving.drive(id_)
     finally:
-        extract.PAGES = extract_pages
+        extractor.PAGES = extract_pages
 
     assert view.state is JobState.PAUSED
     assert "changed while it was being read" in (view.reason or "")
@@ -280,7 +287,7 @@ async def test_a_source_that_changes_underneath_is_noticed_and_named(moving: Mov
 async def test_a_call_that_never_ends_is_cut_off_and_found_by_reading(moving: Moving) -> None:
     """The hard time limit (C12): the open record is unknown, and written once all the same."""
     moving.give("people", people(12))
-    moving.books.default = Strategy.RECONCILE
+    moving.books.default = WriteStrategy.RECONCILE
     write, hung = moving.books.write, [True]
 
     async def hanging(type_: str, key: str, fields: Fields, known: str | None) -> Any:
@@ -293,7 +300,7 @@ async def test_a_call_that_never_ends_is_cut_off_and_found_by_reading(moving: Mo
     moving.books.write = hanging  # type: ignore[method-assign]
     id_ = await moving.run(PEOPLE, limits={"soft_limit": "100ms", "hard_limit": "200ms"})
 
-    assert (await moving.migrations.status(id_)).counts == {Standing.WRITTEN: 12}
+    assert (await moving.migrations.status(id_)).counts == {RecordState.WRITTEN: 12}
     assert len(moving.books.content("people")) == 12
     log = (await moving.migrations.record(id_, "people", "5"))["log"]
     assert [line["what"] for line in log] == ["unknown", "written"]

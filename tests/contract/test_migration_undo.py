@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.migration import undoing
+from tidings.migration import job_undo
 from tidings.migration.connectors import registry
+from tidings.migration.connectors.port import ConnectorError, ErrorKind, RecordState, WriteStrategy
+from tidings.migration.job_undo import UndoneRecord, UndoOutcome
 from tidings.migration.jobs import JobState
-from tidings.migration.undoing import Fate, Undone
-from tidings.migration.words import Failure, Standing, Strategy, Trouble
-from tidings.model.errors import Refused
+from tidings.model.errors import Conflict
 from tidings.store.port import Store
 
 from .moving import Books, Killed, Moving
@@ -47,9 +47,9 @@ async def run(moving: Moving, *, planned: bool = True) -> str:
     return id_
 
 
-async def undo(moving: Moving, id_: str, *, dry_run: bool = False) -> list[Undone]:
+async def undo(moving: Moving, id_: str, *, dry_run: bool = False) -> list[UndoneRecord]:
     """Undo it; gives what became of each record."""
-    told: list[Undone] = []
+    told: list[UndoneRecord] = []
     counts = await moving.migrations.undo(id_, by="anna", dry_run=dry_run, tell=told.append)
     assert counts == Counter(one.fate for one in told)
     return told
@@ -65,9 +65,11 @@ async def test_what_was_created_is_taken_out_and_what_was_there_or_changed_stays
     del moving.books.rows["people"][of["P4"]], moving.books.keys["people", "4"]
 
     wanted = {
-        ("people", "0"): Fate.ERASED, ("people", "1"): Fate.ERASED, ("people", "2"): Fate.ERASED,
-        ("people", "3"): Fate.CHANGED, ("people", "4"): Fate.GONE, ("companies", "1"): Fate.ERASED,
-    }  # fmt: skip
+        **{("people", number): UndoOutcome.ERASED for number in "012"},
+        ("people", "3"): UndoOutcome.CHANGED,
+        ("people", "4"): UndoOutcome.GONE,
+        ("companies", "1"): UndoOutcome.ERASED,
+    }
     said = await undo(moving, id_, dry_run=True)
     assert {(one.type, one.source_id): one.fate for one in said} == wanted
     assert moving.books.erased == 0 and len(moving.books.rows["people"]) == 4
@@ -77,12 +79,12 @@ async def test_what_was_created_is_taken_out_and_what_was_there_or_changed_stays
     assert moving.books.content("people") == [{"name": "changed by hand", "company": "there"}]
     assert moving.books.content("companies") == [{"name": "C2"}]
     status = await moving.migrations.status(id_)
-    assert status.counts == {Standing.WRITTEN: 2, Standing.SKIPPED: 5} and status.done == 7
+    assert status.counts == {RecordState.WRITTEN: 2, RecordState.SKIPPED: 5} and status.done == 7
     assert await moving.migrations.crosswalk(id_, "people", source_id="0") == []
     assert (await moving.migrations.record(id_, "people", "0"))["log"][-1]["what"] == "undone"
     (line,) = [line for line in await moving.migrations.audit(id_) if line["what"] == "undone"]
     assert line["detail"] == "1 changed, 4 erased, 1 gone"
-    assert [one.fate for one in await undo(moving, id_)] == [Fate.CHANGED], "what is undone stays so"
+    assert [one.fate for one in await undo(moving, id_)] == [UndoOutcome.CHANGED], "what is undone stays so"
 
     writes = moving.books.writes
     await moving.migrations.run(id_, by="anna")
@@ -92,12 +94,12 @@ async def test_what_was_created_is_taken_out_and_what_was_there_or_changed_stays
 
 async def test_an_upsert_that_nobody_looked_before_is_left_alone(moving: Moving) -> None:
     """It may have changed somebody's record: listed as unsure. What is only ever created is sure."""
-    moving.books.strategies["people"] = Strategy.RECONCILE
+    moving.books.strategies["people"] = WriteStrategy.RECONCILE
     id_ = await run(moving, planned=False)
 
     fates = Counter((one.type, one.fate) for one in await undo(moving, id_))
 
-    assert fates == {("people", Fate.ERASED): 5, ("companies", Fate.UNSURE): 2}
+    assert fates == {("people", UndoOutcome.ERASED): 5, ("companies", UndoOutcome.UNSURE): 2}
     assert moving.books.erased == 5
 
 
@@ -105,21 +107,21 @@ async def test_an_undoing_that_breaks_off_is_told_and_goes_on_at_once(
     moving: Moving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """'Slow down' is waited for; another error ends it, what was taken out by then is written down (C9)."""
-    monkeypatch.setattr(undoing, "PORTION", 4)
-    monkeypatch.setattr(undoing, "SIDE_BY_SIDE", 2)
+    monkeypatch.setattr(job_undo, "PORTION", 4)
+    monkeypatch.setattr(job_undo, "SIDE_BY_SIDE", 2)
     id_ = await run(moving)
-    slow, calls = [Trouble(Failure.RATE_LIMIT, "slow", wait=timedelta(0))], 0
+    slow, calls = [ConnectorError(ErrorKind.RATE_LIMIT, "slow", wait=timedelta(0))], 0
 
-    def fault(*_: object) -> Trouble | None:
+    def fault(*_: object) -> ConnectorError | None:
         nonlocal calls
         calls += 1
-        return slow.pop() if slow else Trouble(Failure.SERVER, "HTTP 500") if calls > 3 else None
+        return slow.pop() if slow else ConnectorError(ErrorKind.SERVER, "HTTP 500") if calls > 3 else None
 
     moving.books.fault = fault
-    with pytest.raises(Refused, match=r"could not be undone: HTTP 500.*it goes on"):
+    with pytest.raises(Conflict, match=r"could not be undone: HTTP 500.*it goes on"):
         await undo(moving, id_)
     assert len(moving.books.content("people")) == 3
-    assert (await moving.migrations.status(id_)).counts[Standing.SKIPPED] == 2
+    assert (await moving.migrations.status(id_)).counts[RecordState.SKIPPED] == 2
     line = (await moving.migrations.audit(id_))[-1]
     assert (line["what"], line["detail"]) == ("undoing broke off", "2 erased")
     moving.books.fault = lambda *_: None
@@ -140,13 +142,13 @@ async def test_nobody_begins_a_job_that_is_being_undone(moving: Moving) -> None:
 
     with pytest.MonkeyPatch.context() as deadly:
         deadly.setattr(moving.books, "erase", dying)
-        deadly.setattr(undoing.Undo, "_release", dying)
+        deadly.setattr(job_undo.JobUndo, "_release", dying)
         with pytest.raises(Killed):
             await undo(moving, id_)
     for begin in (moving.migrations.run, moving.migrations.plan):
-        with pytest.raises(Refused, match="being undone"):
+        with pytest.raises(Conflict, match="being undone"):
             await begin(id_, by="boris")
-    with pytest.raises(Refused, match="being undone"):
+    with pytest.raises(Conflict, match="being undone"):
         await undo(moving, id_)
 
     moving.clock.advance(minutes=6)
@@ -158,7 +160,7 @@ async def test_a_preview_looks_at_the_first_ones_only(moving: Moving) -> None:
     id_, finds = await run(moving), moving.books.finds
     counts = await moving.migrations.undo(id_, by="anna", dry_run=True, tell=lambda _: None, most=3)
 
-    assert counts == {Fate.ERASED: 3} and moving.books.finds - finds == 3
+    assert counts == {UndoOutcome.ERASED: 3} and moving.books.finds - finds == 3
 
 
 class Keeping:
@@ -178,6 +180,6 @@ async def test_a_target_that_cannot_delete_says_so(moving: Moving, monkeypatch: 
     id_ = await run(moving)
     monkeypatch.setattr(registry, "target", lambda *_, **__: Keeping(moving.books))
     moving.start()
-    with pytest.raises(Refused, match="cannot delete"):
+    with pytest.raises(Conflict, match="cannot delete"):
         await undo(moving, id_)
     assert len(moving.books.content("people")) == 5

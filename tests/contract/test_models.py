@@ -17,40 +17,40 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from tidings.inbound.models import endpoint, prompt, settings
-from tidings.inbound.models.build import build
-from tidings.inbound.models.exchange import Completion
-from tidings.inbound.models.journal import about
-from tidings.inbound.models.judging import judge
-from tidings.inbound.models.ladder import UNKNOWN, Ladder
-from tidings.inbound.models.limiter import DOWN_FOR
-from tidings.inbound.models.line import Line
-from tidings.inbound.models.mind import ModelMind
-from tidings.inbound.models.recorded import RecordedMind
-from tidings.inbound.models.rendering import render, spans
-from tidings.inbound.models.settings import BILLION, ModelSettings, Price
-from tidings.inbound.models.troubles import (
-    ModelBusy,
-    ModelDown,
-    ModelRefused,
-    NotRecorded,
-    OverBudget,
-    Unusable,
-)
-from tidings.inbound.words import (
-    Action,
-    Command,
-    Day,
+from tidings.inbound.domain import (
+    CalendarCommand,
+    CalendarDay,
     Extraction,
     Intent,
-    Relation,
-    Request,
-    Scene,
+    InterpreterContext,
+    ShiftAction,
+    ShiftRequest,
     Speaker,
     Utterance,
+    WorkflowRelation,
 )
+from tidings.inbound.llm import endpoint, prompt, settings
+from tidings.inbound.llm.answer_validation import validate_answer
+from tidings.inbound.llm.chat_completions import Completion
+from tidings.inbound.llm.errors import (
+    AnswerNotRecorded,
+    ModelBudgetExceeded,
+    ModelRefused,
+    ModelThrottled,
+    ModelUnavailable,
+    UnusableAnswer,
+)
+from tidings.inbound.llm.factory import build_interpreter
+from tidings.inbound.llm.fallback import UNKNOWN, FallbackInterpreter
+from tidings.inbound.llm.journal import trace_calls
+from tidings.inbound.llm.model_client import ModelClient
+from tidings.inbound.llm.model_interpreter import ModelInterpreter
+from tidings.inbound.llm.prompt_renderer import render_prompt, spans
+from tidings.inbound.llm.rate_limiter import DOWN_FOR
+from tidings.inbound.llm.recordings import RecordedInterpreter
+from tidings.inbound.llm.settings import BILLION, ModelSettings, Price
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.forgetting import Forgetting
+from tidings.kernel.retention import RetentionPruner
 from tidings.model.errors import Misconfigured
 from tidings.model.time import SECOND
 from tidings.store.port import Store
@@ -79,14 +79,14 @@ class Rules:
     def __init__(self, *, knows: bool = True) -> None:
         self._knows = knows
 
-    async def intent(self, scene: Scene) -> Intent:
+    async def intent(self, scene: InterpreterContext) -> Intent:
         return Intent(True if self._knows else None, (), 60, "by the rules", "rules")
 
-    async def relate(self, scene: Scene) -> Relation:
-        return Relation(True if self._knows else None, 0.8, "by the rules", "rules")
+    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
+        return WorkflowRelation(True if self._knows else None, 0.8, "by the rules", "rules")
 
-    async def extract(self, scene: Scene) -> Extraction:
-        found = (Request(Action.NO_CREW, "42", "20270115", "1800", "0600"),) if self._knows else ()
+    async def extract(self, scene: InterpreterContext) -> Extraction:
+        found = (ShiftRequest(ShiftAction.NO_CREW, "42", "20270115", "1800", "0600"),) if self._knows else ()
         return Extraction(found, (), (), "by the rules", "rules")
 
 
@@ -98,9 +98,9 @@ class Model:
         self.settings = ModelSettings(base_url=f"{sandbox.url}/openai/v1", **given)
         self.sandbox, self.store, self.clock = sandbox, store, clock
         self.slept: list[float] = []
-        self.line = Line(self.settings, store, clock, sleep=self._sleep)
+        self.line = ModelClient(self.settings, store, clock, sleep=self._sleep)
         self.journal = self.line.journal
-        self.mind = ModelMind(self.settings, prompt.load(), self.line)
+        self.mind = ModelInterpreter(self.settings, prompt.load_prompts(), self.line)
 
     async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -153,9 +153,11 @@ async def opened(sandbox: Sandbox, store: Store, clock: ManualClock, **options: 
         await made.line.close()
 
 
-def scene(text: str = "no crew for 42 friday night", **more: Any) -> Scene:
+def scene(text: str = "no crew for 42 friday night", **more: Any) -> InterpreterContext:
     at, zone = 1_800_000_000 * SECOND, "America/New_York"
-    return Scene(**{"now": at, "zone": zone, "squads": SQUADS, "speaker": ADA, "text": text, **more})
+    return InterpreterContext(
+        **{"now": at, "zone": zone, "squads": SQUADS, "speaker": ADA, "text": text, **more}
+    )
 
 
 # -- asking
@@ -165,7 +167,7 @@ async def test_a_question_is_asked_judged_and_written_down(kept: Model) -> None:
     """Prompt, hashes, settings, raw and parsed answer, tokens, cost: all of it is in one row (D13, D14)."""
     await kept.say({"answer": YES, "tokens_in": 100, "tokens_out": 20})
 
-    with about("inbox-17"):
+    with trace_calls("inbox-17"):
         found = await kept.mind.intent(scene())
 
     assert found == Intent(True, ("20270115",), 90, "They have no crew.", "model:small-1")
@@ -180,7 +182,7 @@ async def test_a_question_is_asked_judged_and_written_down(kept: Model) -> None:
     assert orjson.loads(call["parsed"]) == YES
     assert orjson.loads(orjson.loads(call["raw"])["content"]) == YES
     assert orjson.loads(call["settings"]) == {"max_tokens": 200, "temperature": 0}
-    assert call["prompt_hash"] == prompt.load()["intent"].hash
+    assert call["prompt_hash"] == prompt.load_prompts()["intent"].hash
     (sent,) = kept.asked
     assert sent["response_format"]["json_schema"]["strict"] is True
     assert sent["temperature"] == 0
@@ -195,8 +197,8 @@ async def test_each_question_goes_to_the_model_of_its_role(model: Model) -> None
     related = await model.mind.relate(scene("yes"))
     wanted = await model.mind.extract(scene())
 
-    assert related == Relation(True, 0.9, "an answer", "model:small-1")
-    assert wanted.requests == (Request(Action.NO_CREW, "42", "20270115", "1800", "0600"),)
+    assert related == WorkflowRelation(True, 0.9, "an answer", "model:small-1")
+    assert wanted.requests == (ShiftRequest(ShiftAction.NO_CREW, "42", "20270115", "1800", "0600"),)
     assert [(sent["model"], sent["max_tokens"]) for sent in model.asked] == [
         ("small-1", 100),
         ("large-1", 1200),
@@ -205,8 +207,8 @@ async def test_each_question_goes_to_the_model_of_its_role(model: Model) -> None
 
 async def test_extraction_may_read_the_stored_days_and_nothing_else(model: Model) -> None:
     """The tool answers from what was read before; any other wish is refused (D10: its tools only read)."""
-    slots = Command(Action.ADD, "42", "20270115", "1800", "0600").slots
-    read = Day("20270115", {"42": slots})
+    slots = CalendarCommand(ShiftAction.ADD, "42", "20270115", "1800", "0600").slots
+    read = CalendarDay("20270115", {"42": slots})
     await model.say(
         {"tool": {"name": "read_day", "arguments": {"date": "20270115"}}},
         {"tool": {"name": "write_day", "arguments": {"date": "20270115"}}},
@@ -237,8 +239,8 @@ async def test_what_people_write_stays_out_of_the_instructions(model: Model) -> 
     thread = [Utterance(HOSTILE, None, 0, HOSTILE)]
     said = scene(HOSTILE, thread=thread, speaker=Speaker("7", HOSTILE, "42", "member"))
 
-    for one in prompt.load().values():
-        system, user = render(one, said)
+    for one in prompt.load_prompts().values():
+        system, user = render_prompt(one, said)
         assert "Ignore the roster" not in system["content"]
         assert user["content"].count("</message>") == 1
         quoted = user["content"].partition("<message>")[2].removesuffix("</message>")
@@ -254,7 +256,7 @@ async def test_an_answer_that_leaves_the_closed_list_is_never_taken(model: Model
         {"answer": {**WANTED, "requests": [{**talked, "squad": "42", "action": "delete_everything"}]}},
     )
 
-    with pytest.raises(Unusable, match=r"requests\[0\].action must be one of no_crew, add, remove"):
+    with pytest.raises(UnusableAnswer, match=r"requests\[0\].action must be one of no_crew, add, remove"):
         await model.mind.extract(scene(HOSTILE))
 
     assert "squad must be one of 34, 35, 42, 43, 54" in model.asked[1]["messages"][-1]["content"]
@@ -302,7 +304,7 @@ async def test_a_wrong_answer_is_corrected_once_with_the_error(
 )
 def test_an_answer_is_judged_by_its_schema_and_what_exists(said: Completion, told: str) -> None:
     """Nobody relies on the provider's promise of structure (D13)."""
-    judged = judge(prompt.load()["intent"], scene(), said)
+    judged = validate_answer(prompt.load_prompts()["intent"], scene(), said)
 
     assert judged.parsed is None
     assert told in (judged.problem or "")
@@ -312,7 +314,7 @@ async def test_two_wrong_answers_are_the_end(model: Model) -> None:
     """There is no third call (D13: one retry)."""
     await model.say({"answer": "no"}, {"answer": "still no"}, {"answer": YES})
 
-    with pytest.raises(Unusable, match="twice: the answer is not JSON"):
+    with pytest.raises(UnusableAnswer, match="twice: the answer is not JSON"):
         await model.mind.intent(scene())
 
     assert len(model.asked) == 2
@@ -348,9 +350,9 @@ async def test_a_time_out_is_tried_once_more_and_then_the_model_is_left_alone(
     ):
         sandbox.break_("slow", seconds=0.5, channel="openai", times=2)
 
-        with pytest.raises(ModelDown, match="no answer"):
+        with pytest.raises(ModelUnavailable, match="no answer"):
             await model.mind.intent(scene())
-        with pytest.raises(ModelDown, match="left alone until"):
+        with pytest.raises(ModelUnavailable, match="left alone until"):
             await other.mind.intent(scene("another one"))
 
         assert len(model.asked) == 2
@@ -377,7 +379,7 @@ async def test_one_lost_answer_is_made_good_by_the_second_call(model: Model, bro
 async def test_a_wrong_key_is_not_tried_again_and_not_shown(model: Model) -> None:
     """The same call would be refused again; a person must look."""
     async with opened(model.sandbox, model.store, model.clock, key="sk-wrong") as locked:
-        with pytest.raises(ModelDown, match="HTTP 401: Incorrect API key"):
+        with pytest.raises(ModelUnavailable, match="HTTP 401: Incorrect API key"):
             await locked.mind.intent(scene())
 
         assert len(locked.asked) == 1
@@ -389,7 +391,7 @@ async def test_one_question_that_is_refused_does_not_stop_the_others(model: Mode
     model.sandbox.break_("error", code="context_length_exceeded", channel="openai", times=1)
     await model.say({"answer": YES})
 
-    with pytest.raises(ModelDown, match="does not take this question"):
+    with pytest.raises(ModelUnavailable, match="does not take this question"):
         await model.mind.intent(scene("too long"))
 
     assert (await model.mind.intent(scene())).is_request is True
@@ -413,16 +415,16 @@ async def test_a_long_wait_is_passed_on_and_holds_for_every_process(
         sandbox.break_("429", seconds=120, channel="openai", times=1)
         began = clock.now()
 
-        with pytest.raises(ModelBusy) as told:
+        with pytest.raises(ModelThrottled) as told:
             await model.mind.intent(scene())
-        with pytest.raises(ModelBusy):
+        with pytest.raises(ModelThrottled):
             await other.mind.intent(scene("another one"))
 
         assert told.value.until == began + 120 * SECOND
         assert len(model.asked) == 1
-        with pytest.raises(ModelBusy):
-            await Ladder(model.mind, Rules(knows=False)).intent(scene())
-        assert (await Ladder(model.mind, Rules()).intent(scene())).source == "rules"
+        with pytest.raises(ModelThrottled):
+            await FallbackInterpreter(model.mind, Rules(knows=False)).intent(scene())
+        assert (await FallbackInterpreter(model.mind, Rules()).intent(scene())).source == "rules"
         clock.advance_to(told.value.until)
         assert (await other.mind.intent(scene("another one"))).source == "model:small-1"
 
@@ -506,9 +508,9 @@ async def test_costs_are_summed_up_and_the_budget_holds(
         assert day["cost"] == 54 * BILLION // 1000
         assert sum(call["cost"] for call in await model.calls()) == day["cost"]
 
-        with pytest.raises(OverBudget, match=r"0\.0540 of 0\.054"):
+        with pytest.raises(ModelBudgetExceeded, match=r"0\.0540 of 0\.054"):
             await model.mind.intent(scene("three"))
-        degraded = await Ladder(model.mind, Rules()).intent(scene("three"))
+        degraded = await FallbackInterpreter(model.mind, Rules()).intent(scene("three"))
         assert degraded.source == "rules"
         assert "budget" in degraded.reason
         assert len(model.asked) == 2
@@ -517,7 +519,9 @@ async def test_costs_are_summed_up_and_the_budget_holds(
         assert (await model.mind.intent(scene("three"))).source == "model:small-1"
         clock.advance(hours=24 * 90)
         assert (
-            await Forgetting("model calls", store, clock, {"prune_model_calls": timedelta(days=90)}).step()
+            await RetentionPruner(
+                "model calls", store, clock, {"prune_model_calls": timedelta(days=90)}
+            ).step()
             > 0
         )
         assert (len(await model.calls()), len(await model.journal.days("2000-01-01"))) == (1, 2)
@@ -535,7 +539,7 @@ def test_a_cost_is_rounded_up() -> None:
 async def test_without_model_and_rules_a_person_is_asked(model: Model) -> None:
     """Neither knows: nothing is guessed, and the source says so (D13)."""
     model.sandbox.break_("500", channel="openai")
-    ladder = Ladder(model.mind, Rules(knows=False), closing=model.line)
+    ladder = FallbackInterpreter(model.mind, Rules(knows=False), closing=model.line)
 
     intent, relation, wanted = (
         await ladder.intent(scene()),
@@ -547,7 +551,7 @@ async def test_without_model_and_rules_a_person_is_asked(model: Model) -> None:
     assert (relation.related, relation.source) == (None, UNKNOWN)
     assert (wanted.requests, wanted.missing, wanted.source) == ((), (), UNKNOWN)
     assert len(model.asked) == 2
-    rules = Ladder(model.mind, Rules())
+    rules = FallbackInterpreter(model.mind, Rules())
     assert (await rules.extract(scene())).source == (await rules.relate(scene())).source == "rules"
 
 
@@ -555,7 +559,7 @@ async def test_without_settings_there_are_only_the_rules(model: Model) -> None:
     """A laptop without a key needs no model."""
     rules = Rules()
 
-    assert build(None, rules, model.store, model.clock) is rules
+    assert build_interpreter(None, rules, model.store, model.clock) is rules
 
 
 # -- recordings
@@ -571,11 +575,11 @@ async def test_recorded_answers_are_replayed_and_a_miss_is_an_error(kept: Model,
             file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
     for mind in (
-        RecordedMind.from_journal(kept.settings, prompt.load(), kept.store, kept.clock),
-        RecordedMind.from_file(kept.settings, prompt.load(), tape),
+        RecordedInterpreter.from_journal(kept.settings, prompt.load_prompts(), kept.store, kept.clock),
+        RecordedInterpreter.from_file(kept.settings, prompt.load_prompts(), tape),
     ):
         assert await mind.intent(scene()) == found._replace(source="recorded:small-1")
-        with pytest.raises(NotRecorded, match="prompt intent version 1, attempt 1"):
+        with pytest.raises(AnswerNotRecorded, match="prompt intent version 1, attempt 1"):
             await mind.intent(scene("never said"))
     assert len(kept.asked) == 2
 
@@ -588,7 +592,7 @@ def test_the_suite_forbids_real_models(monkeypatch: pytest.MonkeyPatch) -> None:
     real = ModelSettings(base_url="https://api.openai.com/v1", small="m", large="m")
 
     with pytest.raises(Misconfigured, match="TIDINGS_FORBID_MODEL forbids calls to real models"):
-        endpoint.Endpoint(real, now=lambda: 0)
+        endpoint.ModelEndpoint(real, now=lambda: 0)
     endpoint.refuse_forbidden(replace(real, base_url="http://127.0.0.1:11434/v1"))
     monkeypatch.delenv(endpoint.SWITCH)
     endpoint.refuse_forbidden(real)
@@ -625,21 +629,21 @@ def test_a_prompt_that_cannot_be_used_stops_the_start(tmp_path: Path, old: str, 
     (tmp_path / "intent.md").write_text(INTENT.replace(old, new))
 
     with pytest.raises(Misconfigured, match=told):
-        prompt.load(tmp_path)
+        prompt.load_prompts(tmp_path)
 
 
 def test_prompts_of_a_folder_take_the_place_of_ours(tmp_path: Path) -> None:
     """Those that are there; one that nobody asks for is refused as misspelt."""
     (tmp_path / "intent.md").write_text(INTENT.replace("version = 1", "version = 2"))
 
-    found = prompt.load(tmp_path)
+    found = prompt.load_prompts(tmp_path)
 
     assert [one.version for one in found.values()] == [2, 1, 1]
     (tmp_path / "intents.md").write_text("")
     with pytest.raises(Misconfigured, match=r"Did you mean intent\.md"):
-        prompt.load(tmp_path)
+        prompt.load_prompts(tmp_path)
     with pytest.raises(Misconfigured, match="is not a folder"):
-        prompt.load(tmp_path / "nowhere")
+        prompt.load_prompts(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -649,10 +653,10 @@ def test_prompts_of_a_folder_take_the_place_of_ours(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_whatever_could_change_an_answer_changes_the_hash(old: str, new: str) -> None:
     """Name, version, text, settings and schema are hashed together (D13)."""
-    ours = prompt.parse("intent", INTENT, "it")
+    ours = prompt.parse_prompt("intent", INTENT, "it")
 
-    assert prompt.parse("intent", INTENT.replace(old, new), "it").hash != ours.hash
-    assert prompt.parse("intent", INTENT, "it").hash == ours.hash
+    assert prompt.parse_prompt("intent", INTENT.replace(old, new), "it").hash != ours.hash
+    assert prompt.parse_prompt("intent", INTENT, "it").hash == ours.hash
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import json
 import sys
 from pathlib import Path
 
-from tidings.kernel import queue as people
+from tidings.kernel import task_actions as people
 from tidings.kernel.clock import ManualClock
-from tidings.model.task import NewTask, State
+from tidings.model.task import NewTask, TaskState
 from tidings.store.port import Store
 
 from .receiver import answer, receiving
@@ -43,9 +43,9 @@ async def test_a_task_of_a_kind_that_nobody_knows_waits_for_somebody_who_does(
     for _ in range(3):
         await world.step(seconds=61)
 
-    row = await people.look(store, strange)
+    row = await people.get_task(store, strange)
     history = await store.read("history_of", task=strange)
-    assert row is not None and row["state"] == State.PENDING
+    assert row is not None and row["state"] == TaskState.PENDING
     assert "does not know 'of the future'" in history[-1]["detail"]
     assert (await world.show(known))["state"] == "sent"
     assert row["tries"] == 0

@@ -16,10 +16,10 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import pytest
 
-from tidings.model.errors import WrongStore
+from tidings.model.errors import StoreUnusable
 from tidings.store.postgres import PostgresStore
-from tidings.store.server import SESSION
-from tidings.testing import Cluster
+from tidings.store.postgres_server import SESSION_SETTINGS
+from tidings.testing import PostgresCluster
 
 from ..time_limits import until
 
@@ -79,7 +79,9 @@ async def opened(url: str) -> PostgresStore:
     return store
 
 
-async def test_session_pooling_works_by_the_recipe_of_the_page(postgres: Cluster, postgres_url: str) -> None:
+async def test_session_pooling_works_by_the_recipe_of_the_page(
+    postgres: PostgresCluster, postgres_url: str
+) -> None:
     """The page's own settings, typed as they stand there."""
     ignored, statements = recipe(PAGE.read_text())
     name = urlsplit(postgres_url).path.lstrip("/")
@@ -97,7 +99,7 @@ async def test_transaction_pooling_is_refused_at_the_start(postgres_url: str) ->
     """Otherwise the engine would say that it works, and deliver nothing."""
     ignored, _ = recipe(PAGE.read_text())
     with pooler(postgres_url, "transaction", ignored) as url:
-        with pytest.raises(WrongStore, match="transaction pooling") as refused:
+        with pytest.raises(StoreUnusable, match="transaction pooling") as refused:
             await opened(url)
         assert "pool_mode = session" in refused.value.remedy
 
@@ -105,7 +107,7 @@ async def test_transaction_pooling_is_refused_at_the_start(postgres_url: str) ->
 def test_the_recipe_names_every_setting_that_the_engine_sends() -> None:
     """A setting that is missing there keeps the engine from starting behind PgBouncer."""
     ignored, statements = recipe(PAGE.read_text())
-    sent = {*SESSION, "search_path"} - {"application_name"}
+    sent = {*SESSION_SETTINGS, "search_path"} - {"application_name"}
 
     assert set(ignored.split(",")) == sent
     assert {statement.split()[1] for statement in statements} == sent

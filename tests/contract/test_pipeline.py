@@ -8,9 +8,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tidings.inbound.words import Intent, Relation, Scene
+from tidings.inbound.domain import Intent, InterpreterContext, WorkflowRelation
 from tidings.kernel.clock import ManualClock
-from tidings.model.errors import Temporary
+from tidings.model.errors import TemporaryError
 from tidings.store.port import Step, Store
 from tidings.store.sqlite import SqliteStore
 
@@ -275,17 +275,17 @@ async def test_an_answer_that_is_only_perhaps_one_is_no_answer_and_the_second_is
 class Silent(PlainMind):
     """A model that cannot say."""
 
-    async def relate(self, scene: Scene) -> Relation:
+    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
         """Neither yes nor no."""
-        return Relation(None, 0.0, "no answer", "nobody")
+        return WorkflowRelation(None, 0.0, "no answer", "nobody")
 
 
 class Unsure(PlainMind):
     """Rules that are never sure whether something is related."""
 
-    async def relate(self, scene: Scene) -> Relation:
+    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
         """Not sure."""
-        return Relation(None, 0.0, "not sure", self.name)
+        return WorkflowRelation(None, 0.0, "not sure", self.name)
 
 
 async def test_what_nobody_can_relate_is_held_until_a_person_says(store: Store, clock: ManualClock) -> None:
@@ -309,12 +309,12 @@ async def test_the_model_is_asked_only_where_the_rules_are_not_sure(quick: Store
     asked: list[str] = []
 
     class Model(PlainMind):
-        async def relate(self, scene: Scene) -> Relation:
+        async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
             asked.append(scene.text)
             return await super().relate(scene)
 
     class Doubting(PlainMind):
-        async def relate(self, scene: Scene) -> Relation:
+        async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
             found = await super().relate(scene)
             return found if scene.text.startswith("sure") else found._replace(confidence=0.6)
 
@@ -346,9 +346,9 @@ async def test_a_message_that_fails_three_times_is_told(store: Store, clock: Man
     """A failed one is retried (3 at most), then an admin is told; the next one goes on (D3, D12)."""
 
     class Broken(PlainMind):
-        async def intent(self, scene: Scene) -> Intent:
+        async def intent(self, scene: InterpreterContext) -> Intent:
             if "poison" in scene.text:
-                raise Temporary("it fell over")
+                raise TemporaryError("it fell over")
             return await super().intent(scene)
 
     squad = await Squad(store, clock, rules=Broken()).open()

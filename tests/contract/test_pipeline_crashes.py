@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.store.port import Claimed, Store
+from tidings.store.port import ClaimResult, Store
 from tidings.store.sqlite import SqliteStore
 
 from .squad import FRI, SAT, SUN, Squad
@@ -45,8 +45,12 @@ class Mortal:
             if self.is_dead:
                 raise Gone
             answer = await call(*args, **named)
-            if name in COMMITS and self.left >= 0 and not (isinstance(answer, Claimed) and not answer.tasks):
-                if isinstance(answer, Claimed) and answer.durable is not None:
+            if (
+                name in COMMITS
+                and self.left >= 0
+                and not (isinstance(answer, ClaimResult) and not answer.tasks)
+            ):
+                if isinstance(answer, ClaimResult) and answer.durable is not None:
                     await answer.durable
                     answer = answer._replace(durable=None)
                 self.left -= 1

@@ -21,14 +21,14 @@ from tidings.model.outcome import Done, Outcome, Reject, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.model.time import DAY, SECOND, iso
 from tidings.observability.events import Event, ReceiptsTaken
-from tidings.outbound.channels.base import Traits
-from tidings.outbound.receipts.callbacks import Callbacks
-from tidings.outbound.receipts.keeper import ReceiptKeeper
-from tidings.outbound.receipts.receipt import Callback
+from tidings.outbound.channels.base import ChannelTraits
+from tidings.outbound.receipts.base import Callback
+from tidings.outbound.receipts.callbacks import CallbackService
+from tidings.outbound.receipts.receipt_reconciler import ReceiptReconciler
 from tidings.store.port import Row, Step, Store
 from tidings.store.postgres import PostgresStore
-from tidings.store.statements import statements
-from tidings.wire.signature import BadSignature
+from tidings.store.statements import load_statements
+from tidings.wire.webhook_signatures import BadSignature
 
 from ..encryption import KEY
 from .world import Scripted
@@ -43,7 +43,7 @@ class Town:
     def __init__(self, app: App, clock: ManualClock, events: list[Event]) -> None:
         self.app, self.clock, self.store, self.events = app, clock, app.store, events
         self.channel = cast(Scripted, app.channels["wa"])
-        self.callbacks: Callbacks = app.desk.callbacks
+        self.callbacks: CallbackService = app.desk.callbacks
 
     async def send(self, **more: Any) -> str:
         """Accept one message and send it."""
@@ -94,7 +94,7 @@ async def town(store: Store, clock: ManualClock, script: Any = None, **settings:
         store=store,
         emit=events.append,
     )
-    traits = Traits(OnUnknown.HOLD, "as the test says", timedelta(seconds=10))
+    traits = ChannelTraits(OnUnknown.HOLD, "as the test says", timedelta(seconds=10))
     scripted = Scripted(traits, script or (lambda _message: Done(f"wamid.{next(names)}")))
     cast(Any, app.channels)["wa"] = scripted
     assert store.may_work()
@@ -276,7 +276,7 @@ async def test_a_proof_that_came_too_early_is_not_forgotten(store: Store, clock:
         here.channel.script = send
         accepted = (await here.app.messages.accept(Draft("wa", "+15551234567", "hello"))).id
         await here.app.worker.node.beat()
-        keeper = next(actor for actor in here.app.actors if isinstance(actor, ReceiptKeeper))
+        keeper = next(actor for actor in here.app.actors if isinstance(actor, ReceiptReconciler))
 
         async def early(message: Message) -> Outcome:
             await here.tell(status("wamid.5", "sent", biz_opaque_callback_data=message.id))
@@ -323,7 +323,7 @@ async def test_receipts_of_others_are_counted_and_forgotten(store: Store, clock:
         await here.tell(*(status(f"wamid.other-{n}", "delivered") for n in range(30)))
         await here.tell(status("wamid.1", "delivered"), number="999")
         assert here.taken == [(0, 0, 30), (0, 0, 1)]
-        keeper = next(actor for actor in here.app.actors if isinstance(actor, ReceiptKeeper))
+        keeper = next(actor for actor in here.app.actors if isinstance(actor, ReceiptReconciler))
         await keeper.step()
         assert len(await _receipts(store)) == 31
         clock.advance(DAY // SECOND + 1)
@@ -441,7 +441,7 @@ async def test_its_statements_use_their_index(postgres_url: str) -> None:
     )
     async with store._connection() as connection:
         for name in names:
-            statement = statements("postgres")[name]
+            statement = load_statements("postgres")[name]
             await connection.execute(f"prepare p as {statement.sql}")
             nulls = ", ".join("null" for _ in statement.names)
             plan = "\n".join(row[0] for row in await connection.fetch(f"explain execute p({nulls})"))

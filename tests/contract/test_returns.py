@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from tidings.kernel.claim_release import ClaimReleaser
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.nodes import Node
-from tidings.kernel.returns import Returns
+from tidings.kernel.heartbeats import Node
 from tidings.store.port import Step, Store
 
 from .test_store import new, queues, wish
@@ -21,7 +21,7 @@ async def test_one_that_was_cancelled_meanwhile_passes_its_turn_on(store: Store,
     [first] = (await store.claim(me.id, wish())).tasks
     await store.write([Step("ask_cancel", {"id": first.id})])
 
-    await Returns(store, me, {}).give_back([first], "the answer was lost", lambda _: first.due_at)
+    await ClaimReleaser(store, me, {}).release_claims([first], "the answer was lost", lambda _: first.due_at)
 
     [second] = (await store.claim(me.id, wish())).tasks
     assert second.id > first.id

@@ -13,16 +13,16 @@ from zoneinfo import ZoneInfo
 import asyncpg
 import pytest
 
-from tidings.diagnosis import Grade, on_standbys
+from tidings.doctor import FindingSeverity, check_standbys
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.nodes import Rewound
-from tidings.model.task import OnUnknown, State, Transition
+from tidings.kernel.heartbeats import RewindDetected
+from tidings.model.task import OnUnknown, TaskState, Transition
 from tidings.model.time import HOUR
 from tidings.observability.events import AlertRaised, DatabaseRewound, NodeFenced
-from tidings.outbound.scheduling.making import MessageMaker
-from tidings.outbound.scheduling.scheduler import Scheduler
-from tidings.outbound.scheduling.schedules import Schedules
-from tidings.store.port import Wish
+from tidings.outbound.schedules.occurrence_builder import MessageOccurrenceBuilder
+from tidings.outbound.schedules.scheduler import Scheduler
+from tidings.outbound.schedules.service import ScheduleService
+from tidings.store.port import ClaimRequest
 from tidings.store.postgres import PostgresStore
 
 from .test_alerts import watched
@@ -144,11 +144,11 @@ async def test_a_result_that_was_lost_is_not_taken_for_a_claim_that_had_not_begu
     await world.step()
     id_ = await world.send()
     node = world.worker.node.id
-    [task] = (await store.claim(node, Wish({"main": 1}, 1))).tasks
+    [task] = (await store.claim(node, ClaimRequest({"main": 1}, 1))).tasks
     await tail.keep()
     await world.worker.node.beat()
     await store.start(node, [task])
-    await store.settle(node, [Transition(task.id, task.claim_no, State.DONE, task.tries)])
+    await store.settle(node, [Transition(task.id, task.claim_no, TaskState.DONE, task.tries)])
     await tail.lose()
 
     await goes_on(world)
@@ -169,9 +169,9 @@ async def test_a_loss_between_two_heartbeats_is_noticed_on_the_other_server(
         await world.send()
     await world.step(seconds=2) if lost == "message" else await node.beat()
     if lost == "result":
-        [task] = (await store.claim(node.id, Wish({"main": 1}, 1))).tasks
+        [task] = (await store.claim(node.id, ClaimRequest({"main": 1}, 1))).tasks
         await tail.keep()
-        await store.settle(node.id, [Transition(task.id, task.claim_no, State.DONE, task.tries)])
+        await store.settle(node.id, [Transition(task.id, task.claim_no, TaskState.DONE, task.tries)])
         node.see(task, settled=True)
     else:
         await tail.keep()
@@ -182,7 +182,7 @@ async def test_a_loss_between_two_heartbeats_is_noticed_on_the_other_server(
     assert not node.is_trusted, "nothing starts on another server before it was looked at"
     assert (await world.worker.runner.step()).claimed == 0
     for _ in range(2):
-        with pytest.raises(Rewound):
+        with pytest.raises(RewindDetected):
             await node.beat()
         assert not node.is_trusted, "and nothing before this is settled"
     await goes_on(world)
@@ -194,11 +194,11 @@ async def test_an_occurrence_that_was_made_on_the_lost_copy_is_made_again_as_unk
 ) -> None:
     """Its message did not survive; the schedule makes it again before anything is marked."""
     world = await World(store, clock).open()
-    makers = {"message": MessageMaker(world.messages)}
+    makers = {"message": MessageOccurrenceBuilder(world.messages)}
     scheduler = Scheduler(store, clock, makers, rest=timedelta(0))
     world.worker.rewinds._makers = [scheduler]
     body = {"rule": {"every": "1h"}, "message": {"channel": "main", "to": "ada", "text": "hi"}}
-    await Schedules(store, clock, makers).create(body, zone=ZoneInfo("UTC"))
+    await ScheduleService(store, clock, makers).create(body, zone=ZoneInfo("UTC"))
     await world.step(seconds=3598)
     await tail.keep()
     clock.advance(3)
@@ -260,7 +260,7 @@ async def test_one_node_marks_and_the_others_wait_for_it(
         await other.node.beat()
     await tail.lose()
     for other in nodes:
-        with pytest.raises(Rewound) as found:
+        with pytest.raises(RewindDetected) as found:
             await other.node.beat()
         await other.rewinds.open(found.value)
     clock.advance(1)
@@ -307,22 +307,22 @@ class TestDoctor:
 
     async def test_without_standbys_there_is_nothing_to_say(self, store: PostgresStore) -> None:
         """The statement needs no privilege."""
-        assert [on_standbys(row) for row in await store.read("replication")] == [[]]
+        assert [check_standbys(row) for row in await store.read("replication")] == [[]]
 
     @pytest.mark.parametrize(
         ("seen", "grade", "what"),
         [
-            ({"names": ""}, Grade.NOTE, "all asynchronous"),
-            ({"names": "", "hidden": 1}, Grade.NOTE, "all asynchronous"),
-            ({"commits": "local", "synchronous": 1}, Grade.NOTE, "all asynchronous"),
-            ({"hidden": 1}, Grade.NOTE, "this role may not see"),
-            ({"synchronous": 1}, Grade.FINE, "synchronous: 1"),
+            ({"names": ""}, FindingSeverity.NOTE, "all asynchronous"),
+            ({"names": "", "hidden": 1}, FindingSeverity.NOTE, "all asynchronous"),
+            ({"commits": "local", "synchronous": 1}, FindingSeverity.NOTE, "all asynchronous"),
+            ({"hidden": 1}, FindingSeverity.NOTE, "this role may not see"),
+            ({"synchronous": 1}, FindingSeverity.FINE, "synchronous: 1"),
         ],
     )
     def test_standbys_are_told_apart_as_far_as_the_role_may_see(
-        self, seen: dict[str, object], grade: Grade, what: str
+        self, seen: dict[str, object], grade: FindingSeverity, what: str
     ) -> None:
         """An ordinary role sees that they are there, and no more."""
         row = {"standbys": 1, "hidden": 0, "synchronous": 0, "names": "db2", "commits": "on", **seen}
-        [finding] = on_standbys(row)
+        [finding] = check_standbys(row)
         assert finding.grade is grade and what in finding.what

@@ -11,29 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.forgetting import Forgetting
-from tidings.model.errors import Invalid, NotFound, Refused
+from tidings.kernel.retention import RetentionPruner
+from tidings.model.errors import Conflict, Invalid, NotFound
 from tidings.model.outcome import Skip
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND, iso
 from tidings.observability.events import AttemptFailed
-from tidings.outbound.adoption.rollout import RollOut
-from tidings.outbound.adoption.shadows import Sent, compare, digest
-from tidings.outbound.objections import bucket, objection
-from tidings.outbound.people.uploads import Numbered
-from tidings.store.port import Store, Wish
+from tidings.outbound.contacts.uploads import NumberedRow
+from tidings.outbound.rollout.service import RolloutService
+from tidings.outbound.rollout.shadow import ShadowRecord, compare_records, content_digest
+from tidings.outbound.send_checks import check_send, rollout_bucket
+from tidings.store.port import ClaimRequest, Store
 
 from .world import World
 
 UTC = ZoneInfo("UTC")
-HELLO = digest({"text": "hello"})
+HELLO = content_digest({"text": "hello"})
 
 
-async def opened(store: Store, clock: ManualClock) -> tuple[World, RollOut]:
+async def opened(store: Store, clock: ManualClock) -> tuple[World, RolloutService]:
     """An engine with one channel, `main`."""
-    return await World(store, clock).open(), RollOut(store, clock)
+    return await World(store, clock).open(), RolloutService(store, clock)
 
 
-async def lines(*rows: dict[str, object]) -> AsyncIterator[Numbered]:
+async def lines(*rows: dict[str, object]) -> AsyncIterator[NumberedRow]:
     """A report."""
     for number, row in enumerate(rows, 2):
         yield number, row
@@ -109,16 +109,16 @@ def test_whoever_is_in_a_smaller_share_is_in_a_larger_one(recipient: str, one: i
     small, large = sorted((one, other))
 
     def is_served(share: int) -> bool:
-        return objection(recipient, None, "live", share, None, now=lambda: 0) is None
+        return check_send(recipient, None, "live", share, None, now=lambda: 0) is None
 
     assert not is_served(small) or is_served(large)
     assert not is_served(0) and is_served(100)
-    assert 0 <= bucket(recipient) < 100
+    assert 0 <= rollout_bucket(recipient) < 100
 
 
 def test_an_opt_out_is_told_before_a_mode() -> None:
     """The reason that a person can do something about comes first."""
-    found = objection("ada", None, "observe", 100, "asked us to stop", now=lambda: 0)
+    found = check_send("ada", None, "observe", 100, "asked us to stop", now=lambda: 0)
 
     assert isinstance(found, Skip)
     assert "asked us to stop" in found.why
@@ -154,7 +154,7 @@ async def test_a_shadow_that_dies_half_way_is_noted_once(store: Store, clock: Ma
     await rollout.set("main", mode="shadow")
     await world.send()
     delivery = world.worker._handlers["message"]
-    claimed = await store.claim(world.worker.node.id, Wish({"main": 1}, 1))
+    claimed = await store.claim(world.worker.node.id, ClaimRequest({"main": 1}, 1))
     await delivery.load(claimed.tasks)
     await delivery.load(claimed.tasks)
 
@@ -242,27 +242,27 @@ async def test_two_reports_that_overlap_by_pages_are_taken_once(store: Store, cl
 
 
 moments = st.integers(0, 40).map(lambda n: n * MINUTE)
-sent = st.lists(st.builds(Sent, moments, st.sampled_from("abc"), st.none()), max_size=12)
+sent = st.lists(st.builds(ShadowRecord, moments, st.sampled_from("abc"), st.none()), max_size=12)
 
 
 @given(sent, sent)
 def test_nothing_is_lost_and_nothing_counted_twice_in_a_comparison(
-    ours: list[Sent], theirs: list[Sent]
+    ours: list[ShadowRecord], theirs: list[ShadowRecord]
 ) -> None:
     """Each side's messages are in exactly one pair or difference; a side compared with itself agrees."""
     ours, theirs = sorted(ours, key=lambda one: one.at), sorted(theirs, key=lambda one: one.at)
-    same, differences = compare(ours, theirs, timedelta(minutes=2))
+    same, differences = compare_records(ours, theirs, timedelta(minutes=2))
 
     assert same + sum(difference.ours is not None for difference in differences) == len(ours)
     assert same + sum(difference.theirs is not None for difference in differences) == len(theirs)
-    assert compare(ours, ours, timedelta(0)) == (len(ours), [])
+    assert compare_records(ours, ours, timedelta(0)) == (len(ours), [])
 
 
 def test_the_same_reminder_every_day_is_not_mixed_up() -> None:
     """One that they forgot is missing on their side, and the others still pair up."""
-    ours = [Sent(day * DAY, "a", None) for day in range(5)]
+    ours = [ShadowRecord(day * DAY, "a", None) for day in range(5)]
     theirs = [one for one in ours if one.at != 2 * DAY]
-    same, differences = compare(ours, theirs, timedelta(minutes=1))
+    same, differences = compare_records(ours, theirs, timedelta(minutes=1))
 
     assert same == 4
     assert [(one.kind, one.at) for one in differences] == [("only_ours", 2 * DAY)]
@@ -274,7 +274,7 @@ async def test_old_shadows_are_forgotten(store: Store, clock: ManualClock) -> No
     await rollout.report("main", lines({"to": "a", "text": "x", "at": iso(clock.now())}), zone=UTC)
     clock.advance(31 * 86_400)
     await rollout.report("main", lines({"to": "b", "text": "x", "at": iso(clock.now())}), zone=UTC)
-    await Forgetting("shadows", store, clock, {"shadow_prune": timedelta(days=30)}).step()
+    await RetentionPruner("shadows", store, clock, {"shadow_prune": timedelta(days=30)}).step()
 
     assert [row["recipient"] for row in await shadows(store, clock)] == ["b"]
 
@@ -296,7 +296,7 @@ async def test_a_wrong_switch_is_refused_and_changes_nothing(store: Store, clock
         await rollout.set("nowhere", mode="observe")
     with pytest.raises(NotFound):
         await rollout.set("events", mode="observe")
-    with pytest.raises(Refused, match="nothing was switched"):
+    with pytest.raises(Conflict, match="nothing was switched"):
         await rollout.back("main")
     with pytest.raises(Invalid, match="not after"):
         await rollout.compare("main", since=10, until=10)

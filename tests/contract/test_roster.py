@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tidings.inbound.roster import Person, Roster, read_person
-from tidings.inbound.words import Speaker
+from tidings.inbound.domain import Speaker
+from tidings.inbound.roster import Roster, RosterEntry, read_person
 from tidings.model.errors import Invalid, NotFound
-from tidings.outbound.people import uploads
+from tidings.outbound.contacts import uploads
 from tidings.store.port import Store
 
 from .conversing import CREW
@@ -29,7 +29,7 @@ async def take(roster: Roster, text: bytes, **more: Any) -> tuple[dict[str, int]
         for start in range(0, len(text), 7):
             yield text[start : start + 7]
 
-    rows = uploads.rows(pieces(), "csv", largest=10_000, most_lines=100_000)
+    rows = uploads.read_rows(pieces(), "csv", largest=10_000, most_lines=100_000)
     counts: dict[str, int] = {}
     bad: list[tuple[int, str]] = []
     async for progress in roster.take(rows, **more):
@@ -123,7 +123,7 @@ async def test_a_thousand_people_are_read_in_pages(roster: Roster) -> None:
 
 def test_an_entry_is_read_with_a_remedy_for_each_mistake() -> None:
     """Numbers are texts, roles are a closed list, an unknown source is named."""
-    assert read_person({"sender": 1001, "name": "Ada", "squad": 42}) == Person("1001", "Ada", "42")
+    assert read_person({"sender": 1001, "name": "Ada", "squad": 42}) == RosterEntry("1001", "Ada", "42")
     for body, part in (
         ({"name": "Ada", "squad": "42"}, "sender is missing"),
         ({"sender": "1", "name": "A\x07", "squad": "42"}, "control characters"),

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.loop import Worker
 from tidings.kernel.retry import POLICIES
-from tidings.kernel.runner import Stepped
-from tidings.model.errors import Refused
+from tidings.kernel.runner import RunnerStep
+from tidings.kernel.worker import Worker
+from tidings.model.errors import Conflict
 from tidings.model.message import Message
 from tidings.model.outcome import Defer, Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
@@ -40,8 +40,8 @@ async def test_a_message_is_sent_once_and_has_its_whole_history(store: Store, cl
     world = await World(store, clock, lambda _m: Done("r-1")).open()
     id_ = await world.send()
 
-    assert await world.step() == Stepped(1, 0, 1)
-    assert await world.step(seconds=3600) == Stepped(0, 0, 0)
+    assert await world.step() == RunnerStep(1, 0, 1)
+    assert await world.step(seconds=3600) == RunnerStep(0, 0, 0)
 
     shown = await world.show(id_)
     assert world.channel.ids == [id_]
@@ -134,7 +134,7 @@ class TestExpiry:
         world = await World(store, clock).open()
         id_ = await world.send()
 
-        assert await world.step(seconds=25 * 3600) == Stepped(0, 1, 0)
+        assert await world.step(seconds=25 * 3600) == RunnerStep(0, 1, 0)
         assert (await world.show(id_))["state"] == "expired"
         assert [TasksExpired(1)] == world.told(TasksExpired)
         assert world.channel.sent == []
@@ -156,7 +156,7 @@ class TestExpiry:
         await world.step()
         assert "no further try fits" in (await world.why(id_)).answer
 
-        assert await world.step(seconds=61) == Stepped(0, 1, 0)
+        assert await world.step(seconds=61) == RunnerStep(0, 1, 0)
         assert (await world.show(id_))["state"] == "expired"
         assert len(world.channel.sent) == 1
 
@@ -305,9 +305,9 @@ class TestDeadNodes:
         ids = [await world.send(person, at=world.clock.now() - 9 + i) for i, person in enumerate(to)]
         dead = world.node()
         await dead.node.join()
-        from tidings.store.port import Wish
+        from tidings.store.port import ClaimRequest
 
-        tasks = (await world.store.claim(dead.node.id, Wish({"main": 10}, 10))).tasks
+        tasks = (await world.store.claim(dead.node.id, ClaimRequest({"main": 10}, 10))).tasks
         if started:
             await world.store.start(dead.node.id, tasks)
         return ids
@@ -392,9 +392,9 @@ class TestDeadNodes:
                 break
             victim = world.node(slots=1)
             await victim.node.join()
-            from tidings.store.port import Wish
+            from tidings.store.port import ClaimRequest
 
-            taken = (await world.store.claim(victim.node.id, Wish({"main": 1}, 1))).tasks
+            taken = (await world.store.claim(victim.node.id, ClaimRequest({"main": 1}, 1))).tasks
             assert len(taken) == 1
             await self.reap(world, seconds=12)
 
@@ -486,7 +486,7 @@ class TestPeople:
         world = await World(store, clock).open()
         id_ = await world.send()
         await world.step()
-        with pytest.raises(Refused, match="too late: it was sent"):
+        with pytest.raises(Conflict, match="too late: it was sent"):
             await world.messages.cancel(id_)
 
     async def test_a_dead_letter_is_retried_with_all_its_tries(
@@ -509,7 +509,7 @@ class TestPeople:
         id_ = await world.send()
         await world.step()
         assert (await world.messages.discard(id_))["state"] == "cancelled"
-        with pytest.raises(Refused, match="only a failed message can be retried"):
+        with pytest.raises(Conflict, match="only a failed message can be retried"):
             await world.messages.retry(id_)
 
     async def test_rescheduling_moves_the_due_time_and_its_expiry(

@@ -23,14 +23,24 @@ from starlette.types import Message
 
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.sandbox import content_hash, create_sandbox, read_ledger
-from tidings.sandbox.conversations import Conversations
-from tidings.sandbox.faults import WORDS, Call, Fault, Kind, Rule, decide, parse_rule, spend, with_rule
-from tidings.sandbox.feed import BOX, Feed
-from tidings.sandbox.ledger import Entry, Ledger
+from tidings.sandbox.conversations import SandboxConversations
+from tidings.sandbox.duplicate_counts import DuplicateCounts
+from tidings.sandbox.environment import SandboxEnvironment
+from tidings.sandbox.faults import (
+    RECIPIENT_FAULTS,
+    FaultContext,
+    FaultKind,
+    FaultRule,
+    SandboxFault,
+    decide,
+    parse_rule,
+    spend,
+    with_rule,
+)
+from tidings.sandbox.ledger import SandboxEntry, SandboxLedger
+from tidings.sandbox.live_feed import MAX_BUFFERED_ENTRIES, LiveFeed
 from tidings.sandbox.providers import PROVIDERS
-from tidings.sandbox.senses import Senses
-from tidings.sandbox.tally import Tally
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 from ..servers import serving
 
@@ -45,11 +55,11 @@ class Hand:
     drawn: float = 0.0
     slept: list[float] = field(default_factory=list)
 
-    def senses(self) -> Senses:
+    def environment(self) -> SandboxEnvironment:
         async def wait(seconds: float) -> None:
             self.slept.append(seconds)
 
-        return Senses(
+        return SandboxEnvironment(
             wall=lambda: NOON + int(self.now * 1_000_000),
             ticks=lambda: self.now,
             draw=lambda: self.drawn,
@@ -69,7 +79,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def app(path: Path, hand: Hand) -> Iterator[Starlette]:
-    app = create_sandbox(path, senses=hand.senses())
+    app = create_sandbox(path, environment=hand.environment())
     yield app
     app.state.world.close()
 
@@ -94,9 +104,9 @@ async def counts(phone: httpx.AsyncClient) -> dict[str, Any]:
     return found
 
 
-def entry(n: int = 1, to: str = "ada", **more: Any) -> Entry:
-    fields = {"at": NOON, "channel": "phone", "id": f"m-{n}", "attempt": 1, "did": Kind.OK, "wait": 0.0}
-    return Entry(**{"n": n, "to": to, "copy": 1, "hash": "0", **fields, **more})
+def entry(n: int = 1, to: str = "ada", **more: Any) -> SandboxEntry:
+    fields = {"at": NOON, "channel": "phone", "id": f"m-{n}", "attempt": 1, "did": FaultKind.OK, "wait": 0.0}
+    return SandboxEntry(**{"n": n, "to": to, "copy": 1, "hash": "0", **fields, **more})
 
 
 # The phone and its ledger
@@ -263,7 +273,7 @@ def test_a_torn_line_is_closed_off_and_skipped(path: Path, monkeypatch: pytest.M
     """Half a line, left by a full disk or an earlier process, costs no other line."""
     path.parent.mkdir()
     path.write_bytes(b'{"n": 1, "ti')
-    ledger = Ledger(path)
+    ledger = SandboxLedger(path)
     ledger.append(entry(2))
     whole = os.write
     with monkeypatch.context() as disk:
@@ -323,7 +333,7 @@ async def test_messages_survive_a_restart(phone: httpx.AsyncClient, path: Path) 
 
 def test_a_start_reads_only_the_tail_and_says_so(path: Path) -> None:
     """The whole file is never read; a line cut by the limit is left out."""
-    ledger = Ledger(path)
+    ledger = SandboxLedger(path)
     for n in range(101, 201):
         ledger.append(entry(n))
     line = len(path.read_bytes().splitlines()[-1]) + 1
@@ -349,7 +359,7 @@ def test_memory_is_bounded_in_every_direction(
     per_conversation: int, max_conversations: int, max_entries: int, expected: list[tuple[str, int]]
 ) -> None:
     """Per conversation, in conversations and over all: the oldest goes first."""
-    kept = Conversations(per_conversation, max_conversations, max_entries)
+    kept = SandboxConversations(per_conversation, max_conversations, max_entries)
     for n in range(9):
         kept.add(entry(n, "abc"[n // 3]))
 
@@ -358,7 +368,7 @@ def test_memory_is_bounded_in_every_direction(
 
 def test_the_count_of_ids_is_bounded_and_says_so() -> None:
     """When ids had to be forgotten, the counts no longer claim to be whole."""
-    tally = Tally(max_ids=2)
+    tally = DuplicateCounts(max_ids=2)
     for n in range(1, 4):
         assert tally.whole
         tally.add(entry(n), ticks=0)
@@ -369,7 +379,7 @@ def test_the_count_of_ids_is_bounded_and_says_so() -> None:
 
 def test_what_is_counted_again_is_not_what_is_forgotten() -> None:
     """The newest half stays, an id that comes again is among them, and its copies go on counting."""
-    tally = Tally(max_ids=4)
+    tally = DuplicateCounts(max_ids=4)
     for n in (1, 2, 1, 3, 1, 4):
         copies, _ = tally.seen("phone", f"m-{n}")
         tally.add(entry(n)._replace(copy=copies + 1), ticks=0)
@@ -384,74 +394,76 @@ def test_what_is_counted_again_is_not_what_is_forgotten() -> None:
 @pytest.mark.parametrize(
     ("to", "attempt", "waited", "expected"),
     [
-        ("ada", 1, None, Fault(Kind.OK)),
-        ("flaky-3", 1, None, Fault(Kind.ERROR)),
-        ("flaky-3", 2, 1.0, Fault(Kind.ERROR)),
-        ("flaky-3", 3, 2.0, Fault(Kind.OK)),
-        ("ada+flaky-2", 1, None, Fault(Kind.ERROR)),
-        ("throttle-5", 1, None, Fault(Kind.THROTTLED, 5)),
-        ("throttle-5", 1, 3.2, Fault(Kind.THROTTLED, 2)),
-        ("throttle-5", 1, 5.0, Fault(Kind.OK)),
-        ("down", 99, None, Fault(Kind.ERROR)),
-        ("lost", 99, None, Fault(Kind.LOST)),
-        ("lost-2", 1, None, Fault(Kind.LOST)),
-        ("lost-2", 2, None, Fault(Kind.OK)),
-        ("slow-2", 1, None, Fault(Kind.SLOW, 2)),
-        ("slow-99999", 1, None, Fault(Kind.SLOW, 600)),
-        ("cut", 1, None, Fault(Kind.CUT)),
-        ("gone", 1, None, Fault(Kind.GONE)),
-        ("error-21610", 9, None, Fault(Kind.REFUSED, code="21610")),
-        ("rota+error-is_archived", 1, None, Fault(Kind.REFUSED, code="is_archived")),
-        ("terror-21610", 1, None, Fault(Kind.OK)),
-        ("error-", 1, None, Fault(Kind.OK)),
-        ("begone", 1, None, Fault(Kind.OK)),
-        ("slow-", 1, None, Fault(Kind.OK)),
-        ("slow-٣", 1, None, Fault(Kind.OK)),
-        ("flaky-3-times", 1, None, Fault(Kind.OK)),
+        ("ada", 1, None, SandboxFault(FaultKind.OK)),
+        ("flaky-3", 1, None, SandboxFault(FaultKind.ERROR)),
+        ("flaky-3", 2, 1.0, SandboxFault(FaultKind.ERROR)),
+        ("flaky-3", 3, 2.0, SandboxFault(FaultKind.OK)),
+        ("ada+flaky-2", 1, None, SandboxFault(FaultKind.ERROR)),
+        ("throttle-5", 1, None, SandboxFault(FaultKind.THROTTLED, 5)),
+        ("throttle-5", 1, 3.2, SandboxFault(FaultKind.THROTTLED, 2)),
+        ("throttle-5", 1, 5.0, SandboxFault(FaultKind.OK)),
+        ("down", 99, None, SandboxFault(FaultKind.ERROR)),
+        ("lost", 99, None, SandboxFault(FaultKind.LOST)),
+        ("lost-2", 1, None, SandboxFault(FaultKind.LOST)),
+        ("lost-2", 2, None, SandboxFault(FaultKind.OK)),
+        ("slow-2", 1, None, SandboxFault(FaultKind.SLOW, 2)),
+        ("slow-99999", 1, None, SandboxFault(FaultKind.SLOW, 600)),
+        ("cut", 1, None, SandboxFault(FaultKind.CUT)),
+        ("gone", 1, None, SandboxFault(FaultKind.GONE)),
+        ("error-21610", 9, None, SandboxFault(FaultKind.REFUSED, code="21610")),
+        ("rota+error-is_archived", 1, None, SandboxFault(FaultKind.REFUSED, code="is_archived")),
+        ("terror-21610", 1, None, SandboxFault(FaultKind.OK)),
+        ("error-", 1, None, SandboxFault(FaultKind.OK)),
+        ("begone", 1, None, SandboxFault(FaultKind.OK)),
+        ("slow-", 1, None, SandboxFault(FaultKind.OK)),
+        ("slow-٣", 1, None, SandboxFault(FaultKind.OK)),
+        ("flaky-3-times", 1, None, SandboxFault(FaultKind.OK)),
     ],
 )
-def test_the_recipient_decides_by_name(to: str, attempt: int, waited: float | None, expected: Fault) -> None:
+def test_the_recipient_decides_by_name(
+    to: str, attempt: int, waited: float | None, expected: SandboxFault
+) -> None:
     """A word at the end of the name, alone or after a plus, and nothing that only looks like one."""
-    fault, rule = decide(Call("phone", to, attempt, waited), (), now=0, draw=lambda: 0.0)
+    fault, rule = decide(FaultContext("phone", to, attempt, waited), (), now=0, draw=lambda: 0.0)
 
     assert (expected, None) == (fault, rule)
 
 
 def test_every_word_on_the_page_does_something() -> None:
     """The help names no word that the code does not know."""
-    for word in WORDS:
-        fault, _ = decide(Call("phone", word, 1), (), now=0, draw=lambda: 0.0)
-        assert fault.kind is not Kind.OK, word
+    for word in RECIPIENT_FAULTS:
+        fault, _ = decide(FaultContext("phone", word, 1), (), now=0, draw=lambda: 0.0)
+        assert fault.kind is not FaultKind.OK, word
 
 
 @pytest.mark.parametrize(
     ("rule", "now", "drawn", "hit"),
     [
-        (Rule(1, Kind.ERROR), 0, 0.99, True),
-        (Rule(1, Kind.ERROR, rate=0.02), 0, 0.019, True),
-        (Rule(1, Kind.ERROR, rate=0.02), 0, 0.02, False),
-        (Rule(1, Kind.ERROR, until=10), 9.9, 0, True),
-        (Rule(1, Kind.ERROR, until=10), 10, 0, False),
-        (Rule(1, Kind.ERROR, recipient="ada"), 0, 0, True),
-        (Rule(1, Kind.ERROR, recipient="grace"), 0, 0, False),
-        (Rule(1, Kind.ERROR, channel="phone"), 0, 0, True),
-        (Rule(1, Kind.ERROR, channel="telegram"), 0, 0, False),
+        (FaultRule(1, FaultKind.ERROR), 0, 0.99, True),
+        (FaultRule(1, FaultKind.ERROR, rate=0.02), 0, 0.019, True),
+        (FaultRule(1, FaultKind.ERROR, rate=0.02), 0, 0.02, False),
+        (FaultRule(1, FaultKind.ERROR, until=10), 9.9, 0, True),
+        (FaultRule(1, FaultKind.ERROR, until=10), 10, 0, False),
+        (FaultRule(1, FaultKind.ERROR, recipient="ada"), 0, 0, True),
+        (FaultRule(1, FaultKind.ERROR, recipient="grace"), 0, 0, False),
+        (FaultRule(1, FaultKind.ERROR, channel="phone"), 0, 0, True),
+        (FaultRule(1, FaultKind.ERROR, channel="telegram"), 0, 0, False),
     ],
 )
 def test_a_rule_holds_for_its_people_its_time_and_its_rate(
-    rule: Rule, now: float, drawn: float, hit: bool
+    rule: FaultRule, now: float, drawn: float, hit: bool
 ) -> None:
     """Outside of any of them it does nothing."""
-    fault, used = decide(Call("phone", "ada", 1), (rule,), now=now, draw=lambda: drawn)
+    fault, used = decide(FaultContext("phone", "ada", 1), (rule,), now=now, draw=lambda: drawn)
 
-    assert hit == (fault.kind is Kind.ERROR)
+    assert hit == (fault.kind is FaultKind.ERROR)
     assert (rule if hit else None) == used
 
 
 def test_rules_of_one_kind_replace_and_used_up_ones_go() -> None:
     """Pressing a button twice does not stack; the last of n uses removes the rule."""
-    twice = Rule(2, Kind.LOST, times=2)
-    rules = with_rule(with_rule((), Rule(1, Kind.LOST)), twice)
+    twice = FaultRule(2, FaultKind.LOST, times=2)
+    rules = with_rule(with_rule((), FaultRule(1, FaultKind.LOST)), twice)
     assert (twice,) == rules
 
     once = spend(rules, twice)
@@ -516,7 +528,7 @@ async def test_a_providers_own_error_can_be_asked_for(
     assert made.json()["code"] == code
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     (line,) = read_ledger(path)
-    assert (line.did, line.code, line.delivered) == (Kind.REFUSED, code, False)
+    assert (line.did, line.code, line.delivered) == (FaultKind.REFUSED, code, False)
     assert f"answered with error {code}" in (await phone.get("/")).text
 
 
@@ -630,14 +642,14 @@ async def test_an_unanswerable_request_stays_silent_where_there_is_no_socket_to_
 
 def test_providers_share_faults_ledger_and_phones(path: Path, hand: Hand) -> None:
     """Another provider hands in an arrival and gets all of it; ids of two channels do not meet."""
-    world = World(path, hand.senses())
+    world = SandboxSimulator(path, hand.environment())
     world.break_({"kind": "500", "channel": "telegram"})
-    done = [world.receive(Arrival(channel, "m-1", "ada")) for channel in ("phone", "telegram")]
+    done = [world.receive(ProviderArrival(channel, "m-1", "ada")) for channel in ("phone", "telegram")]
     world.heal()
-    done.append(world.receive(Arrival("telegram", "m-1", "ada")))
+    done.append(world.receive(ProviderArrival("telegram", "m-1", "ada")))
     world.close()
 
-    assert [one.did for one in done] == [Kind.OK, Kind.ERROR, Kind.OK]
+    assert [one.did for one in done] == [FaultKind.OK, FaultKind.ERROR, FaultKind.OK]
     assert [one.copy for one in done] == [1, 0, 1]
     assert {("phone", "ada"), ("telegram", "ada")} == {
         (one.channel, one.to) for one in world.conversations.newest_first()
@@ -733,19 +745,19 @@ async def next_event(lines: AsyncIterator[str]) -> tuple[str, dict[str, Any]]:
 
 async def test_a_page_that_falls_behind_is_told_that_it_missed_something() -> None:
     """Its box is bounded, and the sender never waits for it."""
-    feed = Feed()
+    feed = LiveFeed()
     with feed.listen() as slow:
-        for n in range(BOX + 1):
+        for n in range(MAX_BUFFERED_ENTRIES + 1):
             feed.tell(entry(n))
         batch = await slow.next(patience=60)
     assert batch is not None
-    assert (len(batch.entries), batch.missed) == (BOX, True)
+    assert (len(batch.entries), batch.missed) == (MAX_BUFFERED_ENTRIES, True)
     assert not feed.listeners
 
 
 async def test_closing_ends_every_stream() -> None:
     """An open page does not hold up the stop of the server."""
-    feed = Feed()
+    feed = LiveFeed()
     with feed.listen() as page:
 
         async def close() -> None:

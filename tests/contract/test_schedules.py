@@ -12,13 +12,18 @@ import orjson
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.model.errors import Invalid, NotFound, Refused, StoreUnavailable
+from tidings.model.errors import Conflict, Invalid, NotFound, StoreUnavailable
 from tidings.model.time import DAY, HOUR, MINUTE, instant, iso
-from tidings.outbound.events.listeners import Listeners
-from tidings.outbound.scheduling.making import Maker, Making, MessageMaker, Occasion
-from tidings.outbound.scheduling.scheduler import Scheduler
-from tidings.outbound.scheduling.schedules import Schedules
-from tidings.store.port import Row, Rows, Step, Store
+from tidings.outbound.events.subscription_cache import SubscriptionCache
+from tidings.outbound.schedules.occurrence_builder import (
+    MessageOccurrenceBuilder,
+    Occurrence,
+    OccurrenceBuilder,
+    PreparedOccurrence,
+)
+from tidings.outbound.schedules.scheduler import Scheduler
+from tidings.outbound.schedules.service import ScheduleService
+from tidings.store.port import Row, Step, Store, TableRows
 from tidings.store.postgres import PostgresStore
 
 from ..encryption import cipher
@@ -32,10 +37,10 @@ MESSAGE = {"channel": "main", "to": "ada", "text": "good morning"}
 class Plans:
     """A world with a scheduler that ticks when told to."""
 
-    def __init__(self, world: World, makers: Mapping[str, Maker] | None = None) -> None:
+    def __init__(self, world: World, makers: Mapping[str, OccurrenceBuilder] | None = None) -> None:
         self.world, self.clock, self.store = world, world.clock, world.store
-        self.makers = dict(makers or {"message": MessageMaker(world.messages)})
-        self.schedules = Schedules(self.store, self.clock, self.makers)
+        self.makers = dict(makers or {"message": MessageOccurrenceBuilder(world.messages)})
+        self.schedules = ScheduleService(self.store, self.clock, self.makers)
         self.scheduler = self.another()
 
     def another(self, store: Store | None = None, **options: Any) -> Scheduler:
@@ -315,7 +320,7 @@ async def test_a_transaction_that_fails_leaves_nothing_of_itself(
     before = await plans.show(id_)
     whole = plans.store.enqueue
 
-    async def broken(tasks: Any, *rows: Rows, once: Any = None, also: Any = ()) -> Any:
+    async def broken(tasks: Any, *rows: TableRows, once: Any = None, also: Any = ()) -> Any:
         await whole(tasks, *rows, once=once, also=[*also, Step("no_such_statement", {})])
 
     monkeypatch.setattr(plans.store, "enqueue", broken)
@@ -354,23 +359,23 @@ async def test_a_database_that_is_away_is_no_fault_of_a_schedule(
 class Moody:
     """A maker that does as told."""
 
-    def __init__(self, inner: Maker) -> None:
+    def __init__(self, inner: OccurrenceBuilder) -> None:
         self.inner = inner
         self.mood: Exception | None = None
 
-    async def prepare(self, body: Mapping[str, Any], occasion: Occasion) -> Making:
+    async def prepare(self, body: Mapping[str, Any], occasion: Occurrence) -> PreparedOccurrence:
         if self.mood is not None and body["to"] == "bob":
             raise self.mood
         return await self.inner.prepare(body, occasion)
 
 
-@pytest.mark.parametrize("mood", [Refused("no such channel"), RuntimeError("boom")])
+@pytest.mark.parametrize("mood", [Conflict("no such channel"), RuntimeError("boom")])
 async def test_what_cannot_be_made_is_refused_and_the_schedule_goes_on(
     store: Store, clock: ManualClock, mood: Exception
 ) -> None:
     """The reason is in the log and on the schedule; the others are not held up; it mends itself."""
     world = await World(store, clock).open()
-    maker = Moody(MessageMaker(world.messages))
+    maker = Moody(MessageOccurrenceBuilder(world.messages))
     plans = Plans(world, {"message": maker})
     bad = await plans.add({"every": "10m"}, message=MESSAGE | {"to": "bob"})
     good = await plans.add({"every": "10m"})
@@ -393,12 +398,12 @@ async def test_a_broadcast_is_made_by_whoever_can(store: Store, clock: ManualClo
     world = await World(store, clock).open()
 
     class Lots:
-        async def prepare(self, body: Mapping[str, Any], occasion: Occasion) -> Making:
+        async def prepare(self, body: Mapping[str, Any], occasion: Occurrence) -> PreparedOccurrence:
             found = Step("now", {})
             duty = {"name": f"{body['name']}-{occasion.at}"}
-            return Making(f"b-{occasion.at}", steps=[found, Step("duty_join", duty, only_if=0)])
+            return PreparedOccurrence(f"b-{occasion.at}", steps=[found, Step("duty_join", duty, only_if=0)])
 
-    plans = Plans(world, {"message": MessageMaker(world.messages), "broadcast": Lots()})
+    plans = Plans(world, {"message": MessageOccurrenceBuilder(world.messages), "broadcast": Lots()})
     body = {"rule": {"every": "10m"}, "broadcast": {"name": "news"}}
     id_ = (await plans.schedules.create(body, zone=UTC)).answer["id"]
     await plans.add({"every": "10m"})
@@ -422,24 +427,24 @@ async def test_a_rule_that_nobody_understands_any_more_stops_only_itself(plans: 
     assert len(await plans.log(good)) == 1
 
 
-class Everybody(Listeners):
+class Everybody(SubscriptionCache):
     """Somebody who wants to be told of everything."""
 
-    def are_told(self, tenant: str, types: Sequence[str]) -> bool:
+    def has_subscriber(self, tenant: str, types: Sequence[str]) -> bool:
         return tenant == "default" and bool(types)
 
 
 async def test_what_was_missed_refused_or_has_ended_is_told(store: Store, clock: ManualClock) -> None:
     """Events out, written with the change that they tell of; nothing where nobody listens."""
     world = await World(store, clock).open()
-    maker = Moody(MessageMaker(world.messages))
+    maker = Moody(MessageOccurrenceBuilder(world.messages))
     plans = Plans(world, {"message": maker})
     id_ = await plans.add({"every": "1h"}, count=1, missed="skip", message=MESSAGE | {"to": "bob"})
     await plans.tick(3700)
     assert await store.read("outbox_page", limit=10) == []
     plans.scheduler = plans.another(listeners=Everybody(store, cipher(store)))
     await plans.tick(3600)
-    maker.mood = Refused("no such channel")
+    maker.mood = Conflict("no such channel")
     await plans.tick(3500)
     maker.mood = None
     await plans.tick(3600)
@@ -534,7 +539,7 @@ async def test_a_pause_makes_nothing_and_resuming_makes_up_for_nothing(plans: Pl
     await plans.tick(600)
 
     assert await plans.times() == [iso(begin + 10 * MINUTE)]
-    with pytest.raises(Refused, match="active already"):
+    with pytest.raises(Conflict, match="active already"):
         await plans.schedules.resume(id_)
 
 
@@ -542,7 +547,7 @@ async def test_one_that_has_ended_goes_on_when_it_is_given_more(plans: Plans) ->
     """Its count is raised, and it is resumed."""
     id_ = await plans.add({"every": "10m"}, count=1)
     await plans.tick(600)
-    with pytest.raises(Refused, match="made all 1"):
+    with pytest.raises(Conflict, match="made all 1"):
         await plans.schedules.resume(id_)
     await plans.schedules.edit(id_, {"count": 2})
     await plans.schedules.resume(id_)

@@ -11,19 +11,19 @@ from typing import Any
 import apsw
 import pytest
 
-from tidings.kernel import queue as people
+from tidings.kernel import task_actions as people
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.lanes import Lane
-from tidings.kernel.queue import Answer
-from tidings.model.errors import InProgress, StoreUnavailable, WrongStore
-from tidings.model.task import LEGAL, NewTask, NodeId, State, Task, Transition, may_move
+from tidings.kernel.task_actions import TaskActionResult
+from tidings.model.errors import InProgress, StoreUnavailable, StoreUnusable
+from tidings.model.task import TRANSITIONS, NewTask, NodeId, Task, TaskState, Transition, can_transition
 from tidings.model.time import SECOND
-from tidings.store.migrations import migrations, missing
-from tidings.store.port import Once, Step, Store, Wish
+from tidings.store.migrations import load_migrations, pending_migrations
+from tidings.store.port import ClaimRequest, IdempotencyRecord, Step, Store
 from tidings.store.postgres import PostgresStore
-from tidings.store.server import refuse_unsafe
+from tidings.store.postgres_server import refuse_unsafe
 from tidings.store.sqlite import SqliteStore
-from tidings.store.statements import statements
+from tidings.store.statements import load_statements
 
 HOT = (
     "claim_some",
@@ -41,32 +41,32 @@ HOT = (
 
 def test_both_dialects_have_the_same_migrations() -> None:
     """Numbered from one, without a hole, under the same names."""
-    names = [migration.name for migration in migrations("sqlite")]
-    assert names == [migration.name for migration in migrations("postgres")]
-    assert [m.number for m in migrations("sqlite")] == list(range(1, len(names) + 1))
+    names = [migration.name for migration in load_migrations("sqlite")]
+    assert names == [migration.name for migration in load_migrations("postgres")]
+    assert [m.number for m in load_migrations("sqlite")] == list(range(1, len(names) + 1))
 
 
 def test_a_database_newer_than_the_code_is_refused() -> None:
     """With what to do about it."""
-    with pytest.raises(WrongStore, match=r"newer than this program.*upgrade tidings"):
-        missing("sqlite", {9999: ("9999_future", "x")}, upgrade=True)
+    with pytest.raises(StoreUnusable, match=r"newer than this program.*upgrade tidings"):
+        pending_migrations("sqlite", {9999: ("9999_future", "x")}, upgrade=True)
 
 
 def test_a_changed_migration_is_refused() -> None:
     """What was applied must be what the file says."""
-    with pytest.raises(WrongStore, match="other contents"):
-        missing("sqlite", {1: ("0001_engine", "another checksum")}, upgrade=True)
+    with pytest.raises(StoreUnusable, match="other contents"):
+        pending_migrations("sqlite", {1: ("0001_engine", "another checksum")}, upgrade=True)
 
 
 def test_an_old_database_is_upgraded_only_when_asked() -> None:
     """A backup comes first."""
-    have = {m.number: (m.name, m.checksum) for m in migrations("sqlite")}
+    have = {m.number: (m.name, m.checksum) for m in load_migrations("sqlite")}
     last = max(have)
     older = {**{k: v for k, v in have.items() if k < last}}
     if older:
-        with pytest.raises(WrongStore, match="tidings db upgrade"):
-            missing("sqlite", older, upgrade=False)
-    assert missing("sqlite", have, upgrade=False) == []
+        with pytest.raises(StoreUnusable, match="tidings db upgrade"):
+            pending_migrations("sqlite", older, upgrade=False)
+    assert pending_migrations("sqlite", have, upgrade=False) == []
 
 
 async def test_opening_twice_changes_nothing(store: Store, tmp_path: Path, clock: ManualClock) -> None:
@@ -102,7 +102,7 @@ async def test_unsafe_server_settings_are_refused(
             asked.append(setting)
             return "off" if setting == name else "on"
 
-    with pytest.raises(WrongStore, match=f"{name} = off"):
+    with pytest.raises(StoreUnusable, match=f"{name} = off"):
         await refuse_unsafe(Server())
 
 
@@ -115,7 +115,7 @@ async def test_synchronous_commit_off_is_refused(postgres_url: str) -> None:
     await connection.execute(f'alter database "{database}" set synchronous_commit = off')
     await connection.close()
     store = PostgresStore(postgres_url)
-    with pytest.raises(WrongStore, match="synchronous_commit = off"):
+    with pytest.raises(StoreUnusable, match="synchronous_commit = off"):
         await store.open()
 
 
@@ -130,7 +130,7 @@ async def test_a_twin_under_way_is_told_at_once(postgres_url: str, clock: Manual
     store = PostgresStore(postgres_url, now=clock.now, connections=8)
     await store.open()
     await store.write(Lane("q").join())
-    once = Once("messages", "k", "d", "first", clock.now() + 60 * SECOND)
+    once = IdempotencyRecord("messages", "k", "d", "first", clock.now() + 60 * SECOND)
     task = NewTask("q", "k", clock.now())
     answers = await asyncio.gather(
         *(store.enqueue([task], once=once) for _ in range(50)), return_exceptions=True
@@ -172,7 +172,7 @@ async def test_the_hot_statements_use_their_index_on_sqlite(tmp_path: Path) -> N
         "message_to",
         "history_of",
     ):
-        statement = statements("sqlite")[name]
+        statement = load_statements("sqlite")[name]
         plan = [
             row[3]
             for row in store._connection.execute(
@@ -197,7 +197,7 @@ async def test_a_statement_is_planned_once_and_not_at_every_call_on_sqlite(tmp_p
 
     store._connection.authorizer = may
     for name in ("heads", "near", "message_window", "job_batch_look", "job_record_range"):
-        statement = statements("sqlite")[name]
+        statement = load_statements("sqlite")[name]
         seen = []
         for value in range(3):
             store._connection.execute(statement.sql, (value,) * len(statement.names)).fetchall()
@@ -217,7 +217,7 @@ async def test_the_hot_statements_use_their_index_on_postgres(postgres_url: str)
             "message_load")  # fmt: skip
     async with store._connection() as connection:
         for name in names:
-            statement = statements("postgres")[name]
+            statement = load_statements("postgres")[name]
             nulls = ", ".join("null" for _ in statement.names)
             await connection.execute(f"prepare p as {statement.sql}")
             plan = "\n".join(
@@ -232,63 +232,71 @@ async def test_the_hot_statements_use_their_index_on_postgres(postgres_url: str)
     await store.close()
 
 
-@pytest.mark.parametrize("origin", list(State))
+@pytest.mark.parametrize("origin", list(TaskState))
 async def test_every_pair_of_states_moves_as_the_table_says(
-    store: Store, clock: ManualClock, origin: State
+    store: Store, clock: ManualClock, origin: TaskState
 ) -> None:
     """A person's and a rule's moves, tried from each state: legal ones happen, others change nothing (A6)."""
     await store.write(Lane("q").join())
     node = NodeId((await store.write([Step("node_join", {"name": "n", "info": "{}"})]))[0][0]["id"])
-    wishes: dict[State, Callable[[int], Awaitable[tuple[Answer, object]]]] = {
-        State.CANCELLED: lambda id_: people.cancel(store, id_, reason="test"),
-        State.PENDING: lambda id_: people.retry(
+    wishes: dict[TaskState, Callable[[int], Awaitable[tuple[TaskActionResult, object]]]] = {
+        TaskState.CANCELLED: lambda id_: people.cancel(store, id_, reason="test"),
+        TaskState.PENDING: lambda id_: people.retry(
             store, id_, due_at=clock.now(), expires_at=None, reason="test"
         ),
     }
     for to, wish in wishes.items():
         id_ = await put(store, clock, node, origin)
         answer, _ = await wish(id_)
-        found = (await people.look(store, id_) or {})["state"]
-        legal = may_move(origin, to) and origin is not State.PROCESSING
-        assert (answer is Answer.DONE) == legal
+        found = (await people.get_task(store, id_) or {})["state"]
+        legal = can_transition(origin, to) and origin is not TaskState.PROCESSING
+        assert (answer is TaskActionResult.DONE) == legal
         assert found == (to if legal else origin)
     id_ = await put(store, clock, node, origin, unknown=True)
-    moved = await people.evidence(store, id_, node=None, detail="a receipt")
-    assert moved == (origin in (State.PENDING, State.FAILED)), "evidence settles what waits or is in doubt"
+    moved = await people.record_sent_evidence(store, id_, node=None, detail="a receipt")
+    assert moved == (origin in (TaskState.PENDING, TaskState.FAILED)), (
+        "evidence settles what waits or is in doubt"
+    )
     id_ = await put(store, clock, node, origin)
     expired = (await store.write([Step("expire", {"id": id_, "now": clock.now() + 9 * SECOND})]))[0]
-    assert bool(expired) == (origin is State.PENDING)
+    assert bool(expired) == (origin is TaskState.PENDING)
 
 
 def test_a_certain_failure_is_not_undone_by_evidence_alone() -> None:
     """Only pending and failed(unknown) may become done without a claim; final states have no way out."""
-    assert frozenset(State) - frozenset(LEGAL) == {State.DONE, State.CANCELLED, State.EXPIRED}
+    assert frozenset(TaskState) - frozenset(TRANSITIONS) == {
+        TaskState.DONE,
+        TaskState.CANCELLED,
+        TaskState.EXPIRED,
+    }
 
 
-async def put(store: Store, clock: ManualClock, node: NodeId, state: State, *, unknown: bool = False) -> int:
+async def put(
+    store: Store, clock: ManualClock, node: NodeId, state: TaskState, *, unknown: bool = False
+) -> int:
     """A task in a given state, brought there by legal moves only."""
     expires = clock.now() + 5 * SECOND
     id_ = (await store.enqueue([NewTask("q", "k", clock.now(), expires_at=expires)])).ids[0]
-    if state is State.PENDING:
+    if state is TaskState.PENDING:
         await store.write([Step("queue_pause", {"name": "q", "reason": "t"})])
         await store.write([Step("queue_resume", {"name": "q"})])
         return id_
-    if state is State.CANCELLED:
+    if state is TaskState.CANCELLED:
         await people.cancel(store, id_, reason="set up")
         return id_
-    if state is State.EXPIRED:
+    if state is TaskState.EXPIRED:
         await store.write([Step("expire", {"id": id_, "now": expires})])
         return id_
-    claimed = await store.claim(node, Wish({"q": 100}, 100))
+    claimed = await store.claim(node, ClaimRequest({"q": 100}, 100))
     task = next(task for task in claimed.tasks if task.id == id_)
     others = [t for t in claimed.tasks if t.id != id_]
-    await store.settle(node, [_move(t, State.CANCELLED) for t in others])
-    if state is not State.PROCESSING:
+    await store.settle(node, [_move(t, TaskState.CANCELLED) for t in others])
+    if state is not TaskState.PROCESSING:
         await store.settle(node, [_move(task, state, unknown=unknown)])
     return id_
 
 
-def _move(task: Task, to: State, *, unknown: bool = False) -> Transition:
+def _move(task: Task, to: TaskState, *, unknown: bool = False) -> Transition:
     return Transition(task.id, task.claim_no, to, task.tries, unknown=unknown)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidings.inbound.language.rules import RulesMind
+from tidings.inbound.language.rule_interpreter import RuleInterpreter
 from tidings.kernel.clock import ManualClock
 from tidings.store.port import Store
 
@@ -13,7 +13,7 @@ async def test_a_chat_by_several_speakers_ends_in_the_right_calendar(
     store: Store, clock: ManualClock
 ) -> None:
     """D6, D7, D10: requests, noise, a question answered by another member, two squads."""
-    squad = await Squad(store, clock, rules=RulesMind()).open()
+    squad = await Squad(store, clock, rules=RuleInterpreter()).open()
 
     await squad.talk(
         ("ann", "we have a crew tonight"),
@@ -33,7 +33,7 @@ async def test_a_chat_by_several_speakers_ends_in_the_right_calendar(
 
 async def test_what_was_said_loosely_is_booked_only_after_a_yes(store: Store, clock: ManualClock) -> None:
     """D7: two things in one breath are read back; another member's yes is enough, and a no drops it."""
-    squad = await Squad(store, clock, rules=RulesMind()).open()
+    squad = await Squad(store, clock, rules=RuleInterpreter()).open()
 
     asked = await squad.talk(("ann", "no crew saturday night but we can do sunday night, add us"))
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from tidings.inbound.leases import LEASE, Standing, standing
-from tidings.inbound.listening import Listening
-from tidings.inbound.notices import CHANGED
+from tidings.inbound.domain import IncomingKind
+from tidings.inbound.leases import LEASE, SourceLeaseState, lease_state
+from tidings.inbound.source_notices import CHANGED
 from tidings.inbound.sources import telegram, waha, webhook, whatsapp_cloud
-from tidings.inbound.sources.groupme import GroupMe
-from tidings.inbound.sources.port import Call, NotGenuine, SourceDown
+from tidings.inbound.sources.groupme import GroupMeSource
+from tidings.inbound.sources.port import SourceUnavailable, UnverifiedWebhook, WebhookRequest
 from tidings.inbound.sources.settings import SourceSettings, read_source
-from tidings.inbound.sources.telegram import Telegram
-from tidings.inbound.sources.webhook import Webhook
-from tidings.inbound.words import Said
+from tidings.inbound.sources.telegram import TelegramSource
+from tidings.inbound.sources.webhook import WebhookSource
+from tidings.inbound.webhooks import InboundWebhooks
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, Misconfigured
 from tidings.model.time import MINUTE, SECOND, micros
@@ -25,7 +25,7 @@ from tidings.observability.events import SourceTakenOver, SourceTrouble
 from tidings.store.port import Step, Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
-from tidings.wire.signature import headers, parse_secret
+from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from .channels.conftest import serving
 from .conversing import ADA, CREW, Chat, Conversing, said
@@ -162,13 +162,13 @@ def test_the_standing_of_a_lease_is_judged_by_the_times_of_its_row() -> None:
     row = {"now": now, "holder": None, "due_at": 0, "began_at": None, "until": None}
     held = {**row, "holder": "x", "began_at": now - MINUTE, "until": now + 1}
 
-    assert standing(row) is Standing.FREE
-    assert standing({**row, "due_at": now + SECOND}) is Standing.RESTING
-    assert standing({**row, "due_at": now + 40 * MINUTE}) is Standing.FREE
-    assert standing(held) is Standing.HELD
-    assert standing({**held, "until": now}) is Standing.LAPSED
-    assert standing({**held, "until": now + micros(LEASE) + 1}) is Standing.LAPSED
-    assert standing({**held, "began_at": now - 30 * MINUTE}) is Standing.OVERRUN
+    assert lease_state(row) is SourceLeaseState.FREE
+    assert lease_state({**row, "due_at": now + SECOND}) is SourceLeaseState.RESTING
+    assert lease_state({**row, "due_at": now + 40 * MINUTE}) is SourceLeaseState.FREE
+    assert lease_state(held) is SourceLeaseState.HELD
+    assert lease_state({**held, "until": now}) is SourceLeaseState.LAPSED
+    assert lease_state({**held, "until": now + micros(LEASE) + 1}) is SourceLeaseState.LAPSED
+    assert lease_state({**held, "began_at": now - 30 * MINUTE}) is SourceLeaseState.OVERRUN
 
 
 async def test_a_failed_insert_holds_the_cursor_and_is_told_after_three(world: Conversing) -> None:
@@ -204,7 +204,7 @@ async def test_a_platform_that_does_not_answer_is_told_and_asked_again(world: Co
     chat = Chat()
 
     def down(_page: int) -> None:
-        raise SourceDown("HTTP 429: slow down", wait=timedelta(seconds=90))
+        raise SourceUnavailable("HTTP 429: slow down", wait=timedelta(seconds=90))
 
     chat.before_read = down
     assert await world.poller(chat).step() == 90
@@ -240,11 +240,11 @@ async def test_groupme_is_read_gaplessly_over_http(world: Conversing) -> None:
     """The first look goes back to when the source was known; then after_id, edits and deletes (D1)."""
     async with serving() as sandbox:
         settings = SourceSettings("live", "groupme", group="9", token="t" * 16, base_url=f"{sandbox.url}/v3")
-        await known_now(world, sandbox.world.senses.wall())
+        await known_now(world, sandbox.world.environment.wall())
         say = {"channel": "groupme", "chat": "9", "sender": ADA, "name": "Ada"}
         for n in range(45):
             sandbox.world.say({**say, "text": f"line {n}"})
-        source = GroupMe(settings, now=world.clock.now)
+        source = GroupMeSource(settings, now=world.clock.now)
         poller = world.poller(source, settings)
 
         await poller.step()
@@ -292,8 +292,8 @@ async def test_groupme_says_what_is_wrong(clock: ManualClock) -> None:
         settings = SourceSettings(
             "crew", "groupme", group="9", token="wrong-token-of-ours", base_url=f"{sandbox.url}/v3"
         )
-        source = GroupMe(settings, now=clock.now)
-        with pytest.raises(SourceDown, match="HTTP 401") as error:
+        source = GroupMeSource(settings, now=clock.now)
+        with pytest.raises(SourceUnavailable, match="HTTP 401") as error:
             await source.read("1", since=0)
         assert "wrong-token" not in str(error.value)
         await source.close()
@@ -303,11 +303,11 @@ async def test_telegram_is_read_with_an_offset_over_http(world: Conversing) -> N
     """Each update once; the offset is stored with the messages (D1)."""
     async with serving() as sandbox:
         settings = SourceSettings("live", "telegram", token="1:abcdefghij", base_url=sandbox.url, page=2)
-        await known_now(world, sandbox.world.senses.wall())
+        await known_now(world, sandbox.world.environment.wall())
         say = {"channel": "telegram", "chat": "-100", "sender": ADA, "name": "Ada"}
         for n in range(5):
             line = sandbox.world.say({**say, "text": f"line {n}"})
-        source = Telegram(settings, now=world.clock.now)
+        source = TelegramSource(settings, now=world.clock.now)
         poller = world.poller(source, settings)
         await poller.step()
         sandbox.world.say({**say, "text": "line 4, mended", "edits": line.n})
@@ -326,13 +326,13 @@ async def test_telegram_is_read_with_an_offset_over_http(world: Conversing) -> N
 
 def test_missing_numbers_of_updates_are_a_hole() -> None:
     """But not after a quiet week, when Telegram begins anew."""
-    assert telegram.holes_in("5", [5, 6]) == []
-    assert telegram.holes_in(None, [7]) == []
-    assert telegram.holes_in("5", [8, 10]) == [
+    assert telegram.missing_updates("5", [5, 6]) == []
+    assert telegram.missing_updates(None, [7]) == []
+    assert telegram.missing_updates("5", [8, 10]) == [
         "Telegram no longer has updates 5 to 7",
         "Telegram no longer has update 9",
     ]
-    assert telegram.holes_in("5", [90_000_000]) == []
+    assert telegram.missing_updates("5", [90_000_000]) == []
 
 
 # -- call-backs
@@ -340,32 +340,32 @@ def test_missing_numbers_of_updates_are_a_hole() -> None:
 
 def test_a_call_without_the_secret_is_refused(clock: ManualClock) -> None:
     """GroupMe by the key in its address, Telegram by its header; nothing is read before."""
-    groupme = GroupMe(SourceSettings("a", "groupme", group="9", secrets=("k" * 16,)), now=clock.now)
-    bot = Telegram(SourceSettings("b", "telegram", secrets=("s" * 16,)), now=clock.now)
+    groupme = GroupMeSource(SourceSettings("a", "groupme", group="9", secrets=("k" * 16,)), now=clock.now)
+    bot = TelegramSource(SourceSettings("b", "telegram", secrets=("s" * 16,)), now=clock.now)
     for query in ({}, {"key": "wrong"}):
-        with pytest.raises(NotGenuine):
-            groupme.called(Call({}, query, b"not even JSON"))
-    with pytest.raises(NotGenuine):
-        bot.called(Call({telegram.SECRET: "wrong"}, {}, b"{}"))
+        with pytest.raises(UnverifiedWebhook):
+            groupme.called(WebhookRequest({}, query, b"not even JSON"))
+    with pytest.raises(UnverifiedWebhook):
+        bot.called(WebhookRequest({telegram.SECRET: "wrong"}, {}, b"{}"))
     body = b'{"id":"7","group_id":"9","sender_id":"1001","sender_type":"user","text":"hi","created_at":1}'
-    assert groupme.called(Call({}, {"key": "k" * 16}, body))[0].text == "hi"
+    assert groupme.called(WebhookRequest({}, {"key": "k" * 16}, body))[0].text == "hi"
     with pytest.raises(Invalid, match="not a JSON object"):
-        bot.called(Call({telegram.SECRET: "s" * 16}, {}, b"[]"))
+        bot.called(WebhookRequest({telegram.SECRET: "s" * 16}, {}, b"[]"))
 
 
 def test_the_generic_webhook_takes_what_is_signed_and_whole(clock: ManualClock) -> None:
     """One message or many; a bad one refuses all, with the field and the remedy."""
-    source = Webhook(SourceSettings("own", "webhook", secrets=(SECRET,)), now=clock.now)
+    source = WebhookSource(SourceSettings("own", "webhook", secrets=(SECRET,)), now=clock.now)
 
     def call(body: bytes, id_: str = "m1") -> list[Any]:
-        signed = headers([parse_secret(SECRET)], id_, clock.now() // SECOND, body)
-        return source.called(Call(signed, {}, body))
+        signed = signature_headers([parse_secret(SECRET)], id_, clock.now() // SECOND, body)
+        return source.called(WebhookRequest(signed, {}, body))
 
     one = b'{"id":"1","conversation":"crew","sender":"u7","text":"hello","at":"2026-01-03T21:08:00Z"}'
     assert call(one)[0].at == 1_767_474_480 * SECOND
     assert [m.kind for m in call(b'{"messages":[%b,%b]}' % (one, one.replace(b'"1"', b'"2"')))] == [
-        Said.MESSAGE,
-        Said.MESSAGE,
+        IncomingKind.MESSAGE,
+        IncomingKind.MESSAGE,
     ]
     for body, problem in (
         (b"nonsense", "not JSON"),
@@ -377,12 +377,12 @@ def test_the_generic_webhook_takes_what_is_signed_and_whole(clock: ManualClock) 
     ):
         with pytest.raises(Invalid, match=problem):
             call(body)
-    signed = headers([parse_secret(SECRET)], "m1", clock.now() // SECOND, one)
-    with pytest.raises(NotGenuine, match="no signature fits"):
-        source.called(Call(signed, {}, one + b" "))
-    with pytest.raises(NotGenuine):
-        webhook.Webhook(SourceSettings("own", "webhook", secrets=(SECRET,)), now=clock.now).called(
-            Call({}, {}, one)
+    signed = signature_headers([parse_secret(SECRET)], "m1", clock.now() // SECOND, one)
+    with pytest.raises(UnverifiedWebhook, match="no signature fits"):
+        source.called(WebhookRequest(signed, {}, one + b" "))
+    with pytest.raises(UnverifiedWebhook):
+        webhook.WebhookSource(SourceSettings("own", "webhook", secrets=(SECRET,)), now=clock.now).called(
+            WebhookRequest({}, {}, one)
         )
 
 
@@ -405,7 +405,7 @@ def test_whatsapp_cloud_call_backs_are_read() -> None:
         "wamid.1", "155", "Ann", "hi", 1_760_000_000 * SECOND,
     )  # fmt: skip
     assert (two.text, two.reply_to, two.attachments) == ("look", "wamid.1", 1)
-    assert three.kind is Said.SYSTEM
+    assert three.kind is IncomingKind.SYSTEM
     junks: list[dict[str, Any]] = [
         {},
         {"entry": "x"},
@@ -431,8 +431,8 @@ def test_waha_call_backs_are_read() -> None:
     (ours,) = event("message.any", id="true_7@g.us_DDD", to="7@g.us", body="ok", fromMe=True)
 
     assert (one.id, one.conversation, one.sender, one.text) == ("AAA", "7@g.us", "155@c.us", "hi")
-    assert (edit.kind, edit.original, edit.text) == (Said.EDIT, "AAA", "hi all")
-    assert (gone.kind, gone.original) == (Said.DELETE, "AAA")
+    assert (edit.kind, edit.original, edit.text) == (IncomingKind.EDIT, "AAA", "hi all")
+    assert (gone.kind, gone.original) == (IncomingKind.DELETE, "AAA")
     assert ours.own
     assert event("session.status", status="WORKING") == []
     assert event("message") == []
@@ -441,7 +441,7 @@ def test_waha_call_backs_are_read() -> None:
 async def test_what_a_channel_hears_goes_to_the_source_that_names_it(world: Conversing) -> None:
     """The call-backs of a channel were verified already; twice the same is one row (D1)."""
     source = SourceSettings("wa", "whatsapp_cloud", channel="main")
-    listening = Listening(world.clock, world.intake, {"wa": source, "crew": CREW})
+    listening = InboundWebhooks(world.clock, world.intake, {"wa": source, "crew": CREW})
     message = {"from": ADA, "id": "wamid.1", "timestamp": str(world.second() // SECOND), "type": "text",
                "text": {"body": "hi"}}  # fmt: skip
     payload = {"entry": [{"changes": [{"value": {"messages": [message]}}]}]}
@@ -516,7 +516,7 @@ async def test_a_source_without_news_was_read_all_the_same(world: Conversing) ->
     second = (await world.source())["read_at"]
 
     def fail(_page: int) -> None:
-        raise SourceDown("HTTP 500")
+        raise SourceUnavailable("HTTP 500")
 
     chat.before_read = fail
     world.clock.advance(10)

@@ -8,9 +8,9 @@ import pytest
 
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.lanes import Lane
-from tidings.model.task import Category, NewTask, NodeId, Settled, State, Task, Transition
+from tidings.model.task import Category, NewTask, NodeId, SettleResult, Task, TaskState, Transition
 from tidings.model.time import SECOND
-from tidings.store.port import Once, Rows, Step, Store, Tally, Wish
+from tidings.store.port import AttemptTally, ClaimRequest, IdempotencyRecord, Step, Store, TableRows
 
 
 async def node(store: Store, name: str = "n") -> NodeId:
@@ -23,8 +23,8 @@ async def queues(store: Store, *names: str, **traits: Any) -> None:
         await store.write(Lane(name, **traits).join())
 
 
-def wish(room: int = 10, *names: str, fair: int = 0, **more: Any) -> Wish:
-    return Wish({name: room for name in names or ("q",)}, room, fair, **more)
+def wish(room: int = 10, *names: str, fair: int = 0, **more: Any) -> ClaimRequest:
+    return ClaimRequest({name: room for name in names or ("q",)}, room, fair, **more)
 
 
 def new(clock: ManualClock, queue: str = "q", *, late: float = 0, **more: Any) -> NewTask:
@@ -32,11 +32,13 @@ def new(clock: ManualClock, queue: str = "q", *, late: float = 0, **more: Any) -
 
 
 def done(task: Task) -> Transition:
-    return Transition(task.id, task.claim_no, State.DONE, task.tries)
+    return Transition(task.id, task.claim_no, TaskState.DONE, task.tries)
 
 
 def back(task: Task, due_at: int) -> Transition:
-    return Transition(task.id, task.claim_no, State.PENDING, task.tries, due_at, Category.TEMPORARY, "later")
+    return Transition(
+        task.id, task.claim_no, TaskState.PENDING, task.tries, due_at, Category.TEMPORARY, "later"
+    )
 
 
 async def history(store: Store, task: int) -> list[tuple[str, str]]:
@@ -104,7 +106,7 @@ async def test_the_room_of_a_queue_is_a_cap(store: Store, clock: ManualClock) ->
     me = await node(store)
     await store.enqueue([new(clock, late=9) for _ in range(5)] + [new(clock, "r") for _ in range(5)])
 
-    claimed = await store.claim(me, Wish({"q": 2, "r": 5}, 10))
+    claimed = await store.claim(me, ClaimRequest({"q": 2, "r": 5}, 10))
 
     assert sum(task.queue == "q" for task in claimed.tasks) == 2
     assert sum(task.queue == "r" for task in claimed.tasks) == 5
@@ -117,9 +119,9 @@ async def test_a_settled_claim_cannot_be_settled_again(store: Store, clock: Manu
     await store.enqueue([new(clock)])
     task = (await store.claim(me, wish())).tasks[0]
 
-    assert await store.settle(me, [done(task)]) == [Settled.KEPT]
-    failed = Transition(task.id, task.claim_no, State.FAILED, 1, None, Category.PERMANENT, "late")
-    assert await store.settle(me, [failed]) == [Settled.CLAIM_LOST]
+    assert await store.settle(me, [done(task)]) == [SettleResult.KEPT]
+    failed = Transition(task.id, task.claim_no, TaskState.FAILED, 1, None, Category.PERMANENT, "late")
+    assert await store.settle(me, [failed]) == [SettleResult.CLAIM_LOST]
     assert await history(store, task.id) == [("pending", "processing"), ("processing", "done")]
 
 
@@ -129,10 +131,10 @@ async def test_settling_done_twice_after_a_lost_answer_is_kept(store: Store, clo
     me = await node(store)
     await store.enqueue([new(clock)])
     task = (await store.claim(me, wish())).tasks[0]
-    tally = [Tally("q", "done", 1, 5)]
+    tally = [AttemptTally("q", "done", 1, 5)]
     await store.settle(me, [done(task)], tally=tally)
 
-    assert await store.settle(me, [done(task)], tally=tally) == [Settled.KEPT]
+    assert await store.settle(me, [done(task)], tally=tally) == [SettleResult.KEPT]
     assert len(await history(store, task.id)) == 2
     assert [row["n"] for row in await store.read("tally_sums", since=0)] == [1], "counted once"
 
@@ -147,8 +149,8 @@ async def test_the_same_node_cannot_settle_its_old_claim(store: Store, clock: Ma
     again = (await store.claim(me, wish())).tasks[0]
 
     assert again.claim_no == old.claim_no + 1
-    assert await store.settle(me, [done(old)]) == [Settled.CLAIM_LOST]
-    assert await store.settle(me, [done(again)]) == [Settled.KEPT]
+    assert await store.settle(me, [done(old)]) == [SettleResult.CLAIM_LOST]
+    assert await store.settle(me, [done(again)]) == [SettleResult.KEPT]
 
 
 async def test_a_batch_keeps_each_receipt_and_each_doubt(store: Store, clock: ManualClock) -> None:
@@ -164,7 +166,7 @@ async def test_a_batch_keeps_each_receipt_and_each_doubt(store: Store, clock: Ma
     ]
 
     for batch in (moves[:2], moves[2:], moves):
-        assert await store.settle(me, batch) == [Settled.KEPT] * len(batch)
+        assert await store.settle(me, batch) == [SettleResult.KEPT] * len(batch)
     details = {
         task.id: [row["detail"] for row in await store.read("history_of", task=task.id)]
         for task in (first, second, third)
@@ -184,7 +186,7 @@ async def test_one_lost_claim_does_not_spoil_its_batch(store: Store, clock: Manu
     first, second = (await store.claim(me, wish())).tasks
     await store.settle(me, [back(first, clock.now() + SECOND)])
 
-    assert await store.settle(me, [done(first), done(second)]) == [Settled.CLAIM_LOST, Settled.KEPT]
+    assert await store.settle(me, [done(first), done(second)]) == [SettleResult.CLAIM_LOST, SettleResult.KEPT]
 
 
 async def test_a_start_mark_is_refused_to_a_lost_claim(store: Store, clock: ManualClock) -> None:
@@ -207,7 +209,7 @@ async def test_a_cancel_during_work_ends_a_retry_as_cancelled(store: Store, cloc
     task = (await store.claim(me, wish())).tasks[0]
     await store.write([Step("ask_cancel", {"id": task.id})])
 
-    assert await store.settle(me, [back(task, clock.now())]) == [Settled.CANCELLED]
+    assert await store.settle(me, [back(task, clock.now())]) == [SettleResult.CANCELLED]
     assert (await history(store, task.id))[-1] == ("processing", "cancelled")
 
 
@@ -290,7 +292,9 @@ class TestOrder:
         ids = (await store.enqueue([new(clock, order_key="a"), new(clock, order_key="a")])).ids
         task = (await store.claim(me, wish())).tasks[0]
         await store.settle(
-            me, [Transition(task.id, 1, State.FAILED, 1, None, Category.PERMANENT, "no")], keys=[("q", "a")]
+            me,
+            [Transition(task.id, 1, TaskState.FAILED, 1, None, Category.PERMANENT, "no")],
+            keys=[("q", "a")],
         )
 
         assert [ids[1]] == [t.id for t in (await store.claim(me, wish())).tasks]
@@ -302,7 +306,9 @@ class TestOrder:
         await store.enqueue([new(clock, order_key="a"), new(clock, order_key="a")])
         task = (await store.claim(me, wish())).tasks[0]
         await store.settle(
-            me, [Transition(task.id, 1, State.FAILED, 1, None, Category.PERMANENT, "no")], keys=[("q", "a")]
+            me,
+            [Transition(task.id, 1, TaskState.FAILED, 1, None, Category.PERMANENT, "no")],
+            keys=[("q", "a")],
         )
         assert not (await store.claim(me, wish())).tasks
 
@@ -352,7 +358,7 @@ class TestKeys:
         """The second call enqueues nothing."""
         await queues(store, "q")
         me = await node(store)
-        once = Once("messages", "k1", "digest", '{"id":1}', clock.now() + SECOND)
+        once = IdempotencyRecord("messages", "k1", "digest", '{"id":1}', clock.now() + SECOND)
         assert len((await store.enqueue([new(clock)], once=once)).ids) == 1
 
         again = await store.enqueue([new(clock)], once=once)
@@ -364,7 +370,7 @@ class TestKeys:
     async def test_a_key_that_has_run_out_is_new(self, store: Store, clock: ManualClock) -> None:
         """Numbers are windows: after its time a key may be used again."""
         await queues(store, "q")
-        once = Once("messages", "k1", "digest", "{}", clock.now() + SECOND)
+        once = IdempotencyRecord("messages", "k1", "digest", "{}", clock.now() + SECOND)
         await store.enqueue([new(clock)], once=once)
         clock.advance(1)
 
@@ -375,7 +381,7 @@ async def test_a_failing_member_leaves_nothing_behind(store: Store, clock: Manua
     """The domain's rows and the tasks share a transaction: all or none."""
     await queues(store, "q")
     me = await node(store)
-    bad = Rows("messages", ("accepted_at", "no_such_column"), [(1, 2)])
+    bad = TableRows("messages", ("accepted_at", "no_such_column"), [(1, 2)])
 
     with pytest.raises(Exception, match="no_such_column"):
         await store.enqueue([new(clock)], bad)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tidings.kernel.clock import ManualClock
-from tidings.model.errors import Invalid, NotFound, Refused, TidingsError
+from tidings.model.errors import Conflict, Invalid, NotFound, TidingsError
 from tidings.model.message import Draft
-from tidings.outbound.people.contacts import Contacts
-from tidings.outbound.scheduling.making import MessageMaker, Occasion
-from tidings.outbound.templating.templates import Templates
+from tidings.outbound.contacts.service import ContactService
+from tidings.outbound.schedules.occurrence_builder import MessageOccurrenceBuilder, Occurrence
+from tidings.outbound.templates.service import TemplateService
 from tidings.store.port import Store
 
 from .world import World
@@ -22,9 +22,9 @@ BODY: dict[str, Any] = {"name": "welcome", "text": "Hello {{ name }}", "variable
 
 
 @pytest.fixture
-def templates(store: Store, clock: ManualClock) -> Templates:
+def templates(store: Store, clock: ManualClock) -> TemplateService:
     """All that may be done with templates."""
-    return Templates(store, clock)
+    return TemplateService(store, clock)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def world(store: Store, clock: ManualClock) -> World:
     return await World(store, clock).open()
 
 
-async def said(templates: Templates, place: str, version: int | None = None, /, **values: Any) -> str:
+async def said(templates: TemplateService, place: str, version: int | None = None, /, **values: Any) -> str:
     """What a template says with these values."""
     frozen = await templates.frozen(place, version)
     return str(frozen.compiled.render(values)["text"])
@@ -42,7 +42,7 @@ async def said(templates: Templates, place: str, version: int | None = None, /, 
 # -- versions
 
 
-async def test_a_template_is_kept_with_its_variables(templates: Templates) -> None:
+async def test_a_template_is_kept_with_its_variables(templates: TemplateService) -> None:
     """Issue 3, part 5: what was saved is shown, found by name and by id."""
     made = (await templates.create(BODY)).answer
 
@@ -51,7 +51,7 @@ async def test_a_template_is_kept_with_its_variables(templates: Templates) -> No
     assert await templates.show("welcome") == await templates.show(made["id"]) == made
 
 
-async def test_editing_makes_a_version_and_leaves_those_before(templates: Templates) -> None:
+async def test_editing_makes_a_version_and_leaves_those_before(templates: TemplateService) -> None:
     """Issue 3, part 5: who has frozen version 1 keeps its words; no number means the newest."""
     await templates.create(BODY)
     first = await templates.frozen("welcome")
@@ -64,7 +64,7 @@ async def test_editing_makes_a_version_and_leaves_those_before(templates: Templa
     assert [item["version"] for item in (await templates.versions("welcome")).items] == [2, 1]
 
 
-async def test_two_editors_at_once_get_two_versions(templates: Templates) -> None:
+async def test_two_editors_at_once_get_two_versions(templates: TemplateService) -> None:
     """Nobody's words are lost: each version has the text of one of them."""
     await templates.create(BODY)
 
@@ -76,20 +76,20 @@ async def test_two_editors_at_once_get_two_versions(templates: Templates) -> Non
         assert kept["text"] == item.answer["text"]
 
 
-async def test_a_name_is_taken_once(templates: Templates) -> None:
+async def test_a_name_is_taken_once(templates: TemplateService) -> None:
     """Twins of different keys: one is made, the others are told; a repeat of theirs is told the same."""
     calls = [templates.create(BODY | {"text": f"{n}"} | {"variables": {}}, key=f"k{n}") for n in range(8)]
 
     made = await asyncio.gather(*calls, return_exceptions=True)
 
     assert sum(not isinstance(item, BaseException) for item in made) == 1
-    assert all(isinstance(item, Refused) for item in made if isinstance(item, BaseException))
+    assert all(isinstance(item, Conflict) for item in made if isinstance(item, BaseException))
     loser = next(n for n, item in enumerate(made) if isinstance(item, BaseException))
-    with pytest.raises(Refused, match="already"):
+    with pytest.raises(Conflict, match="already"):
         await templates.create(BODY | {"text": f"{loser}"} | {"variables": {}}, key=f"k{loser}")
 
 
-async def test_the_same_key_saves_once(templates: Templates) -> None:
+async def test_the_same_key_saves_once(templates: TemplateService) -> None:
     """B4: the first answer again, for a template and for a version; another body is refused."""
     first = await templates.create(BODY, key="a")
     again = await templates.create(BODY, key="a")
@@ -103,7 +103,7 @@ async def test_the_same_key_saves_once(templates: Templates) -> None:
         await templates.create(BODY | {"text": "other"}, key="a")
 
 
-async def test_a_bad_template_is_refused_and_nothing_is_kept(templates: Templates) -> None:
+async def test_a_bad_template_is_refused_and_nothing_is_kept(templates: TemplateService) -> None:
     """Issue 3, bad input: an unknown variable, a bomb and plain nonsense change nothing."""
     for text in ("{{ nam }}", "{% for i in range(10) %}x{% endfor %}", "{{ name", ""):
         with pytest.raises(Invalid):
@@ -112,7 +112,7 @@ async def test_a_bad_template_is_refused_and_nothing_is_kept(templates: Template
     assert (await templates.page()).items == []
 
 
-async def test_lists_go_on_where_they_ended(templates: Templates) -> None:
+async def test_lists_go_on_where_they_ended(templates: TemplateService) -> None:
     """A page ends with the place of the next; retired ones are shown on request only."""
     for name in ("a", "b", "c"):
         await templates.create({"name": name, "text": "x"})
@@ -126,20 +126,20 @@ async def test_lists_go_on_where_they_ended(templates: Templates) -> None:
     assert [i["version"] for i in (await templates.versions("a", limit=1)).items] == [1]
 
 
-async def test_a_retired_template_is_not_used_and_can_come_back(templates: Templates) -> None:
+async def test_a_retired_template_is_not_used_and_can_come_back(templates: TemplateService) -> None:
     """Nothing new is made of it, nothing of it is lost."""
     await templates.create(BODY)
     shown = await templates.retire("welcome")
 
     assert shown["retired_at"] is not None
     for use in (templates.frozen("welcome"), templates.revise("welcome", {"text": "x"})):
-        with pytest.raises(Refused, match="retired"):
+        with pytest.raises(Conflict, match="retired"):
             await use
     assert (await templates.restore("welcome"))["retired_at"] is None
     assert await said(templates, "welcome", name="Ada") == "Hello Ada"
 
 
-async def test_what_is_not_there_is_said(templates: Templates) -> None:
+async def test_what_is_not_there_is_said(templates: TemplateService) -> None:
     """A name, or a version, that does not exist."""
     await templates.create(BODY)
 
@@ -150,7 +150,7 @@ async def test_what_is_not_there_is_said(templates: Templates) -> None:
             await templates.frozen("welcome", version)
 
 
-async def test_another_tenant_sees_none_of_it(templates: Templates) -> None:
+async def test_another_tenant_sees_none_of_it(templates: TemplateService) -> None:
     """A name belongs to its tenant, and so does an id."""
     made = (await templates.create(BODY)).answer
 
@@ -200,20 +200,20 @@ async def test_a_repeated_message_gets_its_first_answer_though_the_template_is_g
 
 async def test_a_schedule_takes_the_newest_version_each_time_or_the_one_it_names(world: World) -> None:
     """A8: what an occurrence makes is rendered then; a retired template is told as the reason."""
-    maker = MessageMaker(world.messages)
+    maker = MessageOccurrenceBuilder(world.messages)
     body = {"channel": "main", "to": "ada", "template": "round", "variables": {"n": 7}}
     await world.messages.templates.create(
         {"name": "round", "text": "One {{ n }}", "variables": {"n": "number"}}
     )
     await world.messages.templates.revise("round", {"text": "Two {{ n }}", "variables": {"n": "number"}})
-    occasion = Occasion("s", world.clock.now(), world.clock.now())
+    occasion = Occurrence("s", world.clock.now(), world.clock.now())
 
     newest = await maker.prepare(body, occasion)
     named = await maker.prepare(body | {"template_version": 1}, occasion)
     await world.messages.templates.retire("round")
 
     assert [making.rows[0][6] for making in (newest, named)] == ['{"text":"Two 7"}', '{"text":"One 7"}']
-    with pytest.raises(Refused, match="'round' is retired"):
+    with pytest.raises(Conflict, match="'round' is retired"):
         await maker.prepare(body, occasion)
 
 
@@ -234,7 +234,7 @@ async def test_a_bulk_call_renders_each_line_and_reports_the_bad_one(world: Worl
 
 async def test_a_template_knows_the_contact_behind_the_address(store: Store, world: World) -> None:
     """Name, language and zone of whoever has that address on that channel; nobody else's."""
-    await Contacts(store, world.clock, world.channels).create(
+    await ContactService(store, world.clock, world.channels).create(
         {
             "name": "Bea",
             "addresses": {"main": "bea"},
@@ -261,7 +261,7 @@ async def test_a_template_knows_the_contact_behind_the_address(store: Store, wor
         await world.send(to="stranger", text="", template="visit", variables=values)
 
 
-async def test_a_preview_says_what_would_be_sent(templates: Templates) -> None:
+async def test_a_preview_says_what_would_be_sent(templates: TemplateService) -> None:
     """Issue 3, part 5: with a sample contact, with examples, and without saving."""
     body = {
         "text": "{{ contact.name }}: {{ n|number(2) }}",

@@ -9,9 +9,9 @@ import pytest
 
 from tidings.model.errors import StoreUnavailable
 from tidings.model.task import NewTask
-from tidings.store.port import Creation, Enqueued, Outrun, Rows, Step, Store
+from tidings.store.port import EnqueueRequest, EnqueueResult, Step, Store, TableRows, WriteConflict
 from tidings.store.postgres import PostgresStore
-from tidings.store.together import Lookup, Together, rounds
+from tidings.store.request_batches import BatchedLookup, RequestBatcher, merge_steps
 
 
 def hearing(number: int, message: str | None = None) -> Step:
@@ -25,14 +25,14 @@ def hearing(number: int, message: str | None = None) -> Step:
     return Step("hearing_add", fields, needed=True)
 
 
-def followup(number: int) -> tuple[NewTask, Rows]:
+def followup(number: int) -> tuple[NewTask, TableRows]:
     """A task with a row of its own."""
-    return NewTask("inbound", "followup", 1, order_key=f"crew/{number}"), Rows(
+    return NewTask("inbound", "followup", 1, order_key=f"crew/{number}"), TableRows(
         "followups", ("plan",), [(f"p{number}",)]
     )
 
 
-async def write(store: Store, number: int, message: str | None = None) -> Enqueued:
+async def write(store: Store, number: int, message: str | None = None) -> EnqueueResult:
     """One creation that may share its commit."""
     task, rows = followup(number)
     return await store.enqueue([task], rows, also=[hearing(number, message)], together=True)
@@ -53,9 +53,9 @@ async def test_who_is_outrun_writes_nothing_and_spoils_nobody(store: Store) -> N
     await write(store, 3)
     done = await asyncio.gather(*[write(store, number) for number in range(8)], return_exceptions=True)
 
-    assert [isinstance(one, Outrun) for one in done] == [number == 3 for number in range(8)]
+    assert [isinstance(one, WriteConflict) for one in done] == [number == 3 for number in range(8)]
     assert len(await heard(store)) == 8
-    ids = [one.ids[0] for one in done if isinstance(one, Enqueued)]
+    ids = [one.ids[0] for one in done if isinstance(one, EnqueueResult)]
     assert len(await store.load("followup_load", ids)) == 7
 
 
@@ -64,7 +64,7 @@ async def test_two_of_the_same_in_one_commit_are_one(store: Store) -> None:
     done = await asyncio.gather(
         write(store, 1, "same"), write(store, 2, "same"), write(store, 3), return_exceptions=True
     )
-    assert sum(isinstance(one, Outrun) for one in done) == 1
+    assert sum(isinstance(one, WriteConflict) for one in done) == 1
     assert len(await heard(store)) == 2
 
 
@@ -75,15 +75,15 @@ async def test_a_creation_that_no_database_takes_fails_alone(store: Store) -> No
     done = await asyncio.gather(
         write(store, 1), store.enqueue([], also=[bad], together=True), write(store, 3), return_exceptions=True
     )
-    assert [isinstance(one, Enqueued) for one in done] == [True, False, True]
+    assert [isinstance(one, EnqueueResult) for one in done] == [True, False, True]
 
 
 async def test_a_lost_database_is_told_to_all_and_nothing_is_tried_twice(postgres_url: str) -> None:
     """Perhaps it was written: only whoever asked may try again."""
     store = PostgresStore(postgres_url)
-    tried: list[Sequence[Creation]] = []
+    tried: list[Sequence[EnqueueRequest]] = []
 
-    async def lost(group: Sequence[Creation]) -> list[Enqueued]:
+    async def lost(group: Sequence[EnqueueRequest]) -> list[EnqueueResult]:
         tried.append(group)
         raise StoreUnavailable("gone") from ConnectionError()
 
@@ -111,9 +111,9 @@ def test_steps_of_one_name_run_at_a_time_and_each_line_keeps_its_order() -> None
         return [Step(name, {}) for name in names]
 
     lines = [line("hear", "add", "end"), line("hear", "end"), line("hear", "move", "end"), line("move"), []]
-    found = [(steps[0].name, len(steps)) for steps in rounds(lines)]
+    found = [(steps[0].name, len(steps)) for steps in merge_steps(lines)]
     assert found == [("hear", 3), ("add", 1), ("move", 2), ("end", 3)]
-    assert [(steps[0].name, len(steps)) for steps in rounds([line("a", "b"), line("b", "a")])] == [
+    assert [(steps[0].name, len(steps)) for steps in merge_steps([line("a", "b"), line("b", "a")])] == [
         ("a", 1), ("b", 2), ("a", 1),
     ]  # fmt: skip
 
@@ -129,7 +129,7 @@ async def test_what_is_asked_meanwhile_is_answered_together_and_never_earlier() 
             await first.wait()
         return {key: 10 * key for key in keys if key}
 
-    lookup = Lookup(read, most=3)
+    lookup = BatchedLookup(read, most=3)
     one = asyncio.create_task(lookup.find(1))
     while not groups:  # noqa: ASYNC110  (until the first is under way)
         await asyncio.sleep(0)
@@ -154,7 +154,7 @@ async def test_an_answer_that_fails_is_told_to_all_who_asked() -> None:
             raise problems.pop()
         return [-number for number in questions]
 
-    together: Together[int, int] = Together(answer)
+    together: RequestBatcher[int, int] = RequestBatcher(answer)
     failed = await asyncio.gather(together.ask(1), together.ask(2), return_exceptions=True)
     assert [type(one) for one in failed] == [StoreUnavailable] * 2
     assert await together.ask(3) == -3
@@ -164,5 +164,5 @@ async def test_an_answer_that_fails_is_told_to_all_who_asked() -> None:
 async def test_a_creation_without_tasks_is_its_steps(store: Store, together: bool) -> None:
     """Needed steps decide."""
     await store.enqueue([], also=[hearing(1)], together=together)
-    with pytest.raises(Outrun):
+    with pytest.raises(WriteConflict):
         await store.enqueue([], also=[hearing(1)], together=together)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tidings.migration.connectors import registry
-from tidings.migration.jobfile import Job, read_job
+from tidings.migration.connectors.port import RecordState, TargetRecord, WriteStrategy
+from tidings.migration.external_sort import SortedRuns
+from tidings.migration.job_file import MigrationJob, read_job
 from tidings.migration.mapping.mapper import Mapper
-from tidings.migration.report import LISTED, Code, Difference, Report
-from tidings.migration.runs import Runs
-from tidings.migration.verify import verify
-from tidings.migration.words import Standing, Strategy, Written
+from tidings.migration.verification import verify
+from tidings.migration.verification_report import LISTED, DifferenceCode, RecordDifference, VerificationReport
 
 PEOPLE = {
     "from": "persons",
@@ -35,21 +35,21 @@ PEOPLE = {
 class Known:
     """What the job knows: its crosswalk, and where some records stand."""
 
-    def __init__(self, standings: Mapping[str, tuple[Standing, str]] | None = None) -> None:
+    def __init__(self, standings: Mapping[str, tuple[RecordState, str]] | None = None) -> None:
         self.crosswalk = {("companies", "1"): "c1", ("notes", "1"): "n1", ("notes", "2"): "n2"}
         self._standings = standings or {}
 
     async def targets(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
         return {link: self.crosswalk[link] for link in asked if link in self.crosswalk}
 
-    async def standings(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[Standing, str]]:
+    async def standings(self, type_: str, ids: Sequence[str]) -> Mapping[str, tuple[RecordState, str]]:
         return {id_: self._standings[id_] for id_ in ids if id_ in self._standings}
 
     async def mended(self, type_: str) -> AsyncIterator[tuple[str, str]]:
         return
         yield
 
-    async def as_mended(self, type_: str, ids: Sequence[str]) -> Mapping[str, Any]:
+    async def repaired_fields(self, type_: str, ids: Sequence[str]) -> Mapping[str, Any]:
         return {}
 
 
@@ -74,14 +74,14 @@ class World:
         lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
         (folder / f"{name}.ndjson").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
-    def job(self) -> Job:
+    def job(self) -> MigrationJob:
         sides = {
             side: {"kind": "ndjson", "path": str(path)}
             for side, path in (("source", self.there), ("target", self.here))
         }
         return read_job({"name": "move", "types": self.types, **sides, **self.more})
 
-    async def verify(self, known: Known | None = None, target: Any = None, **more: Any) -> Report:
+    async def verify(self, known: Known | None = None, target: Any = None, **more: Any) -> VerificationReport:
         job = self.job()
         source = registry.source(job.source.kind, job.source.options)
         target = target or registry.target(job.target.kind, job.target.options)
@@ -104,7 +104,7 @@ def moved(id_: str, **more: Any) -> dict[str, Any]:
     return {**plain, "since": "2026-01-01T09:00:00.000000000Z", "tags": ["b", "a"], "own": "x", **more}
 
 
-def told(report: Report, type_: str = "people") -> dict[str | None, tuple[Code, bool]]:
+def told(report: VerificationReport, type_: str = "people") -> dict[str | None, tuple[DifferenceCode, bool]]:
     (one,) = [one for one in report.types if one.type == type_]
     return {found.source_id or found.target_id: (found.code, found.explained) for found in one.listed}
 
@@ -148,24 +148,24 @@ async def test_each_planted_difference_is_found_with_its_reason(world: World) ->
         moved("undead"),
     ]
     world.write(world.here, "people", rows)
-    standings = {"late": (Standing.FAILED, "5xx, 5 tries"), "refused": (Standing.REJECTED, "409 taken")}
-    heard: list[Difference] = []
+    standings = {"late": (RecordState.FAILED, "5xx, 5 tries"), "refused": (RecordState.REJECTED, "409 taken")}
+    heard: list[RecordDifference] = []
 
     report = await world.verify(Known(standings), tell=heard.append)
 
     assert told(report) == {
-        "gone": (Code.MISSING, False),
-        "other": (Code.DIFFERENT, False),
-        "bad": (Code.REJECTED, True),
-        "old": (Code.SKIPPED, True),
-        "orphan": (Code.WAITING, False),
-        "late": (Code.FAILED, False),
-        "refused": (Code.REJECTED, True),
-        "undead": (Code.EXTRA, False),
-        "line 10": (Code.REJECTED, True),
-        "stranger": (Code.EXTRA, False),
+        "gone": (DifferenceCode.MISSING, False),
+        "other": (DifferenceCode.DIFFERENT, False),
+        "bad": (DifferenceCode.REJECTED, True),
+        "old": (DifferenceCode.SKIPPED, True),
+        "orphan": (DifferenceCode.WAITING, False),
+        "late": (DifferenceCode.FAILED, False),
+        "refused": (DifferenceCode.REJECTED, True),
+        "undead": (DifferenceCode.EXTRA, False),
+        "line 10": (DifferenceCode.REJECTED, True),
+        "stranger": (DifferenceCode.EXTRA, False),
     }
-    (other,) = [one for one in heard if one.code is Code.DIFFERENT]
+    (other,) = [one for one in heard if one.code is DifferenceCode.DIFFERENT]
     assert [change.field for change in other.changes] == ["name", "mail"]
     assert (other.changes[0].expected, other.changes[0].found) == ('"New"', '"Pother"')
     assert not report.passed and report.unexplained == 6
@@ -191,7 +191,7 @@ async def test_a_record_that_is_there_twice_is_told_on_either_side(world: World)
     report = await world.verify()
 
     codes = [(one.code, one.key, one.explained) for one in report.types[1].listed]
-    assert codes == [(Code.DUPLICATE_KEY, "x", False), (Code.DOUBLED, "y", False)]
+    assert codes == [(DifferenceCode.DUPLICATE_KEY, "x", False), (DifferenceCode.DOUBLED, "y", False)]
 
 
 async def test_what_stays_behind_or_was_there_before_is_explained(world: World) -> None:
@@ -203,7 +203,7 @@ async def test_what_stays_behind_or_was_there_before_is_explained(world: World) 
 
     report = await world.verify()
 
-    assert report.passed and told(report) == {"before": (Code.EXTRA, True)}
+    assert report.passed and told(report) == {"before": (DifferenceCode.EXTRA, True)}
     assert report.plainly()["not_migrated"] == {
         "interactions": {"reason": "mailboxes are connected again", "count": None}
     }
@@ -218,12 +218,12 @@ class Notes:
     def __init__(self, rows: Mapping[str, Mapping[str, Any] | None]) -> None:
         self._rows = rows
 
-    def strategy(self, type_: str) -> Strategy:
-        return Strategy.RECONCILE
+    def strategy(self, type_: str) -> WriteStrategy:
+        return WriteStrategy.RECONCILE
 
-    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
+    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
         for id_, fields in self._rows.items():
-            yield "made of its content", Written(id_, fields)
+            yield "made of its content", TargetRecord(id_, fields)
 
 
 async def test_records_without_keys_are_matched_through_the_crosswalk(world: World) -> None:
@@ -235,12 +235,12 @@ async def test_records_without_keys_are_matched_through_the_crosswalk(world: Wor
     report = await world.verify(target=Notes(rows))
 
     assert told(report, "notes") == {
-        "2": (Code.DIFFERENT, False),
-        "3": (Code.MISSING, False),
-        "twin": (Code.EXTRA, False),
+        "2": (DifferenceCode.DIFFERENT, False),
+        "3": (DifferenceCode.MISSING, False),
+        "twin": (DifferenceCode.EXTRA, False),
     }
     only_there = await world.verify(target=Notes({"n1": None, "n2": None}))
-    assert told(only_there, "notes") == {"3": (Code.MISSING, False)}
+    assert told(only_there, "notes") == {"3": (DifferenceCode.MISSING, False)}
     assert "does not tell its fields" in only_there.types[0].notes[0]
 
 
@@ -254,7 +254,7 @@ async def test_many_records_are_compared_through_the_disk(world: World) -> None:
     report = await world.verify(largest_run=50_000)
 
     people = report.types[1]
-    assert (people.same, people.counts[Code.MISSING]) == (many // 2, many // 2)
+    assert (people.same, people.counts[DifferenceCode.MISSING]) == (many // 2, many // 2)
     assert len(people.listed) == LISTED and people.plainly()["not_listed"] == many // 2 - LISTED
     assert f"and {many // 2 - LISTED:,} more" in report.text()
 
@@ -263,7 +263,7 @@ def test_runs_give_back_every_row_by_key_in_its_order() -> None:
     """Whatever is in a key or a row, and however small the runs are."""
     keys = ["b", "a", "\n", "\t", "ä", "a", "", "\ud800", "b", "long" * 100]
 
-    with Runs(largest=200) as runs:
+    with SortedRuns(largest=200) as runs:
         for place, key in enumerate(keys):
             runs.add(key, place, {"x": ["\n\t", None, 1.5]})
         found = [(key, [row[0] for row in rows]) for key, rows in runs.groups()]

@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.lanes import Lane
-from tidings.kernel.loop import Worker
-from tidings.kernel.runner import Stepped, Tunables
+from tidings.kernel.runner import RunnerOptions, RunnerStep
+from tidings.kernel.worker import Worker
 from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Outcome
 from tidings.model.task import OnUnknown
 from tidings.observability.events import Event
-from tidings.outbound.channels.base import Traits
+from tidings.outbound.channels.base import ChannelTraits
 from tidings.outbound.delivery import Delivery
-from tidings.outbound.judging import KIND
-from tidings.outbound.messages import Messages
-from tidings.outbound.why import Why, why
+from tidings.outbound.explanation import Explanation, load_explanation
+from tidings.outbound.message_validation import MESSAGE_KIND
+from tidings.outbound.messages import MessageService
 from tidings.store.port import Row, Store
 
 Script = Callable[[Message], Outcome]
@@ -29,7 +29,7 @@ class Scripted:
 
     kind: ClassVar[str] = "scripted"
 
-    def __init__(self, traits: Traits, script: Script) -> None:
+    def __init__(self, traits: ChannelTraits, script: Script) -> None:
         self.traits = traits
         self.script = script
         self.answers: Script = lambda _message: Done()
@@ -72,13 +72,15 @@ class World:
         **lane: Any,
     ) -> None:
         self.store, self.clock = store, clock
-        traits = Traits(on_unknown, "as the test says", timedelta(seconds=10), per_recipient=per_recipient)
+        traits = ChannelTraits(
+            on_unknown, "as the test says", timedelta(seconds=10), per_recipient=per_recipient
+        )
         self.channels: Mapping[str, Scripted] = {name: Scripted(traits, script) for name in channels}
         self.channel = self.channels[channels[0]]
         self.lanes = {
             name: Lane(name, on_unknown=on_unknown, deadline=traits.deadline, **lane) for name in channels
         }
-        self.messages = Messages(store, clock, self.channels)
+        self.messages = MessageService(store, clock, self.channels)
         self.events: list[Event] = []
         self.worker = self.node(slots)
 
@@ -88,9 +90,9 @@ class World:
             self.store,
             self.clock,
             self.lanes,
-            {KIND: Delivery(self.store, self.channels, now=self.clock.now)},
+            {MESSAGE_KIND: Delivery(self.store, self.channels, now=self.clock.now)},
             emit=self.events.append,
-            tunables=Tunables(slots=slots),
+            tunables=RunnerOptions(slots=slots),
             contents=("prune_message",),
         )
 
@@ -107,7 +109,7 @@ class World:
         draft = Draft(more.pop("channel", "main"), to, text)
         return (await self.messages.accept(draft._replace(**more))).id
 
-    async def step(self, *, seconds: float = 0) -> Stepped:
+    async def step(self, *, seconds: float = 0) -> RunnerStep:
         """Let time pass, beat, and run one step."""
         self.clock.advance(seconds)
         await self.worker.node.beat()
@@ -117,10 +119,10 @@ class World:
         """The message as people see it."""
         return await self.messages.show(id_)
 
-    async def why(self, id_: str) -> Why:
+    async def why(self, id_: str) -> Explanation:
         """Its reason."""
         row = await self.messages.find(id_)
-        return await why(self.store, row, await self.store.read("history_of", task=row["task"]))
+        return await load_explanation(self.store, row, await self.store.read("history_of", task=row["task"]))
 
     def told(self, kind: type[Event]) -> list[Event]:
         """Events of one kind."""

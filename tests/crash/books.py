@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import apsw
 import asyncpg
 
-from tidings.drill.books import Row
-from tidings.store.statements import statements
-from tidings.testing import Cluster
+from tidings.drill.engine_records import Row
+from tidings.store.statements import load_statements
+from tidings.testing import PostgresCluster
 
 from ..time_limits import Limit
 
@@ -44,7 +44,7 @@ class SqliteFile:
 
     async def read(self, name: str, **params: Any) -> list[Row]:
         """Run one of the store's statements."""
-        statement = statements("sqlite")[name]
+        statement = load_statements("sqlite")[name]
         with self._connected() as connection:
             connection.row_trace = lambda cursor, row: dict(
                 zip([column[0] for column in cursor.get_description()], row, strict=True)
@@ -72,7 +72,7 @@ class SqliteFile:
 class PostgresDatabase:
     """A database of a private cluster; a dead client's last statement may still be running in the server."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+    def __init__(self, cluster: PostgresCluster, name: str) -> None:
         self.url = cluster.create_database(name)
         self.worker_url = self.url.replace("://tidings@", f"://{ROLE}@")
         self._question = (
@@ -85,7 +85,7 @@ class PostgresDatabase:
 
     async def read(self, name: str, **params: Any) -> list[Row]:
         """Run one of the store's statements."""
-        statement = statements("postgres")[name]
+        statement = load_statements("postgres")[name]
         async with self._connected() as connection:
             return list(map(dict, await connection.fetch(statement.sql, *statement.bind(params))))
 
@@ -110,7 +110,7 @@ class PostgresDatabase:
             await asyncio.sleep(0.01)
 
 
-async def make_role(cluster: Cluster) -> None:
+async def make_role(cluster: PostgresCluster) -> None:
     """The role of the workers; trusted like everybody in a private cluster."""
     connection = await asyncpg.connect(cluster.dsn(), timeout=10)
     try:

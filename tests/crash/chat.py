@@ -19,14 +19,14 @@ import uvloop
 from tidings import app as engine
 from tidings.app import App
 from tidings.config import ChannelSettings, InboundSettings, Settings
+from tidings.inbound.domain import IncomingMessage
 from tidings.inbound.effects import handler
-from tidings.inbound.language.rules import RulesMind
+from tidings.inbound.language.rule_interpreter import RuleInterpreter
 from tidings.inbound.sources.settings import SourceSettings
-from tidings.inbound.words import Incoming
 from tidings.inbound.workflow.settings import WorkflowSettings
 from tidings.kernel import retry
 from tidings.model.time import SECOND
-from tidings.store.port import Claimed, Row, Step
+from tidings.store.port import ClaimResult, Row, Step
 from tidings.store.postgres import PostgresStore
 
 SOURCE = SourceSettings("crew", "webhook")
@@ -64,7 +64,7 @@ class Life(NamedTuple):
     lease: float = 0.4
 
 
-def script(start: int) -> list[Incoming]:
+def script(start: int) -> list[IncomingMessage]:
     """The chat, line by line."""
     first = datetime.fromtimestamp(start / SECOND, UTC)
     days = [
@@ -76,7 +76,7 @@ def script(start: int) -> list[Incoming]:
         for who, text in TALK
     ]
     return [
-        Incoming(SOURCE.name, f"m{number}", "g1", who, who.title(), text, start + number * SECOND)
+        IncomingMessage(SOURCE.name, f"m{number}", "g1", who, who.title(), text, start + number * SECOND)
         for number, (who, text) in enumerate(said)
     ]
 
@@ -105,7 +105,7 @@ async def _live(life: Life) -> None:
         tasks, notices, kept, taken = await _ask(app)
         if tasks or notices or kept:
             if not tasks:
-                app.worker.stir()
+                app.worker.wake_actors()
             await asyncio.sleep(0.004)
         elif taken == len(lines):
             break
@@ -131,7 +131,9 @@ def settings(life: Life) -> Settings:
     return Settings(
         database=life.database,
         channels={SOURCE.name: ChannelSettings("sandbox", channel)},
-        policies={"drill": retry.parse("drill", {"backoff": "fixed", "initial": "50ms", "max_tries": 1000})},
+        policies={
+            "drill": retry.parse_policy("drill", {"backoff": "fixed", "initial": "50ms", "max_tries": 1000})
+        },
         inbound=InboundSettings(sources={SOURCE.name: SOURCE}, workflow=workflow),
         poll=timedelta(milliseconds=50),
         lease=timedelta(seconds=life.lease),
@@ -150,7 +152,7 @@ def arm(app: App, kind: str, commits: int) -> None:
     async def mortal(*args: Any, **named: Any) -> Any:
         nonlocal left
         answer = await call(*args, **named)
-        if isinstance(answer, Claimed) and answer.durable is not None:
+        if isinstance(answer, ClaimResult) and answer.durable is not None:
             await answer.durable
         left -= _counts(kind, args, answer)
         if left <= 0:
@@ -186,4 +188,4 @@ async def _ask(app: App) -> tuple[int, int, int, int]:
 
 
 # Forked processes begin with a grammar that has been used.
-RulesMind()._understood("no crew saturday night", 1_800_000_000 * SECOND, "34", "UTC", SQUADS)
+RuleInterpreter()._understood("no crew saturday night", 1_800_000_000 * SECOND, "34", "UTC", SQUADS)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tidings.drill.ledger import Verdict
-from tidings.testing import Cluster
+from tidings.drill.checker import DrillVerdict
+from tidings.testing import PostgresCluster
 
 from .books import Database, PostgresDatabase, SqliteFile, make_role
 from .rig import IS_FULL, Rig
@@ -28,19 +28,19 @@ Report = Callable[..., None]
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest) -> Iterator[PostgresCluster]:
     """A private PostgreSQL: drills never touch a server that somebody else runs."""
     if not os.environ.get("TIDINGS_TEST_POSTGRES"):
         yield request.getfixturevalue("postgres")
         return
-    if Cluster.find() is None:
+    if PostgresCluster.find() is None:
         pytest.skip("no PostgreSQL 14 or newer: install postgresql")
-    with Cluster() as running:
+    with PostgresCluster() as running:
         yield running
 
 
 @pytest.fixture
-async def fresh_postgres(cluster: Cluster) -> Callable[[], PostgresDatabase]:
+async def fresh_postgres(cluster: PostgresCluster) -> Callable[[], PostgresDatabase]:
     """Makes a database of the private server, each time it is called."""
     await make_role(cluster)
     return lambda: PostgresDatabase(cluster, f"drill_{os.getpid()}_{next(_numbers)}")
@@ -75,7 +75,7 @@ def note(record_property: Callable[[str, object], None]) -> Note:
 def report(note: Note) -> Report:
     """A drill's row: every class of its verdict, and what else was counted."""
 
-    def write(rig: Rig, verdict: Verdict, **facts: Any) -> None:
+    def write(rig: Rig, verdict: DrillVerdict, **facts: Any) -> None:
         seconds = round(time.monotonic() - rig.began, 1)
         note(messages=len(rig.tried()), **verdict.counts, **facts, seconds=seconds)
 

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from tidings.kernel import reaper, settler
-from tidings.kernel.decide import Decision
+from tidings.kernel.decisions import TaskDecision
+from tidings.kernel.heartbeats import Node
 from tidings.kernel.lanes import Lane
-from tidings.kernel.nodes import Node
-from tidings.kernel.reaper import Reaped, Reaper
+from tidings.kernel.reaper import Reaper, ReapResult
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome
 from tidings.model.task import Task
 from tidings.outbound.channels import sandbox
 from tidings.outbound.delivery import Delivery
 from tidings.store import sqlite
-from tidings.store.groups import GroupWriter
-from tidings.store.statements import statements
+from tidings.store.group_commit import GroupWriter
+from tidings.store.statements import load_statements
 
 _background: set[asyncio.Task[Any]] = set()
 
@@ -57,7 +57,7 @@ def no_fence() -> None:
         return await step(self, largest)
 
     settler.Settler.step = later  # type: ignore[method-assign]
-    known: Any = statements("postgres")
+    known: Any = load_statements("postgres")
     for name in ("settle", "settle_done", "start"):
         fence = r"t\.node (=|is not distinct from) (\$\d+)"
         sql, n = re.subn(fence, r"(t.node = \2 or true)", known[name].sql)
@@ -68,7 +68,7 @@ def no_fence() -> None:
 
 def no_lease() -> None:
     """Everybody else counts as dead at once."""
-    reaper.silent = lambda seen, rows, *, now, lease: ({}, list(rows))  # type: ignore[attr-defined]
+    reaper.find_silent_nodes = lambda seen, rows, *, now, lease: ({}, list(rows))  # type: ignore[attr-defined]
 
 
 def no_start_mark() -> None:
@@ -84,20 +84,20 @@ def no_start_mark() -> None:
 
 def no_flag() -> None:
     """What was in doubt is sent again in silence."""
-    judge = reaper.died  # type: ignore[attr-defined]
+    judge = reaper.decide_after_crash  # type: ignore[attr-defined]
 
-    def died(task: Task, lane: Lane | None, **facts: Any) -> Decision:
+    def died(task: Task, lane: Lane | None, **facts: Any) -> TaskDecision:
         decision = judge(task, lane, **facts)
         return decision._replace(move=decision.move._replace(unknown=False))
 
-    reaper.died = died  # type: ignore[attr-defined]
+    reaper.decide_after_crash = died  # type: ignore[attr-defined]
 
 
 def no_reaper() -> None:
     """What a dead node held is never looked for."""
 
-    async def step(self: Reaper) -> Reaped:
-        return Reaped()
+    async def step(self: Reaper) -> ReapResult:
+        return ReapResult()
 
     Reaper.step = step  # type: ignore[method-assign]
 

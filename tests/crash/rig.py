@@ -19,12 +19,12 @@ from typing import Any
 
 from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
-from tidings.drill.books import books, held, unfinished
-from tidings.drill.journal import Tail
-from tidings.drill.ledger import Fault, Kind
-from tidings.drill.producer import Producer
-from tidings.drill.rig import Process, Sender, receiving, spawn
-from tidings.drill.rig import Rig as BaseRig
+from tidings.drill.checker import InjectedFault, InjectionKind
+from tidings.drill.engine_records import count_unfinished, in_flight_messages, read_engine_records
+from tidings.drill.harness import DrillHarness as BaseRig
+from tidings.drill.harness import DrillProcess, ProcessHandle, run_receiver, spawn
+from tidings.drill.json_log import LogTail
+from tidings.drill.producer import DrillProducer
 
 from ..launcher import fork_server
 from ..time_limits import Limit, until
@@ -62,7 +62,7 @@ def fork(
     *,
     cwd: Path = ROOT,
     env: Mapping[str, str] | None = None,
-) -> Process:
+) -> ProcessHandle:
     """Start a process of a drill without loading the program again, unless a library must be preloaded."""
     if env is not None and "LD_PRELOAD" in env:
         return spawn(module, options, log, cwd=cwd, env=env)
@@ -76,17 +76,17 @@ class Rig(BaseRig):
     """A rig of the tests: workers with crash points, pauses and planted bugs. Made by `drill`."""
 
     def __init__(
-        self, folder: Path, database: Database, options: Options, *, port: int, producer: Producer
+        self, folder: Path, database: Database, options: Options, *, port: int, producer: DrillProducer
     ) -> None:
         super().__init__(folder, database, port=port, deadline=options.deadline, spawn=fork)
         self.database = database
         self.options = options
         self.producer = producer
-        self._acked = Tail(folder / "producer.jsonl", b'"acked"')
+        self._acked = LogTail(folder / "producer.jsonl", b'"acked"')
 
     def spawn(
         self, *, crash_at: str | None = None, surroundings: Mapping[str, str] | None = None, **more: Any
-    ) -> Sender:
+    ) -> DrillProcess:
         """Start a worker; `surroundings` are variables of its environment."""
         options = {**asdict(self.options), "database": self.database.worker_url, "port": self.port, **more}
         options["producer_log"] = str(self.folder / "producer.jsonl")
@@ -94,7 +94,7 @@ class Rig(BaseRig):
         environment = {**os.environ, "TIDINGS_CRASH_AT": crash_at or "", **(surroundings or {})}
         return self.start("tests.crash.worker", options, log, cwd=ROOT, env=environment)
 
-    async def working(self, *senders: Sender) -> None:
+    async def working(self, *senders: DrillProcess) -> None:
         """Wait until these have joined."""
 
         def have_joined() -> bool:
@@ -114,7 +114,7 @@ class Rig(BaseRig):
     async def idle(self, within: float = STANDSTILL) -> bool:
         """Wait until nothing waits or is at work; False when nothing has moved for that long."""
         limit, last = Limit(within), (-1, -1)
-        while left := await unfinished(self.database):
+        while left := await count_unfinished(self.database):
             if (now := (left, self.seen())) != last:
                 last = now
                 limit.restart()
@@ -123,7 +123,7 @@ class Rig(BaseRig):
             await asyncio.sleep(0.05)
         return True
 
-    async def died(self, sender: Sender, how: str, *, within: float = 60) -> Fault:
+    async def died(self, sender: DrillProcess, how: str, *, within: float = 60) -> InjectedFault:
         """Wait until it has killed itself at its crash point; kill it that long after it has joined."""
         limit, has_joined = Limit(within), False
         alive_at = time.time()
@@ -137,7 +137,7 @@ class Rig(BaseRig):
             await asyncio.sleep(0.005)
         return await self.note_death(sender, alive_at, how)
 
-    def seen_from(self, sender: Sender) -> int:
+    def seen_from(self, sender: DrillProcess) -> int:
         """Return how many copies have arrived from this sender."""
         return sum(copy.pid == sender.pid for copy in self.copies())
 
@@ -145,11 +145,11 @@ class Rig(BaseRig):
         """A dead client's last statement may still be running in the server."""
         await self.database.left_alone()
 
-    async def pause(self, sender: Sender, seconds: float, *, heir: Sender) -> Fault:
+    async def pause(self, sender: DrillProcess, seconds: float, *, heir: DrillProcess) -> InjectedFault:
         """SIGSTOP it for at least that long, and until another has sent what it had at work."""
         begin = time.time()
         sender.process.send_signal(signal.SIGSTOP)
-        left = await held(self.database, sender.pid)
+        left = await in_flight_messages(self.database, sender.pid)
         await asyncio.sleep(seconds)
         limit = Limit(STANDSTILL)
         while await self._is_waiting(left, heir):
@@ -157,19 +157,19 @@ class Rig(BaseRig):
             await asyncio.sleep(0.1)
         return self.wake(sender, begin, "SIGSTOP", left)
 
-    async def _is_waiting(self, left: Mapping[str, bool], heir: Sender) -> bool:
+    async def _is_waiting(self, left: Mapping[str, bool], heir: DrillProcess) -> bool:
         """Whether any of these is neither done nor sent by the one that takes over."""
-        said = await books(self.database)
+        said = await read_engine_records(self.database)
         sent = {copy.ref for copy in self.copies() if copy.pid == heir.pid}
         return any(said[ref].state != "done" and ref not in sent for ref in left)
 
-    def wake(self, sender: Sender, begin: float, how: str, left: Mapping[str, bool]) -> Fault:
+    def wake(self, sender: DrillProcess, begin: float, how: str, left: Mapping[str, bool]) -> InjectedFault:
         """SIGCONT what was stopped at `begin`, having this at work."""
         end = time.time()
         sender.process.send_signal(signal.SIGCONT)
-        return self.note(Fault(Kind.PAUSE, sender.pid, begin, end, how, left))
+        return self.note(InjectedFault(InjectionKind.PAUSE, sender.pid, begin, end, how, left))
 
-    async def stopped(self, sender: Sender) -> float:
+    async def stopped(self, sender: DrillProcess) -> float:
         """Wait until it has stopped itself; gives the last moment at which it ran."""
         limit, ran_at = Limit(STANDSTILL), time.time()
         while Path(f"/proc/{sender.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
@@ -178,7 +178,7 @@ class Rig(BaseRig):
             await asyncio.sleep(0.005)
         return ran_at
 
-    async def stop(self, sender: Sender) -> int:
+    async def stop(self, sender: DrillProcess) -> int:
         """SIGTERM it and wait; gives its exit code."""
         sender.process.send_signal(signal.SIGTERM)
         assert await until(lambda: not sender.is_alive, 40), "it does not stop"
@@ -192,7 +192,7 @@ class Rig(BaseRig):
 
 @contextlib.asynccontextmanager
 async def drill(
-    folder: Path, database: Database, options: Options = Options(), manners: dict[str, Any] | None = None
+    folder: Path, database: Database, options: Options = Options(), behavior: dict[str, Any] | None = None
 ) -> AsyncIterator[Rig]:
     """A rig with its receiver running and its database made."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -201,10 +201,14 @@ async def drill(
     channel = {"on_unknown": options.on_unknown, "deadline": f"{options.deadline}s"}
     channels = {CHANNEL: ChannelSettings("sandbox", channel)}
     app = engine.build(Settings(database=database.url, channels=channels, sandbox=False))
-    with receiving(folder / "receiver.jsonl", manners or {}, spawn=fork) as port:
+    with run_receiver(folder / "receiver.jsonl", behavior or {}, spawn=fork) as port:
         await app.open()
         rig = Rig(
-            folder, database, options, port=port, producer=Producer(app, folder / "producer.jsonl", CHANNEL)
+            folder,
+            database,
+            options,
+            port=port,
+            producer=DrillProducer(app, folder / "producer.jsonl", CHANNEL),
         )
         try:
             yield rig
@@ -218,7 +222,7 @@ def portions(refs: Sequence[str], count: int) -> list[Sequence[str]]:
     return [refs[len(refs) * i // count : len(refs) * (i + 1) // count] for i in range(count)]
 
 
-async def strike(rig: Rig, blow: str, refs: Sequence[str], chance: random.Random) -> Fault:
+async def strike(rig: Rig, blow: str, refs: Sequence[str], chance: random.Random) -> InjectedFault:
     """Give a worker something to do, and have it killed: at random, while it starts, or at a crash point."""
     before = rig.seen()
     producing = asyncio.create_task(

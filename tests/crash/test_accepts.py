@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.rig import names
+from tidings.drill.harness import message_refs
 
 from .books import Database
 from .conftest import Report
@@ -24,7 +24,7 @@ async def test_what_a_killed_process_had_accepted_arrives_once(
     kills = scaled(2, 10)
     unanswered = 0
     async with drill(tmp_path / "drill", database, Options(lease=1.0, beat=0.2)) as rig:
-        for refs in portions(names("m", scaled(300, 5000)), kills):
+        for refs in portions(message_refs("m", scaled(300, 5000)), kills):
             sender = rig.spawn(produce=list(refs))
             wanted = rig.acknowledged() + chance.randint(1, len(refs) // 2)
             assert await rig.until_acknowledged(wanted)
@@ -40,5 +40,5 @@ async def test_what_a_killed_process_had_accepted_arrives_once(
 
     assert idle
     assert unanswered or not IS_FULL, "no accept was cut short: this run proves nothing (R7)"
-    assert not verdict.crimes
+    assert not verdict.violations
     assert verdict.delivered == len(rig.tried())

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.ledger import Fault, Kind
-from tidings.drill.rig import names
+from tidings.drill.checker import InjectedFault, InjectionKind
+from tidings.drill.harness import message_refs
 
 from .books import ROLE, PostgresDatabase
 from .conftest import Report
@@ -27,7 +27,7 @@ async def test_workers_whose_connections_are_ended_go_on_by_themselves(
     """Every connection of every worker, again and again: they connect anew, statements and all, and each
     message that was not on its way at that moment arrives once (F13)."""
     chance = random.Random("backends")
-    parts = portions(names("m", scaled(400, 4000)), scaled(4, 20) + 1)
+    parts = portions(message_refs("m", scaled(400, 4000)), scaled(4, 20) + 1)
     async with drill(tmp_path / "drill", postgres_database, Options(lease=30, beat=2, deadline=20)) as rig:
         pair = [rig.spawn(), rig.spawn()]
         await rig.working(*pair)
@@ -38,7 +38,7 @@ async def test_workers_whose_connections_are_ended_go_on_by_themselves(
             await rig.until_seen(before + chance.randint(1, len(refs) // 2))
             begin = time.time()
             ended += (await postgres_database.rows(_END_ALL))[0][0]
-            rig.note(Fault(Kind.CUT, 0, begin, time.time(), "backends ended"))
+            rig.note(InjectedFault(InjectionKind.CUT, 0, begin, time.time(), "backends ended"))
             await producing
         await rig.producer.produce(parts[-1])
         idle = await rig.idle()
@@ -48,7 +48,7 @@ async def test_workers_whose_connections_are_ended_go_on_by_themselves(
 
     assert ended, "nobody was connected: this run proves nothing (R7)"
     assert idle and codes == [0, 0], "the same processes go on"
-    assert not verdict.crimes and not verdict.held
+    assert not verdict.violations and not verdict.held
     assert verdict.delivered == len(rig.tried())
 
 
@@ -57,7 +57,7 @@ async def test_a_worker_that_is_killed_during_a_failover_costs_no_more_than_eith
 ) -> None:
     """All connections are ended and, before anybody has connected anew, one of the workers is killed: the
     other one takes over what both had, and nothing is lost or repeated in silence (F38)."""
-    parts = portions(names("m", scaled(200, 3000)), scaled(1, 5) + 1)
+    parts = portions(message_refs("m", scaled(200, 3000)), scaled(1, 5) + 1)
     async with drill(tmp_path / "drill", postgres_database, Options()) as rig:
         steady = rig.spawn()
         await rig.working(steady)
@@ -70,7 +70,7 @@ async def test_a_worker_that_is_killed_during_a_failover_costs_no_more_than_eith
             begin = time.time()
             ended = (await postgres_database.rows(_END_ALL))[0][0]
             await rig.kill(victim, "during a failover")
-            rig.note(Fault(Kind.CUT, 0, begin, time.time(), "backends ended"))
+            rig.note(InjectedFault(InjectionKind.CUT, 0, begin, time.time(), "backends ended"))
             assert ended, "nobody was connected: this run proves nothing (R7)"
             await producing
         await rig.producer.produce(parts[-1])
@@ -80,5 +80,5 @@ async def test_a_worker_that_is_killed_during_a_failover_costs_no_more_than_eith
     report(rig, verdict, kills=len(parts) - 1)
 
     assert idle and code == 0, "the one that lives goes on"
-    assert not verdict.crimes and not verdict.held
+    assert not verdict.violations and not verdict.held
     assert verdict.delivered == len(rig.tried())

@@ -13,10 +13,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tidings.drill.rig import names
+from tidings.drill.harness import message_refs
 from tidings.model.errors import StoreFull
 from tidings.model.message import Draft
-from tidings.testing import Cluster
+from tidings.testing import PostgresCluster
 
 from ..time_limits import until
 from .books import PostgresDatabase, SqliteFile, make_role
@@ -67,7 +67,7 @@ async def brimming(
     worker = rig.spawn()
     await rig.working(worker)
     # So many that their results do not fit into pages that are there already.
-    await rig.producer.produce(names("m", min(600, scaled(200, 600))))
+    await rig.producer.produce(message_refs("m", min(600, scaled(200, 600))))
     await rig.until_seen(20)
     filler = fill(place)
     await fill_tables(rig)
@@ -75,7 +75,7 @@ async def brimming(
     assert await until(lambda: worker.facts("store_trouble"))
     filler.unlink()
     idle = await rig.idle()
-    await rig.producer.produce(names("after", 20))
+    await rig.producer.produce(message_refs("after", 20))
     idle = idle and await rig.idle()
     code = await rig.stop(worker)
     verdict = await rig.verdict()
@@ -86,7 +86,7 @@ async def brimming(
     assert sorted(copies) == sorted(
         {line.ref for line in rig.tried()} | {f"extra-{n}" for n in range(accepted)}
     )
-    assert set(verdict.crimes) <= {"unexpected"}, (
+    assert set(verdict.violations) <= {"unexpected"}, (
         "what the producer's log does not know is accounted for above"
     )
 
@@ -107,7 +107,7 @@ async def test_a_full_disk_refuses_what_is_new_and_repeats_nothing(
 
 @pytest.mark.postgres
 async def test_a_full_disk_under_postgresql_is_borne_in_the_same_way(
-    tmp_path: Path, cluster: Cluster, report: Report
+    tmp_path: Path, cluster: PostgresCluster, report: Report
 ) -> None:
     """The database's files are on a disk of their own, which is full: no accept is half stored, no result is
     lost, nothing is repeated (F15)."""
@@ -137,7 +137,7 @@ async def fill_history(rig: Rig) -> None:
         )
 
 
-async def administer(cluster: Cluster, command: str) -> None:
+async def administer(cluster: PostgresCluster, command: str) -> None:
     """One statement of the server's owner."""
     connection = await asyncpg.connect(cluster.dsn(), timeout=10)
     try:
@@ -172,7 +172,7 @@ async def test_a_disk_that_is_full_while_another_takes_over_loses_nothing(
     async with drill(tmp_path / "drill", database, Options(slots=16), SLOWLY) as rig:
         first = rig.spawn()
         await rig.working(first)
-        await rig.producer.produce(names("m", scaled(60, 600)))
+        await rig.producer.produce(message_refs("m", scaled(60, 600)))
         await rig.until_seen(20)
         await rig.kill(first)
         filler = fill(small_disk)
@@ -187,7 +187,7 @@ async def test_a_disk_that_is_full_while_another_takes_over_loses_nothing(
 
     assert met, "it never met the full disk: this run proves nothing (R7)"
     assert idle and code == 0, "the same process goes on"
-    assert set(verdict.crimes) <= ({"unexpected"} if accepted else set())
+    assert set(verdict.violations) <= ({"unexpected"} if accepted else set())
     assert {line.ref for line in rig.tried()} <= {copy.ref for copy in rig.copies()}
 
 
@@ -211,7 +211,7 @@ async def test_what_could_not_be_written_through_is_never_acknowledged(
     """fsync fails now and then while a process accepts and works, and it dies in the end: whatever it
     acknowledged is there, and arrives (F16)."""
     async with drill(tmp_path / "drill", sqlite_database, Options(lease=1, beat=0.2)) as rig:
-        shaky = rig.spawn(produce=names("m", scaled(300, 3000)))
+        shaky = rig.spawn(produce=message_refs("m", scaled(300, 3000)))
         assert await rig.until_acknowledged(20)
         log = tmp_path / "strace.log"
         tracer = spoil(shaky.pid, log)
@@ -230,5 +230,5 @@ async def test_what_could_not_be_written_through_is_never_acknowledged(
     report(rig, verdict, acknowledged=len(acked), unanswered=len(unanswered))
 
     assert failures(log) >= 3, "no write failed: this run proves nothing (R7)"
-    assert idle and not verdict.crimes
+    assert idle and not verdict.violations
     assert verdict.delivered == len(rig.tried())

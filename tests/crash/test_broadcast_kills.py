@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from tidings.app import App
+from tidings.drill.harness import message_refs
 from tidings.drill.receiver import digest
-from tidings.drill.rig import names
-from tidings.outbound.broadcasting.broadcasts import Broadcasts
+from tidings.outbound.broadcasts.service import BroadcastService
 
 from ..time_limits import Limit
 from .books import Database
@@ -61,7 +61,7 @@ class Watch:
 
     def __init__(self, rig: Rig, app: App, id_: str) -> None:
         self._rig = rig
-        self._broadcasts = Broadcasts(app.store, app.clock)
+        self._broadcasts = BroadcastService(app.store, app.clock)
         self._id = id_
         self.looks = 0
         self.partly = 0  # looks at which some were taken and some were not
@@ -124,7 +124,7 @@ async def cast(rig: Rig, refs: list[str], **options: Any) -> Watch:
     lines = [{"ref": ref, "digest": digest(TEXT), "due": now, "tried": now} for ref in refs]
     journal.write(*lines)
     body = {"channel": CHANNEL, "text": TEXT, "addresses": refs, **options}
-    made = await app.desk.freezer.create(body, key="cast")
+    made = await app.desk.broadcast_creator.create(body, key="cast")
     journal.write(*({**line, "acked": time.time()} for line in lines))
     return Watch(rig, app, made.answer["id"])
 
@@ -141,7 +141,7 @@ MOMENTS = ("lot_take:2", "broadcast_part_taken:3", "broadcast_taken:2", "broadca
 
 async def test_killed_while_recipients_are_taken(tmp_path: Path, database: Database, report: Report) -> None:
     """Half a transaction never counts: cursors and tasks agree at every look, everybody gets it (B5)."""
-    refs = names("b", scaled(300, 3000))
+    refs = message_refs("b", scaled(300, 3000))
     async with drill(tmp_path / "drill", database, options("resend")) as rig:
         watch = await cast(rig, refs)
         async with watch.all_the_time():
@@ -154,7 +154,7 @@ async def test_killed_while_recipients_are_taken(tmp_path: Path, database: Datab
         verdict = await rig.verdict()
     report(rig, verdict, kills=len(rig.faults), looks=watch.looks, partly=watch.partly)
 
-    assert not verdict.crimes
+    assert not verdict.violations
     assert verdict.delivered == len(refs)
     assert watch.partly, "it was never looked at half taken: this run proves nothing (R7)"
     assert not [fault.how for fault in rig.faults if fault.how.startswith("never")]
@@ -166,7 +166,7 @@ async def test_killed_while_it_is_sent(
 ) -> None:
     """Nobody is lost; with `hold` nobody gets it twice, and who is in doubt is counted as held (E1)."""
     chance = random.Random(f"{type(database).__name__} {on_unknown}")
-    refs = names("s", scaled(300, 3000))
+    refs = message_refs("s", scaled(300, 3000))
     async with drill(tmp_path / "drill", database, options(on_unknown), {"delay": (0.0, 0.05)}) as rig:
         watch = await cast(rig, refs)
         async with watch.all_the_time():
@@ -182,7 +182,7 @@ async def test_killed_while_it_is_sent(
         verdict = await rig.verdict()
     report(rig, verdict, kills=len(rig.faults), looks=watch.looks, partly=watch.partly)
 
-    assert not verdict.crimes
+    assert not verdict.violations
     assert shown["counts"]["sent"] + shown["counts"]["held"] == len(refs)
     if on_unknown == "hold":
         assert not verdict.duplicates
@@ -195,7 +195,7 @@ async def test_killed_while_it_is_paused_and_resumed(
     tmp_path: Path, database: Database, report: Report
 ) -> None:
     """Dead in the middle of parking, or of bringing back: nothing goes out meanwhile, nothing is lost."""
-    refs = names("p", scaled(240, 2000))
+    refs = message_refs("p", scaled(240, 2000))
     async with drill(tmp_path / "drill", database, options("resend"), {"delay": (0.0, 0.03)}) as rig:
         watch = await cast(rig, refs)
         people = watch._broadcasts
@@ -221,7 +221,7 @@ async def test_killed_while_it_is_paused_and_resumed(
         verdict = await rig.verdict()
     report(rig, verdict, kills=len(rig.faults), looks=watch.looks, partly=watch.partly)
 
-    assert not verdict.crimes
+    assert not verdict.violations
     assert verdict.delivered == shown["counts"]["sent"] == len(refs)
     assert not [fault.how for fault in rig.faults if fault.how.startswith("never")]
 
@@ -230,7 +230,7 @@ async def test_killed_while_it_is_loaded(tmp_path: Path, database: Database, mon
     """An upload whose process dies sends nothing; the same upload again takes everybody once (B4)."""
     monkeypatch.setattr("tidings.store.sqlite.SqliteStore.bulk", 20)
     monkeypatch.setattr("tidings.store.postgres.PostgresStore.bulk", 20)
-    refs = names("u", 130)
+    refs = message_refs("u", 130)
 
     async def rows(upto: int) -> AsyncIterator[tuple[int, Any]]:
         for number, ref in enumerate(refs, 1):
@@ -240,14 +240,16 @@ async def test_killed_while_it_is_loaded(tmp_path: Path, database: Database, mon
 
     async with drill(tmp_path / "drill", database, options("resend")) as rig:
         app = rig.producer._app
-        made = await app.desk.freezer.create({"channel": CHANNEL, "text": TEXT, "recipients": "upload"})
+        made = await app.desk.broadcast_creator.create(
+            {"channel": CHANNEL, "text": TEXT, "recipients": "upload"}
+        )
         worker = rig.spawn(window=WINDOW)
         await rig.working(worker)
         for upto in (10, 50, 90):
             with pytest.raises(asyncio.CancelledError):
-                await app.desk.freezer.upload(made.answer["id"], rows(upto))
+                await app.desk.broadcast_creator.upload(made.answer["id"], rows(upto))
             assert rig.seen() == 0
-        shown = await app.desk.freezer.upload(made.answer["id"], rows(1000))
+        shown = await app.desk.broadcast_creator.upload(made.answer["id"], rows(1000))
         assert (shown["total"], shown["duplicates"]) == (130, 0)
         await Watch(rig, app, made.answer["id"]).until("completed")
         assert sorted(copy.ref for copy in rig.copies()) == refs

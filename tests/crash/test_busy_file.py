@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tidings.drill.rig import names
+from tidings.drill.harness import message_refs
 
 from .books import SqliteFile
 from .conftest import Report
@@ -46,14 +46,14 @@ async def test_a_file_that_is_held_makes_nobody_send_twice(
 ) -> None:
     """Held beyond the lease while messages are on their way, then stormed: results wait and are written
     before anything new begins, and the process that stands by takes nothing over (F17, F18)."""
-    held, stormed = portions(names("m", scaled(200, 2000)), 2)
+    held, stormed = portions(message_refs("m", scaled(200, 2000)), 2)
     stop = threading.Event()
     async with drill(
         tmp_path / "drill", sqlite_database, Options(lease=1, beat=0.2, deadline=20), {"delay": (0.05, 0.3)}
     ) as rig:
         first = rig.spawn()
         await rig.working(first)
-        second = rig.spawn(produce=names("by-second", 10))
+        second = rig.spawn(produce=message_refs("by-second", 10))
         assert second.process.stdout is not None
         await asyncio.to_thread(second.process.stdout.readline)  # it has accepted, and stands by
         await rig.producer.produce(held)
@@ -70,6 +70,6 @@ async def test_a_file_that_is_held_makes_nobody_send_twice(
     report(rig, verdict, transactions=sum(counts))
 
     assert idle and codes == [0, 0]
-    assert not verdict.crimes and not verdict.duplicates and not verdict.held
+    assert not verdict.violations and not verdict.duplicates and not verdict.held
     assert senders == {first.pid}
     assert sum(counts) > 20, "there was no storm: this run proves nothing (R7)"

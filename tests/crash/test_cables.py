@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.books import held
-from tidings.drill.ledger import Copy, Fault, Kind
-from tidings.drill.rig import Sender, names
-from tidings.testing import Cluster
+from tidings.drill.checker import InjectedFault, InjectionKind, ReceivedCopy
+from tidings.drill.engine_records import in_flight_messages
+from tidings.drill.harness import DrillProcess, message_refs
+from tidings.testing import PostgresCluster
 
 from ..time_limits import slowness, until
 from .books import PostgresDatabase
@@ -41,7 +41,7 @@ def line() -> Iterator[Cable]:
 
 
 @contextlib.contextmanager
-def services(rig: Rig, cluster: Cluster, line: Cable) -> Iterator[tuple[str, int]]:
+def services(rig: Rig, cluster: PostgresCluster, line: Cable) -> Iterator[tuple[str, int]]:
     """Database and receiver on the other host; gives the one's address there, and the other's port."""
     inside = str(cluster.home / f"receiver-{rig.port}")  # sockets of the file system know no hosts
     with (
@@ -52,22 +52,26 @@ def services(rig: Rig, cluster: Cluster, line: Cable) -> Iterator[tuple[str, int
         yield database.address, receiver.port
 
 
-async def pull(rig: Rig, line: Cable, far: Sender, *, after: int) -> tuple[float, dict[str, bool]]:
+async def pull(rig: Rig, line: Cable, far: DrillProcess, *, after: int) -> tuple[float, dict[str, bool]]:
     """Unplug the cable while the worker behind it has something at work; return when, and what it was."""
     while True:
         enough = rig.seen_from(far) + after
         assert await until(lambda: rig.seen_from(far) >= enough), "it does not go on"  # noqa: B023
         begin = time.time()
         line.unplug()
-        if left := await held(rig.database, far.pid):
+        if left := await in_flight_messages(rig.database, far.pid):
             return begin, left
         line.plug()
-        rig.note(Fault(Kind.PARTITION, far.pid, begin, time.time() + DEADLINE, "nothing was in flight"))
+        rig.note(
+            InjectedFault(
+                InjectionKind.PARTITION, far.pid, begin, time.time() + DEADLINE, "nothing was in flight"
+            )
+        )
         after = 1
 
 
 async def test_a_worker_behind_a_pulled_cable_is_replaced_and_comes_back(
-    tmp_path: Path, cluster: Cluster, postgres_database: PostgresDatabase, line: Cable, report: Report
+    tmp_path: Path, cluster: PostgresCluster, postgres_database: PostgresDatabase, line: Cable, report: Report
 ) -> None:
     """For longer than its lease it reaches neither database nor receiver while it has requests in flight:
     another worker does its work, nothing is lost, each second copy has its witness and its flag, and the same
@@ -77,8 +81,8 @@ async def test_a_worker_behind_a_pulled_cable_is_replaced_and_comes_back(
     cuts = min(10, scaled(2, 10))
     options = Options(lease=LEASE, beat=0.3, deadline=DEADLINE, per_second=RATE)
     in_flight: list[int] = []
-    held_up: list[Copy] = []
-    late: list[Copy] = []
+    held_up: list[ReceivedCopy] = []
+    late: list[ReceivedCopy] = []
     async with drill(tmp_path / "drill", postgres_database, options) as rig:
         with services(rig, cluster, line) as (database, port):
             far = rig.spawn(
@@ -89,7 +93,7 @@ async def test_a_worker_behind_a_pulled_cable_is_replaced_and_comes_back(
                 breaker_pause=1,
             )
             await rig.working(far)
-            for cut, refs in enumerate(portions(names("m", 80 * cuts), cuts)):
+            for cut, refs in enumerate(portions(message_refs("m", 80 * cuts), cuts)):
                 producing = asyncio.create_task(rig.producer.produce(refs))
                 begin, left = await pull(rig, line, far, after=chance.randint(1, len(refs) // 4))
                 near = rig.spawn(breaker_pause=1)
@@ -101,7 +105,11 @@ async def test_a_worker_behind_a_pulled_cable_is_replaced_and_comes_back(
                 await asyncio.sleep(chance.uniform(0, 1))
                 line.plug()
                 end = time.time()
-                rig.note(Fault(Kind.PARTITION, far.pid, begin, end + DEADLINE, "cable pulled", left))
+                rig.note(
+                    InjectedFault(
+                        InjectionKind.PARTITION, far.pid, begin, end + DEADLINE, "cable pulled", left
+                    )
+                )
                 await producing
                 assert await rig.idle()
                 assert await rig.stop(near) == 0
@@ -116,5 +124,5 @@ async def test_a_worker_behind_a_pulled_cable_is_replaced_and_comes_back(
     report(rig, verdict, cables_pulled=cuts, in_flight=sum(in_flight), held_up=len(held_up))
 
     assert code == 0, "the same process goes on"
-    assert not verdict.crimes
+    assert not verdict.violations
     assert not late, "a request arrived after its sender had given it up: the TCP user timeout did not end it"

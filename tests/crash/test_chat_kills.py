@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from tidings.drill.journal import lines
-from tidings.drill.rig import receiving
+from tidings.drill.harness import run_receiver
+from tidings.drill.json_log import read_log
 from tidings.model.time import SECOND
 
 from ..time_limits import Limit
@@ -64,7 +64,7 @@ def calm(nursery: ForkServerContext, start: int, tmp_path_factory: pytest.TempPa
     """What the chat comes to when nothing dies."""
     folder = tmp_path_factory.mktemp("calm")
     database = SqliteFile(folder / "tidings.db")
-    with receiving(folder / "receiver.jsonl", {"delay": (0.0, 0.0)}) as port:
+    with run_receiver(folder / "receiver.jsonl", {"delay": (0.0, 0.0)}) as port:
         assert _lived(nursery, Life(database.url, port, start)) == 0
     seen = asyncio.run(_seen(database, folder / "receiver.jsonl"))
     assert seen["open"] == [(0,)]
@@ -85,7 +85,7 @@ async def test_a_chat_killed_after_commits_ends_as_one_that_was_not(
     chance = random.Random(f"chat {type(database).__name__}")
     kills, deaths = scaled(6, 120), 0
     log = tmp_path / "receiver.jsonl"
-    with receiving(log, {"delay": (0.0, 0.0)}) as port:
+    with run_receiver(log, {"delay": (0.0, 0.0)}) as port:
         for kind in itertools.islice(itertools.cycle(KINDS), kills):
             after = chance.randint(1, max(2, 100 // kills))
             life = Life(database.worker_url, port, start, after, kind)
@@ -119,7 +119,7 @@ async def _seen(database: Database, log: Path) -> dict[str, Any]:
     seen: dict[str, Any] = {
         what: [tuple(row) for row in await database.rows(question)] for what, question in _SEEN.items()
     }
-    arrived = list(lines(log))
+    arrived = list(read_log(log))
     unique = {line["id"]: (line["ref"], line["digest"]) for line in arrived}
     seen["said"] = [said for said in unique.values() if said[0] != "boss"]
     seen["told"] = sorted(said for said in unique.values() if said[0] == "boss")

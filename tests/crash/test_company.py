@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tidings.drill.books import settled_at, unfinished
-from tidings.drill.ledger import Verdict
-from tidings.drill.rig import Sender, names
+from tidings.drill.checker import DrillVerdict
+from tidings.drill.engine_records import count_unfinished, settle_times
+from tidings.drill.harness import DrillProcess, message_refs
 
 from .books import PostgresDatabase, SqliteFile
 from .conftest import Report
@@ -25,11 +25,11 @@ async def test_a_second_process_on_one_file_accepts_reads_and_takes_over(
 ) -> None:
     """Only the first works; when it dies the second does, within seconds and without a word."""
     count = scaled(300, 2000)
-    before, after = portions(names("m", count), 2)
+    before, after = portions(message_refs("m", count), 2)
     async with drill(tmp_path / "drill", sqlite_database) as rig:
         first = rig.spawn()
         await rig.working(first)
-        second = rig.spawn(produce=names("by-second", 100))
+        second = rig.spawn(produce=message_refs("by-second", 100))
         await rig.producer.produce(before)
         assert second.process.stdout is not None
         read = int(await asyncio.to_thread(second.process.stdout.readline))
@@ -48,7 +48,7 @@ async def test_a_second_process_on_one_file_accepts_reads_and_takes_over(
     assert read >= 100, "the second reads what it accepted"
     assert alone == {first.pid}, "one working process per file"
     assert idle and code == 0
-    assert not verdict.crimes
+    assert not verdict.violations
     assert gap <= 3
 
 
@@ -64,7 +64,7 @@ async def test_four_processes_never_work_on_one_message_twice(
     ) as rig:
         four = [rig.spawn() for _ in range(4)]
         await rig.working(*four)
-        await rig.producer.produce(names("m", count))
+        await rig.producer.produce(message_refs("m", count))
         idle = await rig.idle()
         codes = [await rig.stop(sender) for sender in four]
         verdict = await rig.verdict()
@@ -72,7 +72,7 @@ async def test_four_processes_never_work_on_one_message_twice(
     report(rig, verdict, kills=0, shares=shares)
 
     assert idle and codes == [0] * 4
-    assert not verdict.crimes and not verdict.duplicates
+    assert not verdict.violations and not verdict.duplicates
     assert shares[0] > 0, "somebody never worked: this run proves nothing (R7)"
 
 
@@ -80,17 +80,17 @@ class Resumed(NamedTuple):
     """How a dead node's work went on."""
 
     rig: Rig
-    verdict: Verdict
+    verdict: DrillVerdict
     waits: list[float]  # seconds from the death to the next copy, or to the verdict of the engine
     idle: bool
 
 
-async def feed(rig: Rig, victim: Sender) -> None:
+async def feed(rig: Rig, victim: DrillProcess) -> None:
     """Have more due than the survivor can take at once, until the victim has claimed some and died."""
     number = 0
     while victim.is_alive:
-        if await unfinished(rig.database) <= rig.options.slots:
-            await rig.producer.produce(names(f"m{number}", 2 * rig.options.slots))
+        if await count_unfinished(rig.database) <= rig.options.slots:
+            await rig.producer.produce(message_refs(f"m{number}", 2 * rig.options.slots))
             number += 1
         await asyncio.sleep(0.02)
 
@@ -106,7 +106,7 @@ async def bereaved(folder: Path, database: PostgresDatabase, on_unknown: str, po
         await feeding
         idle = await rig.idle()
         again = {copy.ref: copy.at for copy in rig.copies() if copy.pid == survivor.pid}
-        settled = await settled_at(database)
+        settled = await settle_times(database)
         verdict = await rig.verdict()
         return Resumed(rig, verdict, [again.get(ref, settled[ref]) - fault.begin for ref in fault.held], idle)
 
@@ -125,5 +125,5 @@ async def test_a_dead_nodes_work_resumes_in_time(
         report(went.rig, went.verdict, death=f"{how} {point}", left_behind=len(went.waits), slowest=slowest)
 
     assert all(went.waits for went in resumed), "a victim left nothing behind: this run proves nothing (R7)"
-    assert all(went.idle and not went.verdict.crimes for went in resumed)
+    assert all(went.idle and not went.verdict.violations for went in resumed)
     assert max(max(went.waits) for went in resumed) <= 15

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.ledger import Fault, Kind
-from tidings.drill.rig import names
-from tidings.testing import Cluster
+from tidings.drill.checker import InjectedFault, InjectionKind
+from tidings.drill.harness import message_refs
+from tidings.testing import PostgresCluster
 
 from ..time_limits import until
 from .books import PostgresDatabase
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 
 
 @pytest.fixture
-def between(cluster: Cluster) -> Iterator[Proxy]:
+def between(cluster: PostgresCluster) -> Iterator[Proxy]:
     """What stands between one worker and the server."""
     with proxy("127.0.0.1:0", str(cluster.home / ".s.PGSQL.5432")) as made:
         yield made
@@ -49,12 +49,12 @@ async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
     async with drill(tmp_path / "drill", postgres_database, options, {"delay": (4.7, 5)}) as rig:
         cut_off, other = rig.spawn(database=postgres_database.through(between.address)), rig.spawn()
         await rig.working(cut_off, other)
-        await rig.producer.produce(names("m", 16))
+        await rig.producer.produce(message_refs("m", 16))
         assert await until(lambda: any(copy.pid == cut_off.pid for copy in rig.copies()))
         begin = time.time()
         between.process.send_signal(signal.SIGSTOP)
         assert await until(lambda: other.facts("node_lost")), "its lease never ran out"
-        rig.note(Fault(Kind.CUT, cut_off.pid, begin, time.time(), "black hole"))
+        rig.note(InjectedFault(InjectionKind.CUT, cut_off.pid, begin, time.time(), "black hole"))
         between.process.send_signal(signal.SIGCONT)
         idle = await rig.idle()
         stolen = other.facts("node_lost")
@@ -65,9 +65,9 @@ async def test_a_worker_that_is_cut_off_while_it_sends_loses_nothing(
     assert idle and codes == [0, 0]
     assert stolen, "the lease never ran out: this run proves nothing (R7)"
     if on_unknown == "hold":
-        assert not verdict.crimes and not verdict.duplicates and not verdict.held
+        assert not verdict.violations and not verdict.duplicates and not verdict.held
     else:
-        assert set(verdict.crimes) <= {"overlap"}
+        assert set(verdict.violations) <= {"overlap"}
 
 
 @pytest.mark.parametrize("way", ["mute", "drip"])
@@ -78,7 +78,7 @@ async def test_answers_of_the_database_that_are_lost_or_drip_cost_no_second_copy
     lease lives each is looked up or written again, and nothing is sent twice (F10, F11)."""
     chance = random.Random(f"lost answers {way}")
     rounds = scaled(4, 20)
-    parts = portions(names("m", 60 * rounds), rounds)
+    parts = portions(message_refs("m", 60 * rounds), rounds)
     async with drill(tmp_path / "drill", postgres_database, Options(lease=20)) as rig:
         pair = [rig.spawn(database=postgres_database.through(between.address)), rig.spawn()]
         await rig.working(*pair)
@@ -90,7 +90,7 @@ async def test_answers_of_the_database_that_are_lost_or_drip_cost_no_second_copy
             between.say(way)
             await asyncio.sleep(chance.uniform(0.1, 1))
             between.say("cut")
-            rig.note(Fault(Kind.CUT, pair[0].pid, begin, time.time(), way))
+            rig.note(InjectedFault(InjectionKind.CUT, pair[0].pid, begin, time.time(), way))
             await producing
             await asyncio.sleep(chance.uniform(0.2, 0.6))  # time to connect again, before the next is lost
         idle = await rig.idle()
@@ -100,5 +100,5 @@ async def test_answers_of_the_database_that_are_lost_or_drip_cost_no_second_copy
     report(rig, verdict, answers_lost=rounds, store_trouble=trouble)
 
     assert idle and codes == [0, 0] and not lost
-    assert not verdict.crimes and not verdict.duplicates
+    assert not verdict.violations and not verdict.duplicates
     assert trouble, "nobody missed an answer: this run proves nothing (R7)"

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from tests.dispatch.cleaning import clean
 
-from tidings.drill.books import books
-from tidings.drill.ledger import Fault, Kind
-from tidings.drill.rig import Sender, names
-from tidings.testing import Rabbit
+from tidings.drill.checker import InjectedFault, InjectionKind
+from tidings.drill.engine_records import read_engine_records
+from tidings.drill.harness import DrillProcess, message_refs
+from tidings.testing import RabbitBroker
 
 from ..time_limits import until
 from .books import Database, SqliteFile
@@ -39,15 +39,15 @@ _AT_WORK = """select m.recipient from {0}tasks t join {0}messages m on m.task = 
 where t.state = 'processing'"""
 
 
-def dispatcher(rig: Rig, url: str) -> Sender:
+def dispatcher(rig: Rig, url: str) -> DrillProcess:
     return rig.spawn(broker=url, roles=["dispatcher"])
 
 
-def transport(rig: Rig, url: str, crash_at: str | None = None) -> Sender:
+def transport(rig: Rig, url: str, crash_at: str | None = None) -> DrillProcess:
     return rig.spawn(broker=url, roles=["transport"], slots=8, crash_at=crash_at)
 
 
-async def connected(*senders: Sender) -> None:
+async def connected(*senders: DrillProcess) -> None:
     """Wait until these have reached the broker."""
     assert await until(lambda: all(sender.facts("broker_reached") for sender in senders))
 
@@ -57,7 +57,7 @@ async def at_work(database: Database) -> dict[str, bool]:
     return {row[0]: True for row in await database.rows(_AT_WORK)}
 
 
-async def kill_transport(rig: Rig, victim: Sender, blow: str | None) -> None:
+async def kill_transport(rig: Rig, victim: DrillProcess, blow: str | None) -> None:
     """At random, or at its own crash point; what was at work is the injector's witness."""
     before = await at_work(rig.database)
     if blow is None:
@@ -77,7 +77,7 @@ async def test_killed_transports_and_dispatchers_lose_nothing_and_repeat_nothing
     chance = random.Random(f"fleet {on_unknown}")
     blows: list[str | None] = [None, "sent:9", *(["started:2"] if on_unknown == "hold" else [])]
     kills = blows * scaled(1, 5)
-    parts = portions(names("d", scaled(400, 4000)), len(kills) + 2)
+    parts = portions(message_refs("d", scaled(400, 4000)), len(kills) + 2)
     options = Options(on_unknown=on_unknown, lease=2.0, beat=0.2, deadline=_DEADLINE)
     async with drill(tmp_path / "drill", postgres_database, options) as rig:
         head, second, steady = (make(rig, rabbit_url) for make in (dispatcher, dispatcher, transport))
@@ -100,12 +100,12 @@ async def test_killed_transports_and_dispatchers_lose_nothing_and_repeat_nothing
         idle = await rig.idle()
         codes = await asyncio.gather(rig.stop(steady), rig.stop(second))
         verdict = await rig.verdict()
-        doubted = sum(book.unknown for book in (await books(rig.database)).values())
+        doubted = sum(book.unknown for book in (await read_engine_records(rig.database)).values())
         inherited = second.facts("tasks_inherited")
     report(rig, verdict, kills=len(rig.faults), inherited=inherited, doubted=doubted)
 
     assert idle and list(codes) == [0, 0]
-    assert not verdict.crimes
+    assert not verdict.violations
     assert doubted, "no transport died with something begun: this run proves nothing (R7)"
     if on_unknown == "hold":
         assert not verdict.duplicates
@@ -115,11 +115,11 @@ async def test_killed_transports_and_dispatchers_lose_nothing_and_repeat_nothing
 
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"] if IS_FULL else ["hold"])
 async def test_a_killed_broker_loses_nothing_and_work_resumes_by_itself(
-    tmp_path: Path, postgres_database: Database, rabbit: Rabbit, on_unknown: str, report: Report
+    tmp_path: Path, postgres_database: Database, rabbit: RabbitBroker, on_unknown: str, report: Report
 ) -> None:
     """Everything waits, and goes on with the same processes when RabbitMQ is back (F40, F41)."""
     await clean(rabbit.url, CHANNEL, 40)
-    parts = portions(names("b", scaled(300, 3000)), 2)
+    parts = portions(message_refs("b", scaled(300, 3000)), 2)
     options = Options(on_unknown=on_unknown, deadline=_DEADLINE)
     async with drill(tmp_path / "drill", postgres_database, options) as rig:
         head, *pair = (make(rig, rabbit.url) for make in (dispatcher, transport, transport))
@@ -131,7 +131,7 @@ async def test_a_killed_broker_loses_nothing_and_work_resumes_by_itself(
         await asyncio.to_thread(rabbit.kill)
         left |= await at_work(rig.database)
         await asyncio.to_thread(rabbit.start)
-        rig.note(Fault(Kind.CUT, 0, begin, time.time(), "kill -9 of RabbitMQ", left))
+        rig.note(InjectedFault(InjectionKind.CUT, 0, begin, time.time(), "kill -9 of RabbitMQ", left))
         await producing
         await rig.producer.produce(parts[1])
         idle = await rig.idle()
@@ -141,13 +141,13 @@ async def test_a_killed_broker_loses_nothing_and_work_resumes_by_itself(
     report(rig, verdict, kills_of_rabbitmq=1, noticed=len(noticed))
 
     assert idle and codes == [0, 0, 0], "the same processes go on"
-    assert not verdict.crimes
+    assert not verdict.violations
     assert on_unknown == "resend" or not verdict.duplicates
     assert noticed, "nobody noticed: this run proves nothing (R7)"
 
 
 @asynccontextmanager
-async def blocked(rabbit: Rabbit) -> AsyncIterator[None]:
+async def blocked(rabbit: RabbitBroker) -> AsyncIterator[None]:
     """Its memory alarm rings: whoever publishes is not read any more."""
     await asyncio.to_thread(rabbit.control, "set_vm_memory_high_watermark", "0.00000001")
     try:
@@ -157,7 +157,7 @@ async def blocked(rabbit: Rabbit) -> AsyncIterator[None]:
 
 
 async def test_a_broker_that_blocks_its_publishers_holds_up_what_it_has_and_nothing_is_lost(
-    tmp_path: Path, sqlite_database: SqliteFile, rabbit: Rabbit, report: Report
+    tmp_path: Path, sqlite_database: SqliteFile, rabbit: RabbitBroker, report: Report
 ) -> None:
     """Messages are accepted as ever; what was claimed waits beyond its bounds and is not called lost; when
     the broker takes again, everything goes out, and what goes out twice says so (F46)."""
@@ -166,19 +166,19 @@ async def test_a_broker_that_blocks_its_publishers_holds_up_what_it_has_and_noth
     async with drill(tmp_path / "drill", sqlite_database, options) as rig:
         head, hand = dispatcher(rig, rabbit.url), transport(rig, rabbit.url)
         await connected(head, hand)
-        await rig.producer.produce(names("before", 10))
+        await rig.producer.produce(message_refs("before", 10))
         await rig.until_seen(10)
         begin = time.time()
         async with blocked(rabbit):
-            await rig.producer.produce(names("during", 60))
+            await rig.producer.produce(message_refs("during", 60))
             await asyncio.sleep(_BOUNDS)
             meanwhile = rig.seen()
         idle = await rig.idle()
-        rig.note(Fault(Kind.CUT, 0, begin, time.time(), "the broker blocks its publishers"))
+        rig.note(InjectedFault(InjectionKind.CUT, 0, begin, time.time(), "the broker blocks its publishers"))
         codes = await asyncio.gather(rig.stop(head), rig.stop(hand))
         verdict = await rig.verdict()
     report(rig, verdict, sent_while_blocked=meanwhile - 10)
 
     assert idle and list(codes) == [0, 0], "the same processes go on"
-    assert not verdict.crimes and verdict.delivered == len(rig.tried())
+    assert not verdict.violations and verdict.delivered == len(rig.tried())
     assert meanwhile < len(rig.tried()), "nobody was held up: this run proves nothing (R7)"

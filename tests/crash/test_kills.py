@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.ledger import sometimes
-from tidings.drill.rig import names
+from tidings.drill.checker import crash_coverage
+from tidings.drill.harness import message_refs
 
 from .books import Database
 from .conftest import Report
@@ -46,7 +46,7 @@ async def test_killed_workers_lose_nothing_and_repeat_nothing_in_silence(
     seed = f"{type(database).__name__} {on_unknown} {moment} {number}"
     chance = random.Random(seed)
     kills = blows(moment, scaled(6, 20), chance, marks=on_unknown == "hold")
-    parts = portions(names("m", scaled(600, 5000)), len(kills) + 1)
+    parts = portions(message_refs("m", scaled(600, 5000)), len(kills) + 1)
     async with drill(
         tmp_path / "drill", database, Options(on_unknown=on_unknown, lease=1.0, beat=0.2)
     ) as rig:
@@ -57,11 +57,11 @@ async def test_killed_workers_lose_nothing_and_repeat_nothing_in_silence(
         idle = await rig.idle()
         assert await rig.stop(last) == 0
         verdict = await rig.verdict()
-        met = sometimes(rig.copies(), rig.faults)
+        met = crash_coverage(rig.copies(), rig.faults)
     report(rig, verdict, kills=len(rig.faults), **met._asdict(), run=seed)
 
     assert idle, "after the last kill everything must finish"
-    assert not verdict.crimes
+    assert not verdict.violations
     assert not [fault.how for fault in rig.faults if fault.how.startswith("never")]
     if on_unknown == "hold":
         assert not verdict.duplicates
@@ -86,7 +86,7 @@ async def test_killed_workers_and_a_hostile_receiver_together(
 ) -> None:
     """Refusals and dropped answers between the kills: whatever is sent again or held has a witness (F24)."""
     chance = random.Random(f"hostile {on_unknown}")
-    parts = portions(names("h", scaled(300, 5000)), scaled(3, 20) + 1)
+    parts = portions(message_refs("h", scaled(300, 5000)), scaled(3, 20) + 1)
     options = Options(on_unknown=on_unknown, lease=1.0, beat=0.2)
     async with drill(tmp_path / "drill", database, options, {"refused": 0.02, "dropped": 0.03}) as rig:
         for refs in parts[:-1]:
@@ -100,7 +100,7 @@ async def test_killed_workers_and_a_hostile_receiver_together(
     report(rig, verdict, kills=len(rig.faults), dropped=dropped)
 
     assert idle
-    assert not verdict.crimes
+    assert not verdict.violations
     assert dropped, "the receiver was never hostile (R7)"
     assert on_unknown == "resend" or not verdict.duplicates
     assert on_unknown == "hold" or not verdict.held

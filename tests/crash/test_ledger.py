@@ -6,87 +6,103 @@ from typing import Any
 
 import pytest
 
-from tidings.drill.ledger import Book, Copy, Did, Fault, Kind, Sometimes, Tried, Verdict, judge, sometimes
+from tidings.drill.checker import (
+    CrashCoverage,
+    DrillVerdict,
+    EngineRecord,
+    InjectedFault,
+    InjectionKind,
+    ProducerEntry,
+    ReceivedCopy,
+    ReceiverAction,
+    check_logs,
+    crash_coverage,
+)
 
 pytestmark = pytest.mark.crash
 
 A, B = 11, 22  # two senders
 DEADLINE = 2.0
-DONE = Book("done", unknown=False)
-DOUBTED = Book("done", unknown=True)
-HELD = Book("failed", unknown=True)
+DONE = EngineRecord("done", unknown=False)
+DOUBTED = EngineRecord("done", unknown=True)
+HELD = EngineRecord("failed", unknown=True)
 
 
-def tried(ref: str = "m", *, acked: float | None = 1.0, due: float = 0.0) -> Tried:
-    return Tried(ref, "d", due, 0.9, acked)
+def tried(ref: str = "m", *, acked: float | None = 1.0, due: float = 0.0) -> ProducerEntry:
+    return ProducerEntry(ref, "d", due, 0.9, acked)
 
 
-def copy(at: float, ref: str = "m", *, pid: int = A, **more: Any) -> Copy:
-    return Copy(**{"at": at, "ref": ref, "id": f"id-{ref}", "attempt": 1, "pid": pid, "digest": "d", **more})
+def copy(at: float, ref: str = "m", *, pid: int = A, **more: Any) -> ReceivedCopy:
+    return ReceivedCopy(
+        **{"at": at, "ref": ref, "id": f"id-{ref}", "attempt": 1, "pid": pid, "digest": "d", **more}
+    )
 
 
-def kill(at: float, pid: int = A, **held: bool) -> Fault:
-    return Fault(Kind.KILL, pid, at, at + 0.01, "random", held)
+def kill(at: float, pid: int = A, **held: bool) -> InjectedFault:
+    return InjectedFault(InjectionKind.KILL, pid, at, at + 0.01, "random", held)
 
 
-def pause(begin: float, end: float, pid: int = A) -> Fault:
-    return Fault(Kind.PAUSE, pid, begin, end)
+def pause(begin: float, end: float, pid: int = A) -> InjectedFault:
+    return InjectedFault(InjectionKind.PAUSE, pid, begin, end)
 
 
-def cut(begin: float, end: float, pid: int = 0) -> Fault:
-    return Fault(Kind.CUT, pid, begin, end)
+def cut(begin: float, end: float, pid: int = 0) -> InjectedFault:
+    return InjectedFault(InjectionKind.CUT, pid, begin, end)
 
 
-def partition(begin: float, end: float, pid: int = A) -> Fault:
-    return Fault(Kind.PARTITION, pid, begin, end)
+def partition(begin: float, end: float, pid: int = A) -> InjectedFault:
+    return InjectedFault(InjectionKind.PARTITION, pid, begin, end)
 
 
 def say(
-    *copies: Copy, faults: tuple[Fault, ...] = (), book: Book | None = DONE, line: Tried | None = None
-) -> Verdict:
+    *copies: ReceivedCopy,
+    faults: tuple[InjectedFault, ...] = (),
+    book: EngineRecord | None = DONE,
+    line: ProducerEntry | None = None,
+) -> DrillVerdict:
     books = {} if book is None else {"m": book}
-    return judge([line or tried()], copies, faults, books, deadline=DEADLINE)
+    return check_logs([line or tried()], copies, faults, books, deadline=DEADLINE)
 
 
 def test_one_copy_of_an_accepted_message_is_no_crime() -> None:
     """The plain case: delivered once, and its lateness counted from its due time."""
     verdict = say(copy(5.0), line=tried(due=4.0))
 
-    assert (verdict.delivered, verdict.lateness, verdict.crimes) == (1, [1.0], {})
+    assert (verdict.delivered, verdict.lateness, verdict.violations) == (1, [1.0], {})
 
 
 @pytest.mark.parametrize(
-    "book", [DONE, None, Book("failed", unknown=False), Book("cancelled", unknown=False)]
+    "book", [DONE, None, EngineRecord("failed", unknown=False), EngineRecord("cancelled", unknown=False)]
 )
-def test_an_accepted_message_that_nobody_saw_is_lost(book: Book | None) -> None:
+def test_an_accepted_message_that_nobody_saw_is_lost(book: EngineRecord | None) -> None:
     """Whatever the engine says: done before it was sent, failed for no reason, or not there at all (E1)."""
     assert say(book=book).lost == ["m"]
 
 
 def test_a_message_that_was_only_refused_is_lost() -> None:
     """A copy to which the receiver said no is no delivery."""
-    assert say(copy(2.0, did=Did.REFUSED)).lost == ["m"]
+    assert say(copy(2.0, did=ReceiverAction.REFUSED)).lost == ["m"]
 
 
 def test_a_delivered_message_that_is_recorded_as_failed_is_misrecorded() -> None:
     """A person would retry it and send it twice; recorded as unknown, the person is warned."""
-    failed = Book("failed", unknown=False)
+    failed = EngineRecord("failed", unknown=False)
 
-    assert say(copy(2.0), book=failed).crimes == {"misrecorded": ["m"]}
-    assert say(copy(2.0, did=Did.REFUSED), book=failed).misrecorded == []
-    assert say(copy(2.0, did=Did.DROPPED), book=HELD).crimes == {}
+    assert say(copy(2.0), book=failed).violations == {"misrecorded": ["m"]}
+    assert say(copy(2.0, did=ReceiverAction.REFUSED), book=failed).misrecorded == []
+    assert say(copy(2.0, did=ReceiverAction.DROPPED), book=HELD).violations == {}
 
 
 def test_a_message_that_still_waits_is_stuck() -> None:
     """Heal, then demand liveness (R6)."""
-    assert say(book=Book("processing", unknown=False)).stuck == ["m"]
+    assert say(book=EngineRecord("processing", unknown=False)).stuck == ["m"]
 
 
 def test_an_accept_without_an_answer_may_go_either_way() -> None:
     """Unknown to the producer: not lost if it is not there, recovered if it arrives."""
     silent = tried(acked=None)
 
-    assert say(line=silent, book=None).crimes == {}
+    assert say(line=silent, book=None).violations == {}
     assert say(copy(2.0), line=silent).recovered == ["m"]
 
 
@@ -95,9 +111,9 @@ def test_an_accept_without_an_answer_may_go_either_way() -> None:
     [copy(2.0, "never-tried"), copy(2.0, digest="other"), copy(2.1, id="a fresh id")],
     ids=["never tried", "another body", "another id on the second try"],
 )
-def test_a_stranger_is_unexpected(strange: Copy) -> None:
+def test_a_stranger_is_unexpected(strange: ReceivedCopy) -> None:
     """Seen but never tried, with other words than accepted, or under another id than before."""
-    assert say(copy(2.0, did=Did.REFUSED), strange).unexpected
+    assert say(copy(2.0, did=ReceiverAction.REFUSED), strange).unexpected
 
 
 def test_a_copy_before_its_time_is_early() -> None:
@@ -107,7 +123,7 @@ def test_a_copy_before_its_time_is_early() -> None:
 
 def test_a_retry_after_a_refusal_is_no_duplicate() -> None:
     """The receiver had said that it did not take the first."""
-    assert say(copy(2.0, did=Did.REFUSED), copy(3.0)).duplicates == 0
+    assert say(copy(2.0, did=ReceiverAction.REFUSED), copy(3.0)).duplicates == 0
 
 
 class TestDuplicates:
@@ -121,7 +137,7 @@ class TestDuplicates:
         """Sent, not recorded (F5)."""
         verdict = say(copy(2.0), copy(3.0, pid=B), faults=(kill(2.01),), book=DOUBTED)
 
-        assert (verdict.explained, verdict.crimes) == (["m"], {})
+        assert (verdict.explained, verdict.violations) == (["m"], {})
 
     def test_a_copy_read_after_its_sender_died_is_explained(self) -> None:
         """The request was in the receiver's socket; the dead send nothing."""
@@ -140,7 +156,7 @@ class TestDuplicates:
             "cut before",
         ],
     )
-    def test_a_fault_elsewhere_explains_nothing(self, fault: Fault) -> None:
+    def test_a_fault_elsewhere_explains_nothing(self, fault: InjectedFault) -> None:
         """Excuses are as narrow as the fault, or everything is excused."""
         assert say(copy(2.0), copy(3.0, pid=B), faults=(fault,), book=DOUBTED).unexplained == ["m"]
 
@@ -155,11 +171,11 @@ class TestDuplicates:
         assert say(*late, faults=(pause(2.01, 7.0),), book=DOUBTED).explained == ["m"]
 
     @pytest.mark.parametrize("fault", [pause(2.0, 7.0), partition(2.0, 7.0)])
-    def test_an_older_attempt_that_was_held_up_is_explained(self, fault: Fault) -> None:
+    def test_an_older_attempt_that_was_held_up_is_explained(self, fault: InjectedFault) -> None:
         """The cut-off sender's request waited in its host; meanwhile another worker sent the next attempt."""
         verdict = say(copy(5.0, pid=B, attempt=2), copy(6.5), faults=(fault,), book=DOUBTED)
 
-        assert (verdict.explained, verdict.crimes) == (["m"], {})
+        assert (verdict.explained, verdict.violations) == (["m"], {})
 
     @pytest.mark.parametrize(
         ("newer", "second"),
@@ -179,7 +195,9 @@ class TestDuplicates:
         ],
     )
     @pytest.mark.parametrize("fault", [pause(2.0, 7.0), partition(2.0, 7.0)])
-    def test_only_an_older_attempt_can_be_held_up(self, fault: Fault, newer: Copy, second: Copy) -> None:
+    def test_only_an_older_attempt_can_be_held_up(
+        self, fault: InjectedFault, newer: ReceivedCopy, second: ReceivedCopy
+    ) -> None:
         """A sender that comes back must not send a newer attempt, and no packet travels forever."""
         assert say(newer, second, faults=(fault,), book=DOUBTED).unexplained == ["m"]
 
@@ -198,8 +216,8 @@ class TestDuplicates:
         assert say(copy(2.0), copy(5.0), faults=(cut(2.2, 4.0),), book=DOUBTED).explained == ["m"]
         assert say(copy(4.2), copy(5.0), faults=(cut(2.2, 4.0),), book=DOUBTED).unexplained == ["m"]
 
-    @pytest.mark.parametrize("did", [Did.DROPPED, Did.LATE])
-    def test_a_receiver_that_did_not_answer_explains_it(self, did: Did) -> None:
+    @pytest.mark.parametrize("did", [ReceiverAction.DROPPED, ReceiverAction.LATE])
+    def test_a_receiver_that_did_not_answer_explains_it(self, did: ReceiverAction) -> None:
         """The receiver's own log is a witness (F24, F25)."""
         assert say(copy(2.0, did=did, after=3.0), copy(5.0), book=DOUBTED).explained == ["m"]
 
@@ -207,7 +225,7 @@ class TestDuplicates:
         """A duplicate with the best excuse is a crime if the engine knows nothing of it (R1)."""
         verdict = say(copy(2.0), copy(3.0, pid=B), faults=(kill(2.01),), book=DONE)
 
-        assert verdict.crimes == {"unflagged": ["m"]}
+        assert verdict.violations == {"unflagged": ["m"]}
 
 
 class TestOverlap:
@@ -228,7 +246,7 @@ class TestOverlap:
         assert say(*both, faults=(cut(1.9, 4.0, pid),), book=DOUBTED).overlap == ["m"]
 
     @pytest.mark.parametrize("fault", [kill(2.4), pause(2.4, 9.0)])
-    def test_the_dead_and_the_paused_do_not_count(self, fault: Fault) -> None:
+    def test_the_dead_and_the_paused_do_not_count(self, fault: InjectedFault) -> None:
         """Their request is in flight, but they are not at work."""
         assert say(copy(2.0, after=1.5), copy(3.0, pid=B), faults=(fault,), book=DOUBTED).overlap == []
 
@@ -242,12 +260,12 @@ class TestOverlap:
         """The partitioned sender gave up long ago; its packets arrived beside the next attempt."""
         late, newer = copy(5.0, after=0.5), copy(5.2, pid=B, attempt=2)
 
-        assert say(late, newer, faults=(partition(2.0, 6.0),), book=DOUBTED).crimes == {}
+        assert say(late, newer, faults=(partition(2.0, 6.0),), book=DOUBTED).violations == {}
         assert say(late, newer, faults=(partition(2.0, 4.0),), book=DOUBTED).overlap == ["m"]
 
     def test_after_the_deadline_nothing_is_in_flight(self) -> None:
         """The sender has given up by then."""
-        late = copy(2.0, did=Did.LATE, after=9.0)
+        late = copy(2.0, did=ReceiverAction.LATE, after=9.0)
 
         assert say(late, copy(2.0 + DEADLINE, pid=B), book=DOUBTED).overlap == []
 
@@ -267,11 +285,15 @@ class TestHeld:
 
     def test_a_dropped_answer_is_a_reason_to_hold(self) -> None:
         """The receiver took it and said nothing (F24)."""
-        assert say(copy(2.0, did=Did.DROPPED), book=HELD).held == ["m"]
+        assert say(copy(2.0, did=ReceiverAction.DROPPED), book=HELD).held == ["m"]
 
 
 def test_the_moments_of_death_are_counted() -> None:
     """From the logs alone, so that a run can be void (R7)."""
-    faults = [kill(2.0, a=False, b=True, c=True, d=True), Fault(Kind.KILL, B, 5, 5, "settled:2"), cut(1, 2)]
+    faults = [
+        kill(2.0, a=False, b=True, c=True, d=True),
+        InjectedFault(InjectionKind.KILL, B, 5, 5, "settled:2"),
+        cut(1, 2),
+    ]
 
-    assert Sometimes(1, 2, 1, 1, 1) == sometimes([copy(1.9, "c"), copy(3.0, "d", pid=B)], faults)
+    assert CrashCoverage(1, 2, 1, 1, 1) == crash_coverage([copy(1.9, "c"), copy(3.0, "d", pid=B)], faults)

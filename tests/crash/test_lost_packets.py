@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.books import books
-from tidings.drill.ledger import Fault, Kind
-from tidings.drill.rig import names
+from tidings.drill.checker import InjectedFault, InjectionKind
+from tidings.drill.engine_records import read_engine_records
+from tidings.drill.harness import message_refs
 
 from .books import SqliteFile
 from .conftest import Report
@@ -31,7 +31,7 @@ async def test_a_line_that_loses_packets_and_flaps_loses_no_message(
 ) -> None:
     """A fifth of all packets is lost, and the line is dead for longer than a deadline: what never left is
     tried again, what may have arrived is in doubt and says so, and everything arrives (F29)."""
-    parts = [names(f"m{part}", scaled(50, 200)) for part in range(scaled(1, 4) + 1)]
+    parts = [message_refs(f"m{part}", scaled(50, 200)) for part in range(scaled(1, 4) + 1)]
     options = Options(deadline=_DEADLINE)
     async with drill(tmp_path / "drill", sqlite_database, options) as rig, lossy(rig.port) as line:
         begin = time.time()
@@ -47,13 +47,13 @@ async def test_a_line_that_loses_packets_and_flaps_loses_no_message(
             await producing
         await rig.producer.produce(parts[-1])
         idle = await rig.idle()
-        rig.note(Fault(Kind.PARTITION, worker.pid, begin, time.time(), "lost packets"))
+        rig.note(InjectedFault(InjectionKind.PARTITION, worker.pid, begin, time.time(), "lost packets"))
         code = await rig.stop(worker)
         verdict = await rig.verdict()
-        doubted = sum(book.unknown for book in (await books(rig.database)).values())
+        doubted = sum(book.unknown for book in (await read_engine_records(rig.database)).values())
     report(rig, verdict, doubted=doubted)
 
     assert idle and code == 0
-    assert not verdict.crimes
+    assert not verdict.violations
     assert verdict.delivered == len(rig.tried())
     assert doubted, "nothing was lost on the way: this run proves nothing (R7)"

@@ -26,8 +26,8 @@ import pytest
 
 from tidings import app as engine
 from tidings.config import Settings
-from tidings.drill.rig import Process
-from tidings.migration.jobfile import read_job
+from tidings.drill.harness import ProcessHandle
+from tidings.migration.job_file import read_job
 from tidings.migration.jobs import JobState
 
 from ..time_limits import Limit
@@ -77,7 +77,7 @@ class Move:
             for i in range(NOTES_OF_ONE)
         ]
         self.kills = 0
-        self._processes: list[Process] = []
+        self._processes: list[ProcessHandle] = []
 
     async def begin(self) -> str:
         """Create the job and start it; gives its id."""
@@ -115,7 +115,7 @@ class Move:
             "retry": {"initial_delay": "200ms"},
         }
 
-    def spawn(self, crash_at: str = "") -> Process:
+    def spawn(self, crash_at: str = "") -> ProcessHandle:
         """A worker."""
         options = {
             **asdict(Options()),

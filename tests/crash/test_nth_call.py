@@ -17,8 +17,8 @@ import pytest
 from tidings.kernel import retry
 from tidings.kernel.clock import SystemClock
 from tidings.kernel.lanes import Lane
-from tidings.kernel.loop import Worker
-from tidings.kernel.runner import Tunables
+from tidings.kernel.runner import RunnerOptions
+from tidings.kernel.worker import Worker
 from tidings.model.errors import StoreUnavailable
 from tidings.model.outcome import Done, Outcome, Retry
 from tidings.model.task import Category, NewTask, OnUnknown, Task, TaskId, Transition
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.crash
 
 VERBS = frozenset({"read", "load", "write", "claim", "start", "next_due", "settle", "change"})
 STRIDE = 1 if IS_FULL else 6
-POLICY = retry.parse("quick", {"backoff": "fixed", "initial": "20ms", "max_tries": 50})
+POLICY = retry.parse_policy("quick", {"backoff": "fixed", "initial": "20ms", "max_tries": 50})
 
 
 class Faulty:
@@ -113,7 +113,7 @@ async def run_with(store: Store, faulty: Faulty, database: Database, lane: Lane)
     handler = Counting()
     worker = Worker(
         faulty, SystemClock(), {"q": lane}, {"k": handler}, emit=lambda event: None,
-        tunables=Tunables(slots=8, poll=timedelta(milliseconds=50)),
+        tunables=RunnerOptions(slots=8, poll=timedelta(milliseconds=50)),
         lease=timedelta(seconds=30), beat=timedelta(milliseconds=50),
     )  # fmt: skip
     worker.start()

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tidings.drill.books import books, held
-from tidings.drill.rig import Sender, names
+from tidings.drill.engine_records import in_flight_messages, read_engine_records
+from tidings.drill.harness import DrillProcess, message_refs
 
 from ..time_limits import Limit, until
 from .books import Database, PostgresDatabase, late_results
@@ -30,7 +30,7 @@ def options(on_unknown: str = "resend") -> Options:
     return Options(on_unknown=on_unknown, lease=LEASE, beat=0.4, deadline=1.5)
 
 
-def _is_fenced_again(sender: Sender, before: int) -> bool:
+def _is_fenced_again(sender: DrillProcess, before: int) -> bool:
     return sender.facts("node_fenced") > before
 
 
@@ -40,7 +40,7 @@ async def test_a_worker_paused_beyond_its_lease_is_fenced_off(
     """Its late results change nothing and are kept as evidence; duplicates have a witness and a flag (F9)."""
     chance = random.Random("pauses")
     pauses = scaled(2, 6)
-    parts = portions(names("p", scaled(800, 5000)), pauses + 1)
+    parts = portions(message_refs("p", scaled(800, 5000)), pauses + 1)
     async with drill(tmp_path / "drill", postgres_database, options(), {"delay": (0.01, 0.05)}) as rig:
         pair = [rig.spawn(), rig.spawn()]
         await rig.working(*pair)
@@ -64,17 +64,17 @@ async def test_a_worker_paused_beyond_its_lease_is_fenced_off(
 
     assert idle
     assert codes == [0, 0]
-    assert not verdict.crimes
+    assert not verdict.violations
     assert stolen >= 1 and fenced >= 1, "no lease was stolen: this run proves nothing (R7)"
     assert late >= 1, "no late result came in (R7)"
 
 
 async def stolen_claim(rig: Rig, *, messages: int = 40, **plant: Any) -> tuple[int, int]:
     """Stop A right after a claim, let B take over, wake A; gives how much A held, and what of it A sent."""
-    await rig.producer.produce(names("s", messages))
+    await rig.producer.produce(message_refs("s", messages))
     first = rig.spawn(pause_at="claimed:1", **plant)
     stopped_at = await rig.stopped(first)
-    left = await held(rig.database, first.pid)
+    left = await in_flight_messages(rig.database, first.pid)
     second = rig.spawn(**plant)
     await rig.working(second)
     assert await until(lambda: any(copy.ref in left for copy in rig.copies()), moved=rig.seen)
@@ -95,7 +95,7 @@ async def test_a_worker_paused_between_claim_and_send_does_not_send(
         verdict = await rig.verdict()
 
     assert had and not sent
-    assert not verdict.crimes and not verdict.duplicates and not verdict.held
+    assert not verdict.violations and not verdict.duplicates and not verdict.held
 
 
 async def test_a_worker_that_trusts_itself_after_a_pause_is_caught(
@@ -128,7 +128,7 @@ async def test_a_fenced_worker_begins_anew_while_its_old_sends_end(
     async with drill(tmp_path / "drill", postgres_database, slow, {"delay": (9.5, 10)}) as rig:
         first = rig.spawn()
         await rig.working(first)
-        await rig.producer.produce(names("m", 10))
+        await rig.producer.produce(message_refs("m", 10))
         await rig.until_seen(10)
         second = rig.spawn()
         await rig.working(second)
@@ -138,7 +138,7 @@ async def test_a_fenced_worker_begins_anew_while_its_old_sends_end(
 
     assert idle
     assert first.facts("node_fenced") == 1, "given up once, for its pause, and not again"
-    assert not verdict.crimes
+    assert not verdict.violations
 
 
 async def test_an_answer_that_came_during_a_pause_is_used_as_evidence(
@@ -149,7 +149,7 @@ async def test_an_answer_that_came_during_a_pause_is_used_as_evidence(
     On PostgreSQL another worker has declared it dead and holds its messages meanwhile. On SQLite nobody may:
     the paused process keeps its lock, and settles its own claim.
     """
-    refs = names("e", 8)
+    refs = message_refs("e", 8)
     slow = Options(on_unknown="hold", lease=LEASE, beat=0.4, deadline=2)
     async with drill(tmp_path / "drill", database, slow, {"delay": (1.0, 1.2)}) as rig:
         first = rig.spawn()
@@ -158,7 +158,7 @@ async def test_an_answer_that_came_during_a_pause_is_used_as_evidence(
         await rig.until_seen(len(refs))
         stopped_at = time.time()
         first.process.send_signal(signal.SIGSTOP)
-        left = await held(database, first.pid)
+        left = await in_flight_messages(database, first.pid)
         if isinstance(database, PostgresDatabase):
             await rig.working(rig.spawn())
             await states(rig, "failed")
@@ -168,13 +168,13 @@ async def test_an_answer_that_came_during_a_pause_is_used_as_evidence(
         verdict, late = await rig.verdict(), await late_results(database)
 
     assert set(left) == set(refs), "it was stopped too late: this run proves nothing (R7)"
-    assert not verdict.crimes and not verdict.duplicates and not verdict.held
+    assert not verdict.violations and not verdict.duplicates and not verdict.held
     assert late == (len(refs) if isinstance(database, PostgresDatabase) else 0)
 
 
 async def states(rig: Rig, wanted: str) -> None:
     """Wait until every message has this state."""
     limit = Limit(STANDSTILL / 4)
-    while {book.state for book in (await books(rig.database)).values()} != {wanted}:
-        assert not limit.is_over(), await books(rig.database)
+    while {book.state for book in (await read_engine_records(rig.database)).values()} != {wanted}:
+        assert not limit.is_over(), await read_engine_records(rig.database)
         await asyncio.sleep(0.05)

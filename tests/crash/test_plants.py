@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.ledger import Verdict
-from tidings.drill.rig import names
+from tidings.drill.checker import DrillVerdict
+from tidings.drill.harness import message_refs
 
 from .books import PostgresDatabase, SqliteFile
 from .rig import Options, Rig, drill, portions
@@ -16,9 +16,9 @@ from .rig import Options, Rig, drill, portions
 pytestmark = pytest.mark.crash
 
 
-async def killed(rig: Rig, plant: str, *, patience: float = 20) -> Verdict:
+async def killed(rig: Rig, plant: str, *, patience: float = 20) -> DrillVerdict:
     """Three workers with a bug, killed while they send; then one that may finish."""
-    parts = portions(names("m", 160), 4)
+    parts = portions(message_refs("m", 160), 4)
     for refs in parts[:3]:
         before = rig.seen()
         producing = asyncio.create_task(rig.producer.produce(refs))
@@ -86,7 +86,7 @@ async def test_workers_that_ignore_leases_are_caught(
     async with drill(tmp_path / "drill", postgres_database, Options(slots=64, deadline=8), slow) as rig:
         rig.spawn(plant="no_lease")
         rig.spawn(plant="no_lease")
-        await rig.producer.produce(names("m", 100))
+        await rig.producer.produce(message_refs("m", 100))
         await rig.until_seen(200, within=30)
         verdict = await rig.verdict()
 
@@ -98,7 +98,7 @@ async def test_an_accept_answered_before_its_commit_is_caught(
 ) -> None:
     """Its process dies, and what was acknowledged is not there."""
     async with drill(tmp_path / "drill", sqlite_database) as rig:
-        hasty = rig.spawn(plant="answer_before_commit", produce=names("m", 2000))
+        hasty = rig.spawn(plant="answer_before_commit", produce=message_refs("m", 2000))
         assert await rig.until_acknowledged(100)
         await rig.kill(hasty)
         rig.spawn()

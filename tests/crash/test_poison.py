@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.books import books
-from tidings.drill.rig import names
+from tidings.drill.engine_records import read_engine_records
+from tidings.drill.harness import message_refs
 
 from .books import Database
 from .conftest import Report
@@ -21,7 +21,7 @@ async def test_a_message_that_kills_its_workers_is_set_aside(
     tmp_path: Path, database: Database, report: Report
 ) -> None:
     """Quarantined after its third victim; all its neighbours arrive, and the workers live on."""
-    good, poison = names("good", scaled(120, 1000)), ["poison-1", "poison-2"][: scaled(1, 2)]
+    good, poison = message_refs("good", scaled(120, 1000)), ["poison-1", "poison-2"][: scaled(1, 2)]
     options = Options(slots=8, lease=1.0, beat=0.2, poison_after=3)
     async with drill(tmp_path / "drill", database, options) as rig:
         await rig.producer.produce([*good[:50], *poison, *good[50:]])
@@ -36,13 +36,14 @@ async def test_a_message_that_kills_its_workers_is_set_aside(
         idle = await waiting
         code = await rig.stop(sender)
         verdict = await rig.verdict()
-        said = await books(database)
+        said = await read_engine_records(database)
     delivered = {copy.ref for copy in rig.copies()}
     report(rig, verdict, victims=len(rig.faults), crashes={ref: said[ref].crashes for ref in poison})
 
     assert idle and code == 0
     assert all(said[ref].state == "failed" for ref in poison)
     assert delivered == set(good)
-    assert set(verdict.crimes) <= {"lost", "unwitnessed"} and {*verdict.lost, *verdict.unwitnessed} == set(
-        poison
-    )
+    assert set(verdict.violations) <= {"lost", "unwitnessed"} and {
+        *verdict.lost,
+        *verdict.unwitnessed,
+    } == set(poison)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.ledger import Fault, Kind
-from tidings.drill.rig import names
-from tidings.testing import Cluster
+from tidings.drill.checker import InjectedFault, InjectionKind
+from tidings.drill.harness import message_refs
+from tidings.testing import PostgresCluster
 
 from .books import PostgresDatabase, make_role
 from .conftest import Report
@@ -22,24 +22,24 @@ pytestmark = [pytest.mark.crash, pytest.mark.postgres]
 
 
 @pytest.fixture
-def victim() -> Iterator[Cluster]:
+def victim() -> Iterator[PostgresCluster]:
     """A server of this test's own, because it is killed."""
-    if Cluster.find() is None:
+    if PostgresCluster.find() is None:
         pytest.skip("no PostgreSQL 14 or newer: install postgresql")
     memory = Path("/dev/shm")  # fsync stays on, as in production, yet costs nothing
     parent = memory if memory.is_dir() else None
-    with Cluster(parent=parent, settings={"max_wal_size": "128MB"}) as running:
+    with PostgresCluster(parent=parent, settings={"max_wal_size": "128MB"}) as running:
         yield running
 
 
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"] if IS_FULL else ["resend"])
 async def test_a_killed_database_loses_nothing_and_work_resumes_by_itself(
-    tmp_path: Path, victim: Cluster, on_unknown: str, report: Report
+    tmp_path: Path, victim: PostgresCluster, on_unknown: str, report: Report
 ) -> None:
     """Three times: nothing lost, no unexplained duplicate, and no process had to be started again (F12)."""
     await make_role(victim)
     chance = random.Random(f"cuts {on_unknown}")
-    parts = portions(names("m", scaled(900, 5000)), 4)
+    parts = portions(message_refs("m", scaled(900, 5000)), 4)
     resumed: list[float] = []
     async with drill(
         tmp_path / "drill", PostgresDatabase(victim, "drill"), Options(on_unknown=on_unknown)
@@ -56,7 +56,7 @@ async def test_a_killed_database_loses_nothing_and_work_resumes_by_itself(
             await asyncio.to_thread(victim.kill)
             await asyncio.sleep(chance.uniform(0.2, 1.5))
             await asyncio.to_thread(victim.start)
-            rig.note(Fault(Kind.CUT, 0, begin, time.time(), "kill -9 of PostgreSQL"))
+            rig.note(InjectedFault(InjectionKind.CUT, 0, begin, time.time(), "kill -9 of PostgreSQL"))
             started = time.time()
             await producing
             await rig.producer.produce(refs[:10])
@@ -73,7 +73,7 @@ async def test_a_killed_database_loses_nothing_and_work_resumes_by_itself(
     )  # fmt: skip
 
     assert idle and codes == [0, 0], "the same processes go on"
-    assert not verdict.crimes
+    assert not verdict.violations
     assert max(resumed) < 15
     assert not [reason for reason in trouble if not reason.startswith("PostgreSQL")], "not known as an outage"
     assert trouble and rig.producer.unknown, "nobody noticed the cut: this run proves nothing (R7)"

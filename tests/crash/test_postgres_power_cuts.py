@@ -16,9 +16,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from tidings.drill.ledger import Fault, Kind
-from tidings.drill.rig import Sender, names
-from tidings.testing import Cluster
+from tidings.drill.checker import InjectedFault, InjectionKind
+from tidings.drill.harness import DrillProcess, message_refs
+from tidings.testing import PostgresCluster
 
 from .books import PostgresDatabase, make_role
 from .conftest import Report
@@ -34,21 +34,21 @@ SLOWLY = {"delay": (0.05, 0.15)}  # so that something is under way at every cut
 @pytest.fixture
 def disk() -> Iterator[Disk]:
     """A disk of this test's own."""
-    if Cluster.find() is None:
+    if PostgresCluster.find() is None:
         pytest.skip("no PostgreSQL 14 or newer: install postgresql")
     with cuttable() as made:
         yield made
 
 
 @pytest.fixture
-def server(disk: Disk) -> Iterator[Cluster]:
+def server(disk: Disk) -> Iterator[PostgresCluster]:
     """A server on that disk; its first files are made without a sync, to be quick."""
-    with Cluster(disk.place / "data", settings=SMALL) as running:
+    with PostgresCluster(disk.place / "data", settings=SMALL) as running:
         disk.write_through()
         yield running
 
 
-def cut_power(disk: Disk, server: Cluster, *others: Sender) -> None:
+def cut_power(disk: Disk, server: PostgresCluster, *others: DrillProcess) -> None:
     """All that runs on this machine ends, and its disk has what was written through."""
     server.halt()
     disk.keep()
@@ -59,24 +59,24 @@ def cut_power(disk: Disk, server: Cluster, *others: Sender) -> None:
     disk.go_back()
 
 
-async def cut_under_load(rig: Rig, disk: Disk, server: Cluster, worker: Sender) -> None:
+async def cut_under_load(rig: Rig, disk: Disk, server: PostgresCluster, worker: DrillProcess) -> None:
     """Cut, start the server again, and write down what was done."""
     begin = time.time()
     await asyncio.to_thread(cut_power, disk, server, worker)
     await asyncio.to_thread(server.start)
-    rig.note(Fault(Kind.CUT, 0, begin, time.time(), "power cut"))
+    rig.note(InjectedFault(InjectionKind.CUT, 0, begin, time.time(), "power cut"))
     await rig.note_death(worker, begin, "power cut")
 
 
 @pytest.mark.parametrize("on_unknown", ["resend", "hold"] if IS_FULL else ["resend"])
 async def test_what_was_acknowledged_survives_every_power_cut_and_is_sent(
-    tmp_path: Path, disk: Disk, server: Cluster, on_unknown: str, report: Report
+    tmp_path: Path, disk: Disk, server: PostgresCluster, on_unknown: str, report: Report
 ) -> None:
     """Nothing lost, nothing doubled without its line in the history, however often the power goes (F14)."""
     await make_role(server)
     chance = random.Random(f"power {on_unknown}")
     cuts = min(20, scaled(2, 20))
-    parts = portions(names("m", 150 * (cuts + 1)), cuts + 1)
+    parts = portions(message_refs("m", 150 * (cuts + 1)), cuts + 1)
     database, options = PostgresDatabase(server, "drill"), Options(on_unknown=on_unknown)
     async with drill(tmp_path / "drill", database, options, SLOWLY) as rig:
         for i, refs in enumerate(parts[:-1]):
@@ -97,11 +97,11 @@ async def test_what_was_acknowledged_survives_every_power_cut_and_is_sent(
     report(rig, verdict, power_cuts=cuts, accepts_unknown=rig.producer.unknown)
 
     assert idle and code == 0
-    assert not verdict.crimes
+    assert not verdict.violations
     assert any(fault.held for fault in rig.faults), "nothing was under way: this run proves nothing (R7)"
 
 
-async def test_a_server_that_does_not_write_through_is_caught(disk: Disk, server: Cluster) -> None:
+async def test_a_server_that_does_not_write_through_is_caught(disk: Disk, server: PostgresCluster) -> None:
     """With `synchronous_commit=off` the same cut takes what was acknowledged: it is a cut, and no kill."""
     connection = await asyncpg.connect(server.dsn(), server_settings={"synchronous_commit": "off"})
     await connection.execute("alter system set wal_writer_delay = '10s'")  # nobody else writes it through

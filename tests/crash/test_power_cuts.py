@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from tidings.drill.journal import Tail, lines
-from tidings.drill.rig import names, receiving
+from tidings.drill.harness import message_refs, run_receiver
+from tidings.drill.json_log import LogTail, read_log
 
 from ..time_limits import until
 from . import blackout
@@ -64,7 +64,7 @@ def kill(tracer: subprocess.Popen[bytes]) -> None:
 
 def acknowledged(log: Path) -> dict[str, float]:
     """When each message was acknowledged."""
-    return {line["ref"]: line["acked"] for line in lines(log) if "acked" in line} if log.exists() else {}
+    return {line["ref"]: line["acked"] for line in read_log(log) if "acked" in line} if log.exists() else {}
 
 
 def found_in(path: Path) -> tuple[str, set[str]]:
@@ -91,10 +91,10 @@ class Blackouts(NamedTuple):
 
 async def blackouts(folder: Path, **options: Any) -> Blackouts:
     """Trace a run, and look at the disk as it would be at every moment between two syncs."""
-    refs, log = names("m", min(3000, scaled(200, 3000))), folder / "producer.jsonl"
-    with receiving(folder / "receiver.jsonl", {}) as port:
+    refs, log = message_refs("m", min(3000, scaled(200, 3000))), folder / "producer.jsonl"
+    with run_receiver(folder / "receiver.jsonl", {}) as port:
         tracer = start(folder, port, refs, **options)
-        acked = Tail(log, b'"acked"')
+        acked = LogTail(log, b'"acked"')
         log.touch()
         await until(lambda: tracer.poll() is not None or acked.count() == len(refs), moved=acked.count)
         if tracer.poll() is not None and "ptrace" in (folder / "worker.jsonl").read_text():

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidings.drill.journal import lines
-from tidings.drill.rig import names
+from tidings.drill.harness import message_refs
+from tidings.drill.json_log import read_log
 
 from .books import Database
 from .rig import Options, drill
@@ -42,7 +42,7 @@ async def run(folder: Path, database: Database, *, overlap: bool) -> None:
     slow: dict[str, Any] = {"sends": str(sends), "slow_client": 0.12}
     options = Options(per_second=RATE, slots=8)
     async with drill(folder / "drill", database, options, {"delay": (0.0, 0.01)}) as rig:
-        await rig.producer.produce(names("m", 50 * STARTS))
+        await rig.producer.produce(message_refs("m", 50 * STARTS))
         fleet = [rig.spawn(**slow)]
         for _ in range(STARTS):
             await rig.until_seen(rig.seen() + 10)
@@ -52,7 +52,7 @@ async def run(folder: Path, database: Database, *, overlap: bool) -> None:
             await rig.until_seen(rig.seen() + 15)
             await rig.kill(fleet.pop(0))
         await rig.until_seen(rig.seen() + 25)
-    begun = sorted(line["at"] for line in lines(sends))
+    begun = sorted(line["at"] for line in read_log(sends))
     fullest = max(bisect_left(begun, at + 1) - i for i, at in enumerate(begun))
-    assert len({line["pid"] for line in lines(sends)}) == STARTS + 1
+    assert len({line["pid"] for line in read_log(sends)}) == STARTS + 1
     assert fullest <= RATE, f"{fullest} sends started within one second"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.books import books
-from tidings.drill.ledger import Fault, Kind
-from tidings.drill.rig import Sender, names
+from tidings.drill.checker import InjectedFault, InjectionKind
+from tidings.drill.engine_records import read_engine_records
+from tidings.drill.harness import DrillProcess, message_refs
 
 from ..time_limits import until
 from .books import ROLE, PostgresDatabase
@@ -29,7 +29,7 @@ _REFUSALS = {
 }
 
 
-def _refused_results(worker: Sender) -> int:
+def _refused_results(worker: DrillProcess) -> int:
     lines = worker.log.read_text().splitlines()
     return sum('"event":"store_trouble"' in line and '"settle"' in line for line in lines)
 
@@ -47,7 +47,7 @@ async def test_results_are_kept_while_the_database_refuses(
     written when the refusal ends. None is recorded as failed, so nobody sends one again."""
     database = fresh_postgres()
     begin_refusing, end_refusing = _REFUSALS[refusal]
-    refs = names("m", scaled(20, 80))
+    refs = message_refs("m", scaled(20, 80))
     options = Options(on_unknown=on_unknown, slots=len(refs), lease=30)
     async with drill(tmp_path / "drill", database, options, {"delay": (1, 1.2)}) as rig:
         worker = rig.spawn(deadline=10)
@@ -62,14 +62,14 @@ async def test_results_are_kept_while_the_database_refuses(
         finally:
             for statement in (end_refusing, _END_SESSIONS):
                 await database.rows(statement)
-        rig.note(Fault(Kind.CUT, 0, begin, time.time(), refusal))
+        rig.note(InjectedFault(InjectionKind.CUT, 0, begin, time.time(), refusal))
         idle = await rig.idle()
-        states = {book.state for book in (await books(database)).values()}
-        unknown = sum(book.unknown for book in (await books(database)).values())
+        states = {book.state for book in (await read_engine_records(database)).values()}
+        unknown = sum(book.unknown for book in (await read_engine_records(database)).values())
         code = await rig.stop(worker)
         verdict = await rig.verdict()
     report(rig, verdict)
 
     assert idle and code == 0
     assert (states, unknown) == ({"done"}, 0), "a delivered message was recorded as something else"
-    assert not verdict.crimes and not verdict.duplicates
+    assert not verdict.violations and not verdict.duplicates

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.drill.rig import names
+from tidings.drill.harness import message_refs
 
 from .books import PostgresDatabase, SqliteFile
 from .conftest import Report
@@ -30,7 +30,7 @@ async def test_wrong_clocks_send_nothing_early_and_steal_nothing(
     tmp_path: Path, postgres_database: PostgresDatabase, report: Report
 ) -> None:
     """A right clock beside three wrong ones: nothing early, nothing twice, nobody taken for dead (F19)."""
-    now, later = portions(names("m", scaled(300, 4000)), 2)
+    now, later = portions(message_refs("m", scaled(300, 4000)), 2)
     async with drill(
         tmp_path / "drill", postgres_database, Options(lease=30, beat=2, deadline=20), {"delay": (0.05, 0.2)}
     ) as rig:
@@ -45,7 +45,7 @@ async def test_wrong_clocks_send_nothing_early_and_steal_nothing(
     report(rig, verdict, shares=shares)
 
     assert idle and codes == [0] * len(fleet)
-    assert not verdict.crimes and not verdict.duplicates
+    assert not verdict.violations and not verdict.duplicates
     assert not any(sender.facts("node_fenced") for sender in fleet)
     assert any(shares[1:]), "no wrong clock ever sent: this run proves nothing (R7)"
 
@@ -54,7 +54,7 @@ async def test_what_was_accepted_with_a_clock_an_hour_ahead_is_sent_when_it_is_r
     tmp_path: Path, sqlite_database: SqliteFile
 ) -> None:
     """F20: a process accepts messages an hour ahead and dies; the next, with the right time, sends them."""
-    refs = names("m", 20)
+    refs = message_refs("m", 20)
     async with drill(tmp_path / "drill", sqlite_database) as rig:
         ahead = rig.spawn(crash_at="claimed:1", surroundings=wrong("+1h"), produce=refs)
         await rig.died(ahead, "claimed:1")

@@ -9,16 +9,16 @@ import pytest
 from tests.contract.world import World
 
 from tidings.kernel.clock import ManualClock
-from tidings.model.errors import Temporary
+from tidings.model.errors import TemporaryError
 from tidings.model.task import OnUnknown
 from tidings.observability.events import DatabaseRewound
 from tidings.store.postgres import PostgresStore
-from tidings.testing import Cluster
+from tidings.testing import PostgresCluster
 
 pytestmark = pytest.mark.slow
 
 
-class Standby(Cluster):
+class Standby(PostgresCluster):
     """A standby of another cluster that has what that one had at `copy`, and receives nothing more."""
 
     def prepare(self) -> None:
@@ -27,7 +27,7 @@ class Standby(Cluster):
         self._watch()
         self._binaries = self._reachable_binaries(self._home)
 
-    def copy(self, primary: Cluster) -> None:
+    def copy(self, primary: PostgresCluster) -> None:
         """Make its data, as pg_basebackup makes that of any standby."""
         options = ("-R", "-c", "fast", "--no-sync", "-U", "tidings", "-h", str(primary.home))
         self._call("pg_basebackup", "-D", self._data, *options)
@@ -42,12 +42,12 @@ class Standby(Cluster):
 
 
 @pytest.fixture
-def primary() -> Iterator[Cluster]:
+def primary() -> Iterator[PostgresCluster]:
     """A server of this test's own: it is killed."""
-    binaries = Cluster.find()
+    binaries = PostgresCluster.find()
     if binaries is None or not (binaries / "pg_basebackup").exists():
         pytest.skip("no PostgreSQL with pg_basebackup: install postgresql")
-    with Cluster() as cluster:
+    with PostgresCluster() as cluster:
         yield cluster
 
 
@@ -60,7 +60,7 @@ def standby() -> Iterator[Standby]:
 
 
 async def test_a_failover_that_loses_the_newest_commits_is_noticed_and_sends_nothing_twice(
-    primary: Cluster, standby: Standby
+    primary: PostgresCluster, standby: Standby
 ) -> None:
     """The primary is killed, the standby promoted: the node connects again, and holds what it had sent."""
     clock = ManualClock()
@@ -95,6 +95,6 @@ async def claims(world: World) -> int:
     for _ in range(4):
         try:
             return (await world.worker.runner.step()).claimed
-        except Temporary:
+        except TemporaryError:
             continue
     return 0

@@ -21,19 +21,19 @@ import uvloop
 
 from tidings import app as engine
 from tidings.config import ChannelSettings, Settings
-from tidings.dispatch.roles import Role, Share
-from tidings.drill.journal import Journal
-from tidings.drill.orphan import end_with_parent
-from tidings.drill.producer import Producer
-from tidings.kernel import attempts, crashpoints, retry, settler, starts
+from tidings.dispatch.roles import ProcessRole, ProcessShare
+from tidings.drill.json_log import JsonLog
+from tidings.drill.parent_watch import end_with_parent
+from tidings.drill.producer import DrillProducer
+from tidings.kernel import attempts, crash_points, retry, settler, start_marks
 from tidings.model.message import Message
 from tidings.model.outcome import Outcome
 from tidings.observability.log import log_sink
-from tidings.outbound.broadcasting import portions
+from tidings.outbound.broadcasts import delivery_windows
 from tidings.outbound.channels.sandbox import SandboxChannel
-from tidings.store.file_steps import FileSteps
-from tidings.store.steps import Steps
-from tidings.wire import http
+from tidings.store.postgres_steps import PostgresSteps
+from tidings.store.sqlite_steps import SqliteSteps
+from tidings.wire import http_client
 
 from ..encryption import KEY
 from .plants import PLANTS
@@ -51,7 +51,7 @@ def settings(options: dict[str, Any]) -> Settings:
     }
     if options.get("per_second"):
         channel["per_second"] = options["per_second"]
-    policy = retry.parse("drill", {"backoff": "fixed", "initial": "100ms", "max_tries": 1000})
+    policy = retry.parse_policy("drill", {"backoff": "fixed", "initial": "100ms", "max_tries": 1000})
     return Settings(
         database=options["database"],
         channels={CHANNEL: ChannelSettings("sandbox", channel)},
@@ -87,9 +87,9 @@ def arm_pause(spec: str) -> None:
             left -= 1
             if not left:
                 os.kill(os.getpid(), signal.SIGSTOP)
-        crashpoints.point(name)
+        crash_points.crash_point(name)
 
-    for passing in (attempts, settler, starts):
+    for passing in (attempts, settler, start_marks):
         passing.point = point  # type: ignore[attr-defined]
 
 
@@ -117,24 +117,24 @@ def arm_statement(spec: str) -> None:
             if not left:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    on_postgres, on_sqlite = Steps.run, FileSteps.rows
+    on_postgres, on_sqlite = PostgresSteps.run, SqliteSteps.rows
 
-    async def run(self: Steps, connection: Any, step: Any) -> Any:
+    async def run(self: PostgresSteps, connection: Any, step: Any) -> Any:
         rows = await on_postgres(self, connection, step)
         passed(step.name)
         return rows
 
-    def rows(self: FileSteps, connection: Any, name: str, params: Any) -> Any:
+    def rows(self: SqliteSteps, connection: Any, name: str, params: Any) -> Any:
         found = on_sqlite(self, connection, name, params)
         passed(name)
         return found
 
-    Steps.run, FileSteps.rows = run, rows  # type: ignore[method-assign]
+    PostgresSteps.run, SqliteSteps.rows = run, rows  # type: ignore[method-assign]
 
 
 def arm_send_log(path: str, slow: float) -> None:
     """Log when each request is handed to the HTTP client, which takes `slow` seconds longer to build."""
-    journal, build = Journal(path), http._new_client
+    journal, build = JsonLog(path), http_client._new_client
 
     class Recorder:
         def __init__(self, *how: Any) -> None:
@@ -148,7 +148,7 @@ def arm_send_log(path: str, slow: float) -> None:
         async def close(self) -> None:
             await self._client.close()
 
-    http._new_client = Recorder  # type: ignore[assignment]
+    http_client._new_client = Recorder  # type: ignore[assignment]
 
 
 async def work(options: dict[str, Any]) -> None:
@@ -157,9 +157,9 @@ async def work(options: dict[str, Any]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
     emit = log_sink(form="json", level="debug")
     roles = options.get("roles")
-    share = Share() if roles is None else Share(frozenset(map(Role, roles)))
+    share = ProcessShare() if roles is None else ProcessShare(frozenset(map(ProcessRole, roles)))
     if roles == ["transport"]:
-        carrier = engine.build_carrier(settings(options), share=share, emit=emit)
+        carrier = engine.build_transport(settings(options), share=share, emit=emit)
         await carrier.transport.start()
         await asked.wait()
         await carrier.close()
@@ -170,7 +170,7 @@ async def work(options: dict[str, Any]) -> None:
         await app.office.start()
     app.worker.start()
     if options.get("produce"):
-        await Producer(app, options["producer_log"], CHANNEL).produce(options["produce"], single=True)
+        await DrillProducer(app, options["producer_log"], CHANNEL).produce(options["produce"], single=True)
         page = await app.messages.page(limit=1000)
         print(len(page.items), flush=True)
     await asked.wait()
@@ -187,7 +187,7 @@ if __name__ == "__main__":
     if given.get("pause_at"):
         arm_pause(given["pause_at"])
     if given.get("window"):
-        portions.WINDOW = given["window"]
+        delivery_windows.WINDOW = given["window"]
     if given.get("dies_in"):
         arm_statement(given["dies_in"])
     if given.get("poison"):

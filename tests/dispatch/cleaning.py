@@ -8,16 +8,28 @@ from typing import Any
 
 import aio_pika
 
-from tidings.dispatch.link import DEAD, LATE, OUTCOMES, PARCELS, outcomes_of, parcels_of
+from tidings.dispatch.rabbitmq import (
+    BATCH_EXCHANGE,
+    DEAD_LETTER_EXCHANGE,
+    LATE_EXCHANGE,
+    OUTCOME_EXCHANGE,
+    batch_queue,
+    outcome_queue,
+)
 
 
 async def clean(url: str, channel: str, nodes: int = 9) -> None:
     """Delete every queue and exchange that a fleet of so many nodes may have left."""
     connection = await aio_pika.connect(url)
-    for queue in (DEAD, LATE, parcels_of(channel), *map(outcomes_of, range(1, nodes))):
+    for queue in (
+        DEAD_LETTER_EXCHANGE,
+        LATE_EXCHANGE,
+        batch_queue(channel),
+        *map(outcome_queue, range(1, nodes)),
+    ):
         async with _scratch(connection) as one:
             await one.queue_delete(queue, if_unused=False, if_empty=False)
-    for exchange in (PARCELS, OUTCOMES, LATE, DEAD):
+    for exchange in (BATCH_EXCHANGE, OUTCOME_EXCHANGE, LATE_EXCHANGE, DEAD_LETTER_EXCHANGE):
         async with _scratch(connection) as one:
             await one.exchange_delete(exchange)
     await connection.close()

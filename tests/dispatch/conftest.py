@@ -15,12 +15,12 @@ import pytest
 from tidings import app as engine
 from tidings.app import App
 from tidings.config import ChannelSettings, Settings
-from tidings.dispatch import link
-from tidings.dispatch.link import Link
-from tidings.dispatch.office import Office
-from tidings.dispatch.roles import Role, Share
+from tidings.dispatch import rabbitmq
+from tidings.dispatch.dispatcher_runtime import DispatcherRuntime
+from tidings.dispatch.rabbitmq import BrokerConnection
+from tidings.dispatch.roles import ProcessRole, ProcessShare
 from tidings.dispatch.transport import Transport
-from tidings.dispatch.wire import Key
+from tidings.dispatch.wire_format import ClaimKey
 from tidings.kernel.clock import SystemClock
 from tidings.model.message import Draft, Message
 from tidings.model.outcome import Done, Outcome
@@ -109,7 +109,7 @@ class Fleet:
             beat=timedelta(milliseconds=200),
             **{"broker": self.urls, "broker_wait": timedelta(seconds=5), **options},
         )
-        share = Share(frozenset({Role.DISPATCHER}))
+        share = ProcessShare(frozenset({ProcessRole.DISPATCHER}))
         app = engine.build(settings, clock=self.clock(), emit=self.emit, share=share)
         self.apps.append(app)
         await app.open()
@@ -122,8 +122,8 @@ class Fleet:
         """A transport; it knows the broker and nothing else."""
         clock = self.clock()
 
-        def connect(came: Callable[[], None], went: Callable[[], None]) -> Link:
-            return Link(
+        def connect(came: Callable[[], None], went: Callable[[], None]) -> BrokerConnection:
+            return BrokerConnection(
                 self.urls, clock, emit=self.emit, channels=(CHANNEL,), name="transport",
                 declares=False, came=came, went=went,
             )  # fmt: skip
@@ -177,12 +177,12 @@ async def accept(app: App, *recipients: str, **more: Any) -> list[str]:
     return accepted
 
 
-def token_of(app: App, task: int, claim: int = 1) -> Key:
+def token_of(app: App, task: int, claim: int = 1) -> ClaimKey:
     """What a genuine report calls a claim."""
     return task, claim, office(app)._tokens.of(CHANNEL, task, claim)
 
 
-def office(app: App) -> Office:
+def office(app: App) -> DispatcherRuntime:
     """Return the office of a dispatcher."""
     assert app.office is not None
     return app.office
@@ -202,7 +202,7 @@ async def broker(rabbit_url: str) -> str:
 
 @pytest.fixture
 async def fleet(broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fleet]:
-    monkeypatch.setattr(link, "SETTLE", 0.0)  # nobody kills the broker here
+    monkeypatch.setattr(rabbitmq, "QUEUE_SETTLE_TIME", 0.0)  # nobody kills the broker here
     made = Fleet((broker,), tmp_path)
     yield made
     await made.close()

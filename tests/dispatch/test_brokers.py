@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from tidings.diagnosis import Grade, on_broker
-from tidings.dispatch.link import Link
-from tidings.dispatch.trouble import place
+from tidings.dispatch.broker_errors import broker_address
+from tidings.dispatch.rabbitmq import BrokerConnection
+from tidings.doctor import FindingSeverity, check_broker
 from tidings.kernel.clock import SystemClock
 from tidings.model.errors import Misconfigured
 from tidings.observability.events import BrokerLost, BrokerReached, Event
@@ -76,7 +76,7 @@ async def relay(broker: str) -> AsyncIterator[tuple[str, Relay]]:
 
 
 @asynccontextmanager
-async def linked(link: Link) -> AsyncIterator[Link]:
+async def linked(link: BrokerConnection) -> AsyncIterator[BrokerConnection]:
     await link.start()
     try:
         yield link
@@ -94,20 +94,22 @@ async def test_a_dead_broker_of_several_does_not_keep_the_link_from_the_others(
 ) -> None:
     """Wherever it begins; the event says which one is used, without its password."""
     told: list[Event] = []
-    link = Link((DEAD, broker), clock, emit=told.append, channels=(CHANNEL,), name="test")
+    link = BrokerConnection((DEAD, broker), clock, emit=told.append, channels=(CHANNEL,), name="test")
     async with linked(link):
-        assert link.is_up and link.problem is None and link.place == place(broker)
-    assert told == [BrokerReached(place(broker))]
+        assert link.is_up and link.problem is None and link.place == broker_address(broker)
+    assert told == [BrokerReached(broker_address(broker))]
 
 
 async def test_where_the_link_begins_is_chance(broker: str, relay: tuple[str, Relay]) -> None:
     """So that a fleet spreads over its cluster."""
     used = set()
     for chance in (0.0, 0.99):
-        link = Link((broker, relay[0]), Chosen(chance), emit=lambda _: None, channels=(CHANNEL,), name="test")
+        link = BrokerConnection(
+            (broker, relay[0]), Chosen(chance), emit=lambda _: None, channels=(CHANNEL,), name="test"
+        )
         async with linked(link):
             used.add(link.place)
-    assert used == {place(broker), place(relay[0])}
+    assert used == {broker_address(broker), broker_address(relay[0])}
 
 
 async def test_a_fleet_moves_to_another_broker_when_its_own_is_lost(
@@ -123,24 +125,28 @@ async def test_a_fleet_moves_to_another_broker_when_its_own_is_lost(
     await fleet.all_are(app, await accept(app, "before"))
     before = {office(app)._link.place, transport._link.place}
     proxy.stop()
-    await fleet.until(lambda: BrokerReached(place(broker)) in fleet.events)
+    await fleet.until(lambda: BrokerReached(broker_address(broker)) in fleet.events)
     await fleet.all_are(app, await accept(app, "after"))
 
-    assert before == {place(url)}
-    assert {office(app)._link.place, transport._link.place} == {place(broker)}
-    assert office(app).standing()["broker_at"] == place(broker)
-    assert any(isinstance(event, BrokerLost) and place(url) in event.reason for event in fleet.events)
+    assert before == {broker_address(url)}
+    assert {office(app)._link.place, transport._link.place} == {broker_address(broker)}
+    assert office(app).standing()["broker_at"] == broker_address(broker)
+    assert any(
+        isinstance(event, BrokerLost) and broker_address(url) in event.reason for event in fleet.events
+    )
     assert sender.sent == ["before", "after"]
 
 
 async def test_what_needs_a_person_is_refused_even_if_another_broker_is_dead(broker: str) -> None:
     """The error names each broker by host and port, and repeats no password."""
     wrong = broker.replace("guest:guest", "guest:CANARY")
-    link = Link((DEAD, wrong), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
+    link = BrokerConnection(
+        (DEAD, wrong), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test"
+    )
     with pytest.raises(Misconfigured, match="user or password") as refused:
         await link.start()
     assert "127.0.0.1:1: RabbitMQ does not answer" in refused.value.problem
-    assert place(wrong) in refused.value.problem and "CANARY" not in str(refused.value)
+    assert broker_address(wrong) in refused.value.problem and "CANARY" not in str(refused.value)
 
 
 async def test_a_link_without_any_broker_goes_on_trying_all(broker: str, relay: tuple[str, Relay]) -> None:
@@ -149,15 +155,17 @@ async def test_a_link_without_any_broker_goes_on_trying_all(broker: str, relay: 
     up = asyncio.Event()
     url, proxy = relay
     proxy.stop()
-    link = Link((DEAD, url), Chosen(0.0), emit=told.append, channels=(CHANNEL,), name="test", came=up.set)
+    link = BrokerConnection(
+        (DEAD, url), Chosen(0.0), emit=told.append, channels=(CHANNEL,), name="test", came=up.set
+    )
     async with linked(link), within(SOON):
         assert not link.is_up and link.place is None and link.problem is not None
-        assert place(DEAD) in link.problem and place(url) in link.problem
+        assert broker_address(DEAD) in link.problem and broker_address(url) in link.problem
         server = await asyncio.start_server(proxy._serve, "127.0.0.1", urlsplit(url).port)
         await up.wait()
-        assert link.place == place(url)
+        assert link.place == broker_address(url)
         server.close()
-    assert isinstance(told[0], BrokerLost) and BrokerReached(place(url)) in told
+    assert isinstance(told[0], BrokerLost) and BrokerReached(broker_address(url)) in told
 
 
 def test_the_doctor_names_the_brokers_in_use() -> None:
@@ -166,6 +174,6 @@ def test_the_doctor_names_the_brokers_in_use() -> None:
         {"name": f"dispatcher@{at}", "state": "live", "info": orjson.dumps({"broker_at": at})}
         for at in ("b:5671", "a:5671")
     ]
-    finding = on_broker(rows, {"phone"})[0]
-    assert finding.grade is Grade.FINE
+    finding = check_broker(rows, {"phone"})[0]
+    assert finding.grade is FindingSeverity.FINE
     assert finding.what == "every dispatcher reaches RabbitMQ (a:5671, b:5671)"

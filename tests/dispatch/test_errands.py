@@ -7,74 +7,76 @@ from typing import Any
 
 import pytest
 
-from tidings.dispatch.errands import Errand, Errands, bound, parcels
-from tidings.dispatch.roles import Part, Role, Share, part_of, share
-from tidings.dispatch.tokens import Tokens
-from tidings.dispatch.window import LEAST, next_window
-from tidings.dispatch.wire import Key, Report, Told, Why
+from tidings.dispatch.adaptive_concurrency import MIN_WINDOW, next_window
+from tidings.dispatch.claim_tokens import ClaimTokens
+from tidings.dispatch.in_flight_tasks import InFlightTask, InFlightTasks, completion_bound, split_into_batches
+from tidings.dispatch.roles import Partition, ProcessRole, ProcessShare, parse_share, partition_of
+from tidings.dispatch.wire_format import ClaimKey, ReportedOutcome, ReturnReason, TransportReport
 from tidings.kernel.lanes import Lane
 from tidings.model.errors import Invalid
 from tidings.model.outcome import Done
 from tidings.model.task import OnUnknown, Task, TaskId
 
 DEADLINE = 30.0
-TOKENS = Tokens(b"secret")
+TOKENS = ClaimTokens(b"secret")
 
 
-def named(id_: int, claim: int, channel: str = "phone") -> Key:
+def named(id_: int, claim: int, channel: str = "phone") -> ClaimKey:
     return id_, claim, TOKENS.of(channel, id_, claim)
 
 
-def errand(id_: int = 1, claim: int = 1, on_unknown: OnUnknown = OnUnknown.HOLD, **more: Any) -> Errand:
+def in_flight_task(
+    id_: int = 1, claim: int = 1, on_unknown: OnUnknown = OnUnknown.HOLD, **more: Any
+) -> InFlightTask:
     task = Task(TaskId(id_), "default", "phone", "message", 5, 0, 1, 0, claim, 0, False, None, None, None)
     lane = Lane("phone", on_unknown=on_unknown, deadline=timedelta(seconds=DEADLINE))
-    return Errand(task, lane, 0, give_up=100.0, **more)
+    return InFlightTask(task, lane, 0, give_up=100.0, **more)
 
 
-def held(*errands: Errand) -> Errands:
-    made = Errands(TOKENS)
-    for one in errands:
+def held(*in_flight_tasks: InFlightTask) -> InFlightTasks:
+    made = InFlightTasks(TOKENS)
+    for one in in_flight_tasks:
         made.add(one)
     return made
 
 
-def report(**said: Any) -> Report:
-    return Report("phone", "t", **said)
+def report(**said: Any) -> TransportReport:
+    return TransportReport("phone", "t", **said)
 
 
-def done(key: Key) -> Told:
-    return Told(key, Done(), 1.0)
+def done(key: ClaimKey) -> ReportedOutcome:
+    return ReportedOutcome(key, Done(), 1.0)
 
 
 def test_an_outcome_ends_its_errand_once() -> None:
     """The same told again, after a lost confirm, is no news."""
-    errands = held(errand())
+    in_flight_tasks = held(in_flight_task())
 
-    first = errands.hear(report(outcomes=[done(named(1, 1))]), 0)
-    again = errands.hear(report(outcomes=[done(named(1, 1))]), 0)
+    first = in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 0)
+    again = in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 0)
 
     assert [(TaskId(1), Done())] == [(e.task.id, outcome) for e, outcome, _ in first.ended]
-    assert not again.ended and not again.late and not errands.held
+    assert not again.ended and not again.late and not in_flight_tasks.held
 
 
 @pytest.mark.parametrize(
     ("key", "channel"), [(named(1, 2), "phone"), (named(2, 1), "phone"), (named(1, 1, "mail"), "mail")]
 )
-def test_a_report_counts_for_its_own_claim_and_channel_only(key: Key, channel: str) -> None:
+def test_a_report_counts_for_its_own_claim_and_channel_only(key: ClaimKey, channel: str) -> None:
     """The claim is the fence, and a transport speaks for its own channel (rule 5)."""
-    errands = held(errand())
+    in_flight_tasks = held(in_flight_task())
 
-    heard = errands.hear(Report(channel, "t", outcomes=[done(key)]), 0)
+    heard = in_flight_tasks.hear(TransportReport(channel, "t", outcomes=[done(key)]), 0)
 
     assert not heard.ended and [key] == [told.key for told in heard.late]
-    assert errands.held
+    assert in_flight_tasks.held
 
 
 def test_redelivered_and_not_started_is_given_back_at_once() -> None:
     """Where starts are told, silence is proof: the flag alone means nothing (design 7)."""
-    heard = held(errand()).hear(report(returned=[(named(1, 1), Why.REDELIVERED)]), 0)
+    heard = held(in_flight_task()).hear(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
 
-    assert [why for _, why in heard.back] == [Why.REDELIVERED]
+    assert [why for _, why in heard.back] == [ReturnReason.REDELIVERED]
 
 
 @pytest.mark.parametrize(
@@ -84,59 +86,61 @@ def test_redelivered_and_perhaps_started_is_in_doubt_after_its_deadline(
     started: bool, on_unknown: OnUnknown
 ) -> None:
     """Until then whoever had it may still be sending it, and may still say so (rule 9)."""
-    errands = held(errand(on_unknown=on_unknown, started=started))
+    in_flight_tasks = held(in_flight_task(on_unknown=on_unknown, started=started))
 
-    heard = errands.hear(report(returned=[(named(1, 1), Why.REDELIVERED)]), 10)
+    heard = in_flight_tasks.hear(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 10)
 
     assert not heard.back
-    assert not errands.doubtful(10 + DEADLINE - 0.1)
-    assert errands.doubtful(10 + DEADLINE)
+    assert not in_flight_tasks.doubtful(10 + DEADLINE - 0.1)
+    assert in_flight_tasks.doubtful(10 + DEADLINE)
 
 
 def test_a_late_answer_of_a_living_transport_ends_the_doubt() -> None:
     """Its connection broke, it sent, and it says so with its next connection."""
-    errands = held(errand(started=True))
-    errands.hear(report(returned=[(named(1, 1), Why.REDELIVERED)]), 0)
+    in_flight_tasks = held(in_flight_task(started=True))
+    in_flight_tasks.hear(report(returned=[(named(1, 1), ReturnReason.REDELIVERED)]), 0)
 
-    heard = errands.hear(report(outcomes=[done(named(1, 1))]), 5)
+    heard = in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 5)
 
-    assert len(heard.ended) == 1 and not errands.doubtful(1000)
+    assert len(heard.ended) == 1 and not in_flight_tasks.doubtful(1000)
 
 
 def test_an_answer_after_the_doubt_was_settled_is_news_once() -> None:
     """Its transport lived, without a connection: what it tells at last is evidence of sending (rule 4)."""
-    errands = held(doubted := errand(started=True))
-    errands.drop(doubted)
+    in_flight_tasks = held(doubted := in_flight_task(started=True))
+    in_flight_tasks.drop(doubted)
 
-    heard = [errands.hear(report(outcomes=[done(named(1, 1))]), 5) for _ in range(2)]
+    heard = [in_flight_tasks.hear(report(outcomes=[done(named(1, 1))]), 5) for _ in range(2)]
 
     assert [[told.key for told in each.late] for each in heard] == [[named(1, 1)], []]
 
 
-@pytest.mark.parametrize("why", [Why.EXPIRED, Why.LATE, Why.STOPPING, Why.STRANGE])
+@pytest.mark.parametrize(
+    "why", [ReturnReason.EXPIRED, ReturnReason.LATE, ReturnReason.STOPPING, ReturnReason.STRANGE]
+)
 @pytest.mark.parametrize("on_unknown", OnUnknown)
-def test_what_was_certainly_not_begun_is_given_back(why: Why, on_unknown: OnUnknown) -> None:
+def test_what_was_certainly_not_begun_is_given_back(why: ReturnReason, on_unknown: OnUnknown) -> None:
     """Also on channels that resend: a parcel that nobody had is no doubt."""
-    heard = held(errand(on_unknown=on_unknown)).hear(report(returned=[(named(1, 1), why)]), 0)
+    heard = held(in_flight_task(on_unknown=on_unknown)).hear(report(returned=[(named(1, 1), why)]), 0)
 
     assert len(heard.back) == 1
 
 
 def test_silence_counts_only_after_every_bound() -> None:
     """Waiting in the broker, waiting for a slot, and the attempt itself."""
-    length = bound(ttl=10, within=5, lane=Lane("phone", deadline=timedelta(seconds=DEADLINE)))
-    errands = held(errand())
+    length = completion_bound(ttl=10, within=5, lane=Lane("phone", deadline=timedelta(seconds=DEADLINE)))
+    in_flight_tasks = held(in_flight_task())
 
     assert length > 10 + 5 + DEADLINE
-    assert not errands.silent(99.9) and errands.silent(100.0)
+    assert not in_flight_tasks.silent(99.9) and in_flight_tasks.silent(100.0)
 
 
 def test_parcels_hold_one_channel_and_at_most_so_many_and_suspects_travel_alone() -> None:
     """Whoever may have taken a transport down is not packed with others (F31)."""
-    suspect = errand(99, alone=True)
-    pairs = [(errand(i), i) for i in range(60)] + [(suspect, 99)]
+    suspect = in_flight_task(99, alone=True)
+    pairs = [(in_flight_task(i), i) for i in range(60)] + [(suspect, 99)]
 
-    sizes = sorted(len(part) for _, part in parcels(pairs, 25))
+    sizes = sorted(len(part) for _, part in split_into_batches(pairs, 25))
 
     assert sizes == [1, 10, 25, 25]
 
@@ -147,7 +151,7 @@ def test_parcels_hold_one_channel_and_at_most_so_many_and_suspects_travel_alone(
         (50, 400, 50, 1000, 400),  # answered quickly: more next time
         (400, 5000, 400, 1000, 1000),  # never more than the slots
         (400, 100, 400, 1000, 200),  # slow: down by half at a time
-        (60, 0, 60, 1000, LEAST),  # never below what it takes to learn
+        (60, 0, 60, 1000, MIN_WINDOW),  # never below what it takes to learn
         (400, 30, 40, 1000, 400),  # little to do: nothing was learned
         (50, 0, 50, 10, 10),  # few slots in all
     ],
@@ -163,21 +167,26 @@ def test_every_name_is_in_exactly_one_part_and_always_the_same() -> None:
     """Stable over machines and versions: these numbers must never change (B12)."""
     names = [f"channel-{i}" for i in range(200)]
 
-    counts = [sum(Part(i, 3).has(name) for i in (1, 2, 3)) for name in names]
+    counts = [sum(Partition(i, 3).has(name) for i in (1, 2, 3)) for name in names]
 
     assert {1} == set(counts)
-    assert {0, 1, 2} == {part_of(name, 3) for name in names}
-    assert [part_of(name, 3) for name in ("phone", "mail", "events")] == [0, 0, 1]
+    assert {0, 1, 2} == {partition_of(name, 3) for name in names}
+    assert [partition_of(name, 3) for name in ("phone", "mail", "events")] == [0, 0, 1]
 
 
 def test_the_flags_of_serve_become_a_share() -> None:
     """Any mix of roles; none means the usual ones."""
-    chosen = share(["worker", "transport"], ["phone"], "2/2")
+    chosen = parse_share(["worker", "transport"], ["phone"], "2/2")
 
-    assert frozenset({Role.WORKER, Role.TRANSPORT}) == chosen.roles
-    assert chosen.takes("phone") == Part(2, 2).has("phone") and not chosen.takes("mail")
-    assert {Role.API, Role.SCHEDULER, Role.WORKER, Role.POLLER} == Share().roles
-    assert not share(["transport"], [], None).needs_database
+    assert frozenset({ProcessRole.WORKER, ProcessRole.TRANSPORT}) == chosen.roles
+    assert chosen.takes("phone") == Partition(2, 2).has("phone") and not chosen.takes("mail")
+    assert {
+        ProcessRole.API,
+        ProcessRole.SCHEDULER,
+        ProcessRole.WORKER,
+        ProcessRole.POLLER,
+    } == ProcessShare().roles
+    assert not parse_share(["transport"], [], None).needs_database
 
 
 @pytest.mark.parametrize(
@@ -187,6 +196,6 @@ def test_the_flags_of_serve_become_a_share() -> None:
 def test_flags_that_make_no_sense_are_refused(roles: list[str], partition: str | None, field: str) -> None:
     """One sentence that names the flag and what to write instead."""
     with pytest.raises(Invalid) as refused:
-        share(roles, [], partition)
+        parse_share(roles, [], partition)
 
     assert field == refused.value.field and refused.value.remedy

@@ -10,24 +10,34 @@ import pytest
 
 from tidings.app import App
 from tidings.config import ChannelSettings, Settings
-from tidings.dispatch.dispatcher import RemoteHands
-from tidings.dispatch.link import OUTCOMES, PARCELS, parcels_of
-from tidings.dispatch.roles import Role, Share
-from tidings.dispatch.wire import PARCEL, REPORT, Item, Parcel, Report, Told, Why, pack, write_report
+from tidings.dispatch.rabbitmq import BATCH_EXCHANGE, OUTCOME_EXCHANGE, batch_queue
+from tidings.dispatch.remote_executor import RemoteExecutor
+from tidings.dispatch.roles import ProcessRole, ProcessShare
+from tidings.dispatch.wire_format import (
+    BATCH_TYPE,
+    REPORT_TYPE,
+    DispatchBatch,
+    DispatchItem,
+    ReportedOutcome,
+    ReturnReason,
+    TransportReport,
+    encode_batch,
+    encode_report,
+)
 from tidings.model.errors import Misconfigured
 from tidings.model.message import Message
 from tidings.model.outcome import Done, Outcome, Reject, Retry
 from tidings.model.task import Category
 from tidings.model.time import HOUR
 from tidings.observability.events import BrokerLost, NoTransport, ReportRefused, TasksInherited, TransportLost
-from tidings.outbound.health import Status
+from tidings.outbound.health import HealthStatus
 
 from .conftest import CHANNEL, Fleet, accept, office, states, token_of
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
 
 
-def hands(app: App) -> RemoteHands:
+def hands(app: App) -> RemoteExecutor:
     """Return the remote hands of a dispatcher that has been started."""
     found = office(app)._hands
     assert found is not None
@@ -266,8 +276,10 @@ async def test_a_report_of_a_claim_that_is_gone_is_evidence(fleet: Fleet) -> Non
     await fleet.all_are(app, [held], "failed")
 
     row = (await app.store.read("message_find", id=held, tenant="default"))[0]
-    news = write_report(Report(CHANNEL, "late", outcomes=[Told(token_of(app, row["task"]), Done(), 5.0)]))
-    await office(app)._link.publish(OUTCOMES, "999", news, kind=REPORT)
+    news = encode_report(
+        TransportReport(CHANNEL, "late", outcomes=[ReportedOutcome(token_of(app, row["task"]), Done(), 5.0)])
+    )
+    await office(app)._link.publish(OUTCOME_EXCHANGE, "999", news, kind=REPORT_TYPE)
 
     async def proved() -> bool:
         return await states(app, [held]) == ["sent"]
@@ -294,13 +306,13 @@ async def test_a_forged_report_changes_nothing(fleet: Fleet) -> None:
         for task in tasks.values()
         for channel, claim, token in ((CHANNEL, 1, "0" * 32), (CHANNEL, 2, good), ("other", 1, good))
         for report in (
-            Report(channel, "thief", outcomes=[Told((task, claim, token), Done(), 5.0)]),
-            Report(channel, "thief", returned=[((task, claim, token), Why.LATE)]),
+            TransportReport(channel, "thief", outcomes=[ReportedOutcome((task, claim, token), Done(), 5.0)]),
+            TransportReport(channel, "thief", returned=[((task, claim, token), ReturnReason.LATE)]),
         )
     ]
     for to in (str(app.worker.runner.node.id), "999"):
         for report in forged:
-            await app.office._link.publish(OUTCOMES, to, write_report(report), kind=REPORT)  # type: ignore[union-attr]
+            await app.office._link.publish(OUTCOME_EXCHANGE, to, encode_report(report), kind=REPORT_TYPE)  # type: ignore[union-attr]
 
     def refused() -> list[ReportRefused]:
         return [event for event in fleet.events if isinstance(event, ReportRefused)]
@@ -319,10 +331,12 @@ async def test_what_is_in_doubt_is_looked_up_by_a_transport(fleet: Fleet) -> Non
     app = await fleet.dispatcher()
     sender = fleet.sender()
     message = Message("id", "default", CHANNEL, "a", {"text": "hello"}, 0, 2)
-    parcel = pack(Parcel(CHANNEL, True, 1000, 1000, [Item(1, 2, "token", message, ask=True)]))
+    parcel = encode_batch(
+        DispatchBatch(CHANNEL, True, 1000, 1000, [DispatchItem(1, 2, "token", message, ask=True)])
+    )
 
     await fleet.transport(sender)
-    await office(app)._link.publish(PARCELS, CHANNEL, parcel, kind=PARCEL, reply_to="1")
+    await office(app)._link.publish(BATCH_EXCHANGE, CHANNEL, parcel, kind=BATCH_TYPE, reply_to="1")
     await fleet.until(lambda: bool(sender.looked_up))
 
     assert sender.looked_up == ["a"] and not sender.sent
@@ -341,7 +355,7 @@ async def test_without_a_broker_everything_waits_and_health_says_so(tmp_path: ob
     await fleet.until(told)
 
     assert await states(app, ids) == ["pending"]
-    assert Status.DEGRADED is (await app.desk.health()).status
+    assert HealthStatus.DEGRADED is (await app.desk.health()).status
     assert any(isinstance(event, BrokerLost) for event in fleet.events)
 
 
@@ -349,7 +363,7 @@ async def test_a_queue_without_dead_letters_is_refused_at_the_start(fleet: Fleet
     """The broker would drop what it cannot deliver; so it must have been made by us (F45)."""
     connection = await aio_pika.connect(broker)
     channel = await connection.channel()
-    await channel.declare_queue(parcels_of(CHANNEL), durable=True, arguments={"x-queue-type": "quorum"})
+    await channel.declare_queue(batch_queue(CHANNEL), durable=True, arguments={"x-queue-type": "quorum"})
     await connection.close()
 
     with pytest.raises(Misconfigured, match="made by somebody else"):
@@ -374,6 +388,9 @@ def test_a_dispatcher_without_a_broker_is_refused() -> None:
     from tidings import app as engine
 
     settings = Settings(channels={CHANNEL: ChannelSettings("noop", {})}, sandbox=False)
-    for role, build in ((Role.DISPATCHER, engine.build), (Role.TRANSPORT, engine.build_carrier)):
+    for role, build in (
+        (ProcessRole.DISPATCHER, engine.build),
+        (ProcessRole.TRANSPORT, engine.build_transport),
+    ):
         with pytest.raises(Misconfigured, match="need a RabbitMQ"):
-            build(settings, share=Share(frozenset({role})))
+            build(settings, share=ProcessShare(frozenset({role})))

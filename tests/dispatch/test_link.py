@@ -7,9 +7,9 @@ import asyncio
 import aio_pika
 import pytest
 
-from tidings.dispatch import link as links
-from tidings.dispatch.incoming import Incoming, ack_all
-from tidings.dispatch.link import OUTCOMES, Link, outcomes_of
+from tidings.dispatch import rabbitmq as links
+from tidings.dispatch.broker_messages import BrokerMessage, ack_all
+from tidings.dispatch.rabbitmq import OUTCOME_EXCHANGE, BrokerConnection, outcome_queue
 from tidings.kernel.clock import SystemClock
 
 from ..time_limits import within
@@ -24,19 +24,19 @@ async def test_what_two_connections_brought_is_acknowledged_together(
     broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first connection is gone, and that keeps nothing that the second one brought from being over."""
-    monkeypatch.setattr(links, "SETTLE", 0.0)
-    link = Link((broker,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
-    came: asyncio.Queue[Incoming] = asyncio.Queue()
+    monkeypatch.setattr(links, "QUEUE_SETTLE_TIME", 0.0)
+    link = BrokerConnection((broker,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
+    came: asyncio.Queue[BrokerMessage] = asyncio.Queue()
 
-    async def take(batch: list[Incoming]) -> None:
+    async def take(batch: list[BrokerMessage]) -> None:
         for incoming in batch:
             came.put_nowait(incoming)
 
     await link.start()
-    await link.read(outcomes_of(NODE), take, prefetch=10, own=True)
+    await link.read(outcome_queue(NODE), take, prefetch=10, own=True)
     async with within(SOON):
         for number in range(2):
-            await link.publish(OUTCOMES, str(NODE), b"%d" % number, kind="test")
+            await link.publish(OUTCOME_EXCHANGE, str(NODE), b"%d" % number, kind="test")
         first = [await came.get(), await came.get()]
         await link._connection.close()  # type: ignore[union-attr]
         second = [await came.get(), await came.get()]
@@ -45,7 +45,7 @@ async def test_what_two_connections_brought_is_acknowledged_together(
     await link.stop()
 
     assert all(incoming.redelivered for incoming in second)
-    assert not await left_in(broker, outcomes_of(NODE))
+    assert not await left_in(broker, outcome_queue(NODE))
 
 
 async def left_in(url: str, queue: str) -> int:

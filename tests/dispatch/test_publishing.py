@@ -6,7 +6,13 @@ import asyncio
 
 import pytest
 
-from tidings.dispatch.link import PARCELS, Doubtful, Down, Link, Refused
+from tidings.dispatch.rabbitmq import (
+    BATCH_EXCHANGE,
+    BrokerConnection,
+    BrokerDown,
+    PublishRefused,
+    PublishUnconfirmed,
+)
 from tidings.kernel.clock import SystemClock
 
 from ..time_limits import within
@@ -17,12 +23,12 @@ pytestmark = pytest.mark.xdist_group("rabbitmq")
 
 async def test_what_has_nowhere_to_go_was_not_published(broker: str) -> None:
     """The broker returns it, and that is said as a certain no; the link goes on (F43)."""
-    link = Link((broker,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
+    link = BrokerConnection((broker,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
     await link.start()
     async with within(SOON):
-        with pytest.raises(Refused):
-            await link.publish(PARCELS, "nobody", b"x", kind="test")
-        await link.publish(PARCELS, CHANNEL, b"x", kind="test")
+        with pytest.raises(PublishRefused):
+            await link.publish(BATCH_EXCHANGE, "nobody", b"x", kind="test")
+        await link.publish(BATCH_EXCHANGE, CHANNEL, b"x", kind="test")
     await link.stop()
 
 
@@ -30,7 +36,7 @@ async def test_confirms_of_a_closed_channel_are_in_doubt_and_the_link_comes_back
     """A protocol error closes it with twenty in flight: each is confirmed, or in doubt, or certainly not
     published, never simply gone; and it can be published again (F47)."""
     came = asyncio.Event()
-    link = Link(
+    link = BrokerConnection(
         (broker,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test", came=came.set
     )
     await link.start()
@@ -39,13 +45,13 @@ async def test_confirms_of_a_closed_channel_are_in_doubt_and_the_link_comes_back
     assert channel is not None
     async with within(SOON):
         flying = [
-            asyncio.create_task(link.publish(PARCELS, CHANNEL, b"%d" % number, kind="test"))
+            asyncio.create_task(link.publish(BATCH_EXCHANGE, CHANNEL, b"%d" % number, kind="test"))
             for number in range(20)
         ]
         await asyncio.gather(channel.get_exchange("there is none", ensure=True), return_exceptions=True)
         ends = await asyncio.gather(*flying, return_exceptions=True)
         await came.wait()
-        await link.publish(PARCELS, CHANNEL, b"again", kind="test")
+        await link.publish(BATCH_EXCHANGE, CHANNEL, b"again", kind="test")
     await link.stop()
 
-    assert all(end is None or isinstance(end, Doubtful | Down) for end in ends)
+    assert all(end is None or isinstance(end, PublishUnconfirmed | BrokerDown) for end in ends)

@@ -7,10 +7,10 @@ import asyncio
 import orjson
 import pytest
 
-from tidings.diagnosis import Grade, on_broker
-from tidings.dispatch.incoming import Incoming
-from tidings.dispatch.link import Link, parcels_of
-from tidings.dispatch.trouble import trouble
+from tidings.dispatch.broker_errors import describe_error
+from tidings.dispatch.broker_messages import BrokerMessage
+from tidings.dispatch.rabbitmq import BrokerConnection, batch_queue
+from tidings.doctor import FindingSeverity, check_broker
 from tidings.kernel.clock import SystemClock
 from tidings.model.errors import Misconfigured
 
@@ -30,7 +30,9 @@ async def test_what_never_gets_better_is_refused_at_the_start(
     """One sentence that names the setting, instead of a process that waits for ever."""
     head, found, tail = broker.rpartition(right)
     assert found
-    link = Link((head + wrong + tail,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test")
+    link = BrokerConnection(
+        (head + wrong + tail,), SystemClock(), emit=lambda _: None, channels=(CHANNEL,), name="test"
+    )
 
     with pytest.raises(Misconfigured, match=problem) as refused:
         await link.start()
@@ -51,16 +53,18 @@ async def test_a_transport_that_comes_before_its_dispatcher_says_what_it_waits_f
 
 async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet, broker: str) -> None:
     """A transport whose file names one channel more than any dispatcher has still serves those that are."""
-    came: asyncio.Queue[Incoming] = asyncio.Queue()
+    came: asyncio.Queue[BrokerMessage] = asyncio.Queue()
 
-    async def take(batch: list[Incoming]) -> None:
+    async def take(batch: list[BrokerMessage]) -> None:
         for incoming in batch:
             came.put_nowait(incoming)
 
     app = await fleet.dispatcher()
-    link = Link((broker,), SystemClock(), emit=fleet.emit, channels=(), name="test", declares=False)
+    link = BrokerConnection(
+        (broker,), SystemClock(), emit=fleet.emit, channels=(), name="test", declares=False
+    )
     for channel in ("mail", CHANNEL):
-        await link.read(parcels_of(channel), take, prefetch=1)
+        await link.read(batch_queue(channel), take, prefetch=1)
     await link.start()
     await accept(app, "a")
     async with within(SOON):
@@ -81,28 +85,28 @@ async def test_a_queue_that_is_missing_keeps_nobody_from_the_others(fleet: Fleet
 )
 def test_anything_else_is_told_as_it_came(error: Exception, words: str) -> None:
     """Without the numbers and classes that say nothing to whoever runs the broker."""
-    assert f"RabbitMQ does not answer {words}" == trouble(error, "amqp://host/").problem
+    assert f"RabbitMQ does not answer {words}" == describe_error(error, "amqp://host/").problem
 
 
 @pytest.mark.parametrize(
     ("nodes", "grade", "said"),
     [
-        ([], Grade.NOTE, "no dispatcher runs, and phone goes by RabbitMQ"),
+        ([], FindingSeverity.NOTE, "no dispatcher runs, and phone goes by RabbitMQ"),
         (
             [("dispatcher@a:1", "RabbitMQ does not answer (x)")],
-            Grade.WRONG,
+            FindingSeverity.WRONG,
             "dispatcher@a:1: RabbitMQ does not",
         ),
-        ([("dispatcher@a:1", "connected")], Grade.FINE, "reaches"),
+        ([("dispatcher@a:1", "connected")], FindingSeverity.FINE, "reaches"),
     ],
 )
 def test_the_doctor_tells_how_the_broker_stands(
-    nodes: list[tuple[str, str]], grade: Grade, said: str
+    nodes: list[tuple[str, str]], grade: FindingSeverity, said: str
 ) -> None:
     """`tidings doctor` must not call an engine fine that can give nothing away."""
     rows = [{"name": name, "state": "live", "info": orjson.dumps({"broker": word})} for name, word in nodes]
 
-    finding = on_broker(rows, {"phone"})[0]
+    finding = check_broker(rows, {"phone"})[0]
 
     assert finding.grade is grade and said in finding.what
-    assert not on_broker(rows, ())
+    assert not check_broker(rows, ())

@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 import pytest
 
-from tidings.dispatch.wire import (
+from tidings.dispatch.wire_format import (
     Unreadable,
-    mark,
-    pack,
-    read_mark,
-    read_report,
-    unpack,
-    write_report,
+    decode_batch,
+    decode_marker,
+    decode_report,
+    encode_batch,
+    encode_marker,
+    encode_report,
 )
 from tidings.model.outcome import Retry, Unknown
 from tidings.model.task import Category
@@ -29,39 +29,39 @@ def vector(name: str) -> Any:
 
 def test_a_parcel_is_read_and_written_as_its_vector_says() -> None:
     """Every field survives the way there and back, whatever the language of its text."""
-    parcel = unpack((VECTORS / "parcel.json").read_bytes())
+    parcel = decode_batch((VECTORS / "parcel.json").read_bytes())
 
     assert parcel[:4] == ("phone", True, 5000, 30_000)
     assert [(item.id, item.claim, item.ask) for item in parcel.items] == [(17, 3, False), (18, 1, True)]
     assert parcel.items[1].message.text == "🥐"
-    assert vector("parcel") == orjson.loads(pack(parcel))
+    assert vector("parcel") == orjson.loads(encode_batch(parcel))
 
 
 def test_a_report_is_read_and_written_as_its_vector_says() -> None:
     """All seven outcomes, what has started, and every reason to give something back."""
-    report = read_report((VECTORS / "report.json").read_bytes())
+    report = decode_report((VECTORS / "report.json").read_bytes())
 
     assert isinstance(report.outcomes[2].outcome, Retry)
     assert report.outcomes[2].outcome.category is Category.THROTTLING
     assert Unknown("no answer within 30 s") == report.outcomes[7].outcome
-    assert vector("report") == orjson.loads(write_report(report))
+    assert vector("report") == orjson.loads(encode_report(report))
 
 
 def test_a_marker_is_read_and_written_as_its_vector_says() -> None:
     """Its number, and who sent it."""
-    assert read_mark((VECTORS / "marker.json").read_bytes()) == (5, 12)
-    assert vector("marker") == orjson.loads(mark(5, 12))
+    assert decode_marker((VECTORS / "marker.json").read_bytes()) == (5, 12)
+    assert vector("marker") == orjson.loads(encode_marker(5, 12))
 
 
 @pytest.mark.parametrize("body", vector("unreadable")["parcel"])
 def test_a_parcel_that_cannot_be_read_is_refused_with_a_reason(body: str) -> None:
     """Never guessed at: it goes to the dead letters (F45, R9)."""
     with pytest.raises(Unreadable, match=r"."):
-        unpack(body.encode())
+        decode_batch(body.encode())
 
 
 @pytest.mark.parametrize("body", vector("unreadable")["report"])
 def test_a_report_that_cannot_be_read_is_refused_with_a_reason(body: str) -> None:
     """Its tasks are still in hand, and their bounds decide."""
     with pytest.raises(Unreadable, match=r"."):
-        read_report(body.encode())
+        decode_report(body.encode())

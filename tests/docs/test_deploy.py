@@ -18,11 +18,11 @@ import yaml
 from tidings import config
 from tidings.api import create_api
 from tidings.app import build
-from tidings.cli.program import whole
+from tidings.cli.program import full_program
 from tidings.observability.metrics import Metrics
-from tidings.outbound.alerts import prometheus
+from tidings.outbound.alerts import prometheus_rules
 from tidings.outbound.alerts.rules import RULES
-from tidings.outbound.alerts.settings import Thresholds
+from tidings.outbound.alerts.thresholds import AlertThresholds
 
 from .pages import ROOT, named, page
 
@@ -80,8 +80,10 @@ def test_prometheus_has_the_rules_of_the_engine() -> None:
 
 def test_the_file_of_rules_is_what_the_program_writes() -> None:
     """With the defaults; so its thresholds are the engine's own, and others' are written as easily."""
-    assert RULES_FILE.read_text() == prometheus.written(Thresholds())
-    assert alerts() == {one["labels"]["rule"]: one for one in prometheus.alerts(Thresholds())}
+    assert RULES_FILE.read_text() == prometheus_rules.rules_file(AlertThresholds())
+    assert alerts() == {
+        one["labels"]["rule"]: one for one in prometheus_rules.prometheus_alerts(AlertThresholds())
+    }
 
 
 LIMITS = {
@@ -104,7 +106,9 @@ def test_every_threshold_of_the_settings_reaches_the_rules(tmp_path: Path) -> No
         "[alerts]\n" + "".join(f"{name} = {json.dumps(raw)}\n" for name, (raw, _) in LIMITS.items())
     )
     limits = config.load(environ={}, folder=tmp_path).alerts
-    written = {one["labels"]["rule"]: one["expr"] + "\n" for one in prometheus.alerts(limits)}
+    written = {
+        one["labels"]["rule"]: one["expr"] + "\n" for one in prometheus_rules.prometheus_alerts(limits)
+    }
     for name, (_, expected) in LIMITS.items():
         assert expected in written[name]
 
@@ -137,7 +141,7 @@ def test_the_dashboard_shows_what_was_promised() -> None:
 
 def test_commands_of_the_units_and_manifests_can_be_run() -> None:
     """Each names a command of this program."""
-    known = typer.main.get_command(whole())
+    known = typer.main.get_command(full_program())
     lines = [
         line.partition("bin/tidings ")[2]
         for unit in (DEPLOY / "systemd").glob("*.service")

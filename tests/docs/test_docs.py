@@ -23,22 +23,22 @@ from starlette.routing import BaseRoute, Mount, Route
 from tidings import config
 from tidings.api import create_api
 from tidings.app import build
-from tidings.cli.program import whole
-from tidings.config.reading import NOT_SETTINGS
-from tidings.dashboard import add_pages
-from tidings.inbound.models import settings as model_settings
-from tidings.kernel import breaker, crashpoints, retry
+from tidings.cli.program import full_program
+from tidings.config.loader import NOT_SETTINGS
+from tidings.dashboard import add_dashboard
+from tidings.inbound.llm import settings as model_settings
+from tidings.kernel import breaker, crash_points, retry
 from tidings.model import errors, task
 from tidings.model.errors import TidingsError
 from tidings.model.message import Draft
 from tidings.model.outcome import Outcome
 from tidings.observability import events, log
 from tidings.outbound.channels import options, registry
-from tidings.outbound.drafts import FIELDS
-from tidings.outbound.events import telling
-from tidings.outbound.health import Status
+from tidings.outbound.draft_parser import MESSAGE_FIELDS
+from tidings.outbound.events import event_types
+from tidings.outbound.health import HealthStatus
 from tidings.sandbox import create_sandbox
-from tidings.store.migrations import migrations, on_sqlite
+from tidings.store.migrations import load_migrations, migrate_sqlite
 
 from .pages import DOCS, ROOT, anchors, blocks, code, codes, every_page, links, named, page, sections, tables
 
@@ -123,7 +123,7 @@ def test_every_ready_made_policy_is_told_in_its_own_words() -> None:
     """One line each, as `tidings config` would print it."""
     rows = named(sections(page("reference/settings.md"))["Ready-made policies"], "policy")
 
-    assert {name: retry.explain(policy) for name, policy in retry.POLICIES.items()} == {
+    assert {name: retry.describe_policy(policy) for name, policy in retry.POLICIES.items()} == {
         name: row["in one line"] for name, row in rows.items()
     }
 
@@ -132,9 +132,9 @@ def test_every_crash_point_has_its_entry() -> None:
     """In the order in which a message passes them."""
     parts = sections(page("reference/settings.md"))
 
-    assert list(crashpoints.POINTS) == list(named(parts["Crash points"], "point"))
+    assert list(crash_points.POINTS) == list(named(parts["Crash points"], "point"))
     story = page("explanation/life-of-a-task.md")
-    assert all(f"crash point `{name}`" in story for name in crashpoints.POINTS)
+    assert all(f"crash point `{name}`" in story for name in crash_points.POINTS)
 
 
 def test_every_variable_that_is_no_setting_has_its_entry() -> None:
@@ -166,7 +166,7 @@ def commands() -> Iterator[tuple[str, set[str]]]:
                 },
             )
 
-    return walk(typer.main.get_command(whole()), "tidings")
+    return walk(typer.main.get_command(full_program()), "tidings")
 
 
 COMMANDS = dict(commands())
@@ -218,7 +218,7 @@ async def api(tmp_path: Path) -> FastAPI:
     """The application as `serve` builds it; nothing is opened."""
     app = build(config.load(environ={}, folder=tmp_path))
     api = create_api(app)
-    add_pages(api, app)
+    add_dashboard(api, app)
     return api
 
 
@@ -253,7 +253,7 @@ def test_every_field_of_a_message_has_its_entry() -> None:
     """What may be sent, with its type."""
     rows = named(sections(page("reference/api.md"))["POST /v1/messages"], "field")
 
-    assert {name: field.type for name, field in FIELDS.items()} == {
+    assert {name: field.type for name, field in MESSAGE_FIELDS.items()} == {
         name: row["type"] for name, row in rows.items()
     }
 
@@ -337,7 +337,7 @@ def test_every_event_for_others_has_its_entry() -> None:
     """With what it tells, in the words of the program."""
     rows = named(sections(page("reference/events.md"))["Told to others"], "type")
 
-    assert dict(telling.TYPES) == {name: row["what it tells"] for name, row in rows.items()}
+    assert dict(event_types.EVENT_TYPES) == {name: row["what it tells"] for name, row in rows.items()}
 
 
 def test_every_state_has_its_entry() -> None:
@@ -345,16 +345,16 @@ def test_every_state_has_its_entry() -> None:
     text = page("reference/states.md")
     shown = named(sections(text)["Messages"], "state")
 
-    words = {"sent" if state is task.State.DONE else str(state) for state in task.State}
+    words = {"sent" if state is task.TaskState.DONE else str(state) for state in task.TaskState}
     assert words | {"skipped"} == set(shown)
-    assert {str(state) for state in task.State} == set(named(text, "state of a task"))
+    assert {str(state) for state in task.TaskState} == set(named(text, "state of a task"))
     assert {str(category) for category in task.Category} == set(named(text, "category"))
     assert {kind.__name__ for kind in Outcome.__args__} == set(named(text, "outcome"))
     assert {str(rule) for rule in task.OnUnknown} == set(named(text, "value"))
-    assert {str(state) for state in breaker.State} == set(named(text, "breaker"))
-    assert {str(status) for status in Status} == set(named(text, "status"))
+    assert {str(state) for state in breaker.BreakerState} == set(named(text, "breaker"))
+    assert {str(status) for status in HealthStatus} == set(named(text, "status"))
     checked = re.search(
-        r"create table nodes .*?check \(state in \((.+?)\)\)", migrations("sqlite")[0].sql, re.DOTALL
+        r"create table nodes .*?check \(state in \((.+?)\)\)", load_migrations("sqlite")[0].sql, re.DOTALL
     )
     assert checked is not None
     assert set(re.findall(r"'(\w+)'", checked[1])) == set(named(sections(text)["Nodes"], "state"))
@@ -364,7 +364,7 @@ def test_every_table_has_its_entry() -> None:
     """With all its columns, as the migrations make them; both databases have the same tables."""
     connection = apsw.Connection(":memory:")
     connection.create_scalar_function("tidings_now", lambda *_: 0, 0)
-    on_sqlite(connection, upgrade=True)
+    migrate_sqlite(connection, upgrade=True)
     names = [row[0] for row in connection.execute("select name from sqlite_schema where type = 'table'")]
     known = {
         name: {row[1] for row in connection.execute(f"pragma table_info({name})")}
@@ -376,7 +376,7 @@ def test_every_table_has_its_entry() -> None:
     assert known == {name: codes(row["columns"]) for name, row in rows.items()}
     made = {
         name
-        for migration in migrations("postgres")
+        for migration in load_migrations("postgres")
         for name in re.findall(r"(?m)^create table (\w+) \(", migration.sql)
     }
     assert made | {"schema_migrations"} == set(rows)
@@ -398,8 +398,8 @@ def test_the_diagram_is_the_table_of_moves() -> None:
     """Arrow by arrow: from `[*]` into pending, every legal move, and out of what is final."""
     diagram = next(b.text for b in blocks(page("explanation/life-of-a-task.md")) if b.words == ("mermaid",))
     arrows = re.findall(r"^\s*(\S+) --> (\w+|\[\*\])(?:: .+)?$", diagram, re.MULTILINE)
-    legal = [(str(origin), str(to)) for origin, targets in task.LEGAL.items() for to in targets]
-    ends = [(str(state), "[*]") for state in task.FINAL]
+    legal = [(str(origin), str(to)) for origin, targets in task.TRANSITIONS.items() for to in targets]
+    ends = [(str(state), "[*]") for state in task.FINAL_STATES]
 
     assert len(arrows) == diagram.count("-->")
     assert sorted(arrows) == sorted([("[*]", "pending"), *legal, *ends])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.testing import Cluster
+from tidings.testing import PostgresCluster
 
 from ..launcher import fork_server
 from ..servers import is_running
@@ -33,7 +33,7 @@ def test_a_page_does_what_it_says(path: Path, tmp_path: Path, request: pytest.Fi
     text = path.read_text(encoding="utf-8")
     if "curl " in text and shutil.which("curl") is None:
         pytest.skip("the page uses curl, which is not installed")
-    has_server = Cluster.find() is not None or "TIDINGS_TEST_POSTGRES" in os.environ
+    has_server = PostgresCluster.find() is not None or "TIDINGS_TEST_POSTGRES" in os.environ
     postgres = request.getfixturevalue("bare_postgres_url") if needs_postgres(text) and has_server else None
 
     done = run_page(text, tmp_path, postgres=postgres, programs=fork_server().folder)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tidings.testing import Cluster
+from tidings.testing import PostgresCluster
 
 from .broker import READERS, broken_by_broker_messages
 from .served import engine, fill, fuzz, troubles
@@ -24,12 +24,12 @@ from .unauthenticated import attack
 def databases(folder: Path) -> Iterator[dict[str, str]]:
     """A SQLite file, and a PostgreSQL of its own where there is one."""
     found = {"SQLite": f"sqlite:///{folder}/tidings.db"}
-    if Cluster.find() is None:
+    if PostgresCluster.find() is None:
         print("No PostgreSQL: only SQLite is tried.")
         yield found
         return
     folder.chmod(0o755)  # root's server runs as nobody
-    with Cluster(folder / "postgres") as cluster:
+    with PostgresCluster(folder / "postgres") as cluster:
         yield {**found, "PostgreSQL": cluster.create_database("fuzz")}
 
 

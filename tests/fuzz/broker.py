@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from tidings.dispatch.tokens import Tokens
-from tidings.dispatch.wire import Unreadable, read_mark, read_report, unpack
+from tidings.dispatch.claim_tokens import ClaimTokens
+from tidings.dispatch.wire_format import Unreadable, decode_batch, decode_marker, decode_report
 
 VECTORS = Path(__file__).parents[1] / "dispatch" / "vectors"
 _ODD: tuple[Any, ...] = (
@@ -21,11 +21,11 @@ _ODD: tuple[Any, ...] = (
 
 
 def _read_report(body: bytes) -> object:
-    return Tokens(b"secret").sift(read_report(body))
+    return ClaimTokens(b"secret").sift(decode_report(body))
 
 
 READERS: dict[str, Callable[[bytes], object]] = {
-    "parcel": unpack, "report": _read_report, "marker": read_mark
+    "parcel": decode_batch, "report": _read_report, "marker": decode_marker
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from tidings.model.time import SECOND, iso
-from tidings.wire.signature import headers, parse_secret
+from tidings.wire.webhook_signatures import parse_secret, signature_headers
 
 from ..acceptance.program import Serving, environment, serving
 
@@ -140,5 +140,5 @@ def _say(http: httpx.Client) -> None:
     for number, text in enumerate(("42 has no crew on 2030-01-16 1800-0600", "can somebody help us please")):
         said = {"id": str(number), "conversation": "c1", "sender": "1", "name": "A", "text": text}
         body = json.dumps({**said, "at": iso(now)}).encode()
-        signed = headers([parse_secret(SECRET)], f"m{number}", now // SECOND, body)
+        signed = signature_headers([parse_secret(SECRET)], f"m{number}", now // SECOND, body)
         assert http.post("/inbound/crew", content=body, headers=signed).is_success

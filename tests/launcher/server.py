@@ -61,13 +61,13 @@ def _load(modules: tuple[str, ...]) -> None:
 
     import tidings.api
     import tidings.app
-    import tidings.cli.process
     import tidings.cli.program as commands
+    import tidings.cli.server_process
     import tidings.dashboard
     import tidings.sandbox.app
     import tidings.store.postgres  # noqa: F401
 
-    commands.whole()
+    commands.full_program()
     assert apsw and asyncpg and uvloop
     for name in modules:
         importlib.import_module(name)
@@ -122,9 +122,9 @@ def _become(body: bytes, streams: list[int]) -> NoReturn:
     code: object = 1
     try:
         from tidings.cli import main as run
-        from tidings.kernel import crashpoints
+        from tidings.kernel import crash_points
 
-        crashpoints.arm(settings.get("TIDINGS_CRASH_AT"))
+        crash_points.arm(settings.get("TIDINGS_CRASH_AT"))
         if module:
             runpy.run_module(module, run_name="__main__", alter_sys=True)
         else:

@@ -38,14 +38,14 @@ def _one(seed: int, hours: float, *, trace: bool) -> int:
     report = simulate(seed, hours=hours)
     if trace:
         print("\n".join(report.trace))
-    if report.crimes:
+    if report.violations:
         print(verdict(report), file=sys.stderr)
     took = round(time.monotonic() - began, 2)
     print(json.dumps({
-        "seed": seed, "ok": not report.crimes, "crimes": report.crimes, "trace": report.digest,
+        "seed": seed, "ok": not report.violations, "violations": report.violations, "trace": report.digest,
         "virtual_seconds": round(report.seconds), "seconds": took, **report.counts,
     }))  # fmt: skip
-    return 1 if report.crimes else 0
+    return 1 if report.violations else 0
 
 
 def _told(total: Sum, missing: list[str]) -> dict[str, object]:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
-from tidings.kernel.clock import Sample, narrowed, sample
+from tidings.kernel.clock import ClockSample, clock_sample, narrow_sample
 from tidings.model.time import SECOND, Instant
 
 START = 1_800_000_000 * SECOND
@@ -19,7 +19,7 @@ class HostClock:
         self._seconds = seconds
         self._random = random.Random(seed)
         self._offset = self._random.uniform(0, 1e4)  # every machine counts from its own beginning
-        self._sample: Sample | None = None
+        self._sample: ClockSample | None = None
         self.skew = 0.0  # seconds by which the wall clock is ahead
 
     def now(self) -> Instant:
@@ -46,7 +46,7 @@ class HostClock:
 
     def learn(self, database_now: int, asked_at: float, answered_at: float) -> None:
         """Narrow down what was known."""
-        self._sample = narrowed(self._sample, sample(database_now, asked_at, answered_at))
+        self._sample = narrow_sample(self._sample, clock_sample(database_now, asked_at, answered_at))
 
     def drift(self) -> timedelta:
         """The learned time minus the wall clock."""

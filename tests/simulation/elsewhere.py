@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tidings.dispatch.link import Link
+from tidings.dispatch.rabbitmq import BrokerConnection
 from tidings.store.port import Step
 from tidings.store.sqlite import SqliteStore
 
@@ -33,13 +33,13 @@ def _cursor_first() -> None:
 
 
 def _no_confirm() -> None:
-    publish = Link.publish
+    publish = BrokerConnection.publish
 
-    async def hasty(self: Link, *arguments: Any, **options: Any) -> None:
+    async def hasty(self: BrokerConnection, *arguments: Any, **options: Any) -> None:
         _background.add(publishing := asyncio.create_task(publish(self, *arguments, **options)))
         publishing.add_done_callback(_background.discard)
 
-    Link.publish = hasty  # type: ignore[method-assign]
+    BrokerConnection.publish = hasty  # type: ignore[method-assign]
 
 
 class Elsewhere(NamedTuple):

@@ -11,8 +11,17 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidings.drill.ledger import SLACK, Book, Copy, Did, Fault, Kind, Tried, judge
-from tidings.model.task import State, may_move
+from tidings.drill.checker import (
+    SLACK,
+    EngineRecord,
+    InjectedFault,
+    InjectionKind,
+    ProducerEntry,
+    ReceivedCopy,
+    ReceiverAction,
+    check_logs,
+)
+from tidings.model.task import TaskState, can_transition
 from tidings.model.time import SECOND
 
 from .clock import START
@@ -78,42 +87,42 @@ def read_books(query: Query) -> Books:
 
 def judged(world: World) -> tuple[dict[str, list[str]], dict[str, float]]:
     """Everything that must not be, by name; and the ledger's counts."""
-    crimes: defaultdict[str, list[str]] = defaultdict(list)
-    for name, found in world.crimes.items():
-        crimes[name] += found
+    violations: defaultdict[str, list[str]] = defaultdict(list)
+    for name, found in world.violations.items():
+        violations[name] += found
     books = world.books()
-    _moves(world, books, crimes)
-    _ends(world, books, crimes)
-    _order(world, books, crimes)
-    _pace(world, crimes)
-    _late(world, books, crimes)
+    _moves(world, books, violations)
+    _ends(world, books, violations)
+    _order(world, books, violations)
+    _pace(world, violations)
+    _late(world, books, violations)
     faults = [_with_held(world, fault) for fault in world.nemesis.log]
-    verdict = judge(
+    verdict = check_logs(
         [_asked(world, line, books) for line in world.tried.values()],
         world.receiver.copies,
         faults,
-        {ref: Book(line.state, line.unknown, line.crashes) for ref, line in books.items()},
+        {ref: EngineRecord(line.state, line.unknown, line.crashes) for ref, line in books.items()},
         deadline=DEADLINE,
     )  # fmt: skip
     _excuse_cut_overlaps(world, verdict.overlap)
-    for name, refs in verdict.crimes.items():
-        crimes[name] += refs
+    for name, refs in verdict.violations.items():
+        violations[name] += refs
     world.met["duplicate, explained"] += len(verdict.explained)
     world.met["held for a person"] += len(verdict.held)
     world.met["recovered"] += len(verdict.recovered)
-    return {name: found[:5] for name, found in crimes.items() if found}, verdict.counts
+    return {name: found[:5] for name, found in violations.items() if found}, verdict.counts
 
 
-def _moves(world: World, books: Books, crimes: defaultdict[str, list[str]]) -> None:
+def _moves(world: World, books: Books, violations: defaultdict[str, list[str]]) -> None:
     """The log of the triggers: only legal moves, as many claims as the fence says, and the history agrees."""
     ref_of: dict[int, str] = dict(world.query("select id, tenant from tasks"))
     if len(ref_of) > len(books):
-        crimes["accepted twice"].append(f"{len(ref_of)} tasks for {len(books)} messages")
+        violations["accepted twice"].append(f"{len(ref_of)} tasks for {len(books)} messages")
     seen: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for task, origin, state in world.query("select task, origin, state from moves order by rowid"):
         seen[ref_of[task]].append((origin, state))
-        if not may_move(State(origin), State(state)):
-            crimes["illegal move"].append(f"{ref_of[task]} {origin} to {state}")
+        if not can_transition(TaskState(origin), TaskState(state)):
+            violations["illegal move"].append(f"{ref_of[task]} {origin} to {state}")
         world.met[f"{origin} to {state}"] += 1
     told: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for task, origin, state, detail in world.query(
@@ -130,45 +139,48 @@ def _moves(world: World, books: Books, crimes: defaultdict[str, list[str]]) -> N
     for host, task in world.lost_claims:
         kept = world.query("select 1 from history where task = ? and detail like '%late result%'", task)
         if host.is_alive and not kept:
-            crimes["a late result that nobody kept"].append(ref_of[task])
+            violations["a late result that nobody kept"].append(ref_of[task])
     for ref, line in books.items():
         claims = sum(to == "processing" for _, to in seen[ref])
         if claims != line.claim_no:
-            crimes["the fence stood still"].append(f"{ref}: {claims} claims, number {line.claim_no}")
+            violations["the fence stood still"].append(f"{ref}: {claims} claims, number {line.claim_no}")
         if told[ref] != seen[ref]:
-            crimes["the history is not what happened"].append(ref)
+            violations["the history is not what happened"].append(ref)
 
 
-def _ends(world: World, books: Books, crimes: defaultdict[str, list[str]]) -> None:
+def _ends(world: World, books: Books, violations: defaultdict[str, list[str]]) -> None:
     """Nothing is left at work or without a reason; nobody dead is unburied."""
-    refused = {copy.ref for copy in world.receiver.copies if copy.did == Did.REFUSED}
+    refused = {copy.ref for copy in world.receiver.copies if copy.did == ReceiverAction.REFUSED}
     for ref in world.tried.keys() - books.keys():
-        crimes["lost"].append(ref)
-    taken = Counter(copy.ref for copy in world.receiver.copies if copy.did != Did.REFUSED)
+        violations["lost"].append(ref)
+    taken = Counter(copy.ref for copy in world.receiver.copies if copy.did != ReceiverAction.REFUSED)
     for ref, line in books.items():
         wished = ref in world.people.touched
         if line.state == "failed" and not line.unknown and ref not in refused | world.poison:
-            crimes["failed without a reason"].append(ref)
+            violations["failed without a reason"].append(ref)
         if line.state == "cancelled" and not wished:
-            crimes["cancelled by nobody"].append(ref)
+            violations["cancelled by nobody"].append(ref)
         if line.state == "expired" and line.expires is None:
-            crimes["expired without an expiry"].append(ref)
+            violations["expired without an expiry"].append(ref)
         if line.state == "done" and not taken[ref]:
-            crimes["done and never sent"].append(ref)
+            violations["done and never sent"].append(ref)
         if LANES[line.queue].on_unknown == "hold" and taken[ref] > 1 and not wished:
-            crimes["hold repeated"].append(ref)
+            violations["hold repeated"].append(ref)
     for (name,) in world.query("select name from nodes where state = 'dead'"):
-        crimes["a dead node that nobody buries"].append(name)
+        violations["a dead node that nobody buries"].append(name)
     for copy in world.receiver.copies:
-        if copy.did != Did.REFUSED and copy.at > world.people.cancelled.get(copy.ref, 1e9) + _AFTERMATH:
-            crimes["sent after it was cancelled"].append(copy.ref)
+        if (
+            copy.did != ReceiverAction.REFUSED
+            and copy.at > world.people.cancelled.get(copy.ref, 1e9) + _AFTERMATH
+        ):
+            violations["sent after it was cancelled"].append(copy.ref)
 
 
-def _order(world: World, books: Books, crimes: defaultdict[str, list[str]]) -> None:
+def _order(world: World, books: Books, violations: defaultdict[str, list[str]]) -> None:
     """First copies of one key arrive in the order of their due times."""
     first: dict[str, float] = {}
     for copy in world.receiver.copies:
-        if copy.did != Did.REFUSED:
+        if copy.did != ReceiverAction.REFUSED:
             first.setdefault(copy.ref, copy.at)
     lines: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for order in sorted(world.plan.orders, key=lambda order: order.due):
@@ -179,11 +191,11 @@ def _order(world: World, books: Books, crimes: defaultdict[str, list[str]]) -> N
             acked = world.tried[earlier].acked
             known = acked is not None and acked < world.tried[later].due
             if known and first[earlier] > first[later] and not books[earlier].unknown:
-                crimes["out of order"].append(f"{later} before {earlier}")
+                violations["out of order"].append(f"{later} before {earlier}")
             world.met["in order"] += 1
 
 
-def _pace(world: World, crimes: defaultdict[str, list[str]]) -> None:
+def _pace(world: World, violations: defaultdict[str, list[str]]) -> None:
     """Never more than its rate in any second."""
     stopped = [
         fault for fault in world.nemesis.log if fault.how == "before send"
@@ -196,12 +208,12 @@ def _pace(world: World, crimes: defaultdict[str, list[str]]) -> None:
     ]
     for nth, at in enumerate(arrived[RATE:]):
         if at - arrived[nth] < 1.0:
-            crimes["faster than its rate"].append(f"at {at:.3f}")
+            violations["faster than its rate"].append(f"at {at:.3f}")
 
 
-def _late(world: World, books: Books, crimes: defaultdict[str, list[str]]) -> None:
+def _late(world: World, books: Books, violations: defaultdict[str, list[str]]) -> None:
     """Nothing is late without a fault. What waits for others (a key, a rate, a full node) is not judged."""
-    first: dict[str, Copy] = {}
+    first: dict[str, ReceivedCopy] = {}
     for copy in world.receiver.copies:
         first.setdefault(copy.ref, copy)
     orders = {order.ref: order for order in world.plan.orders}
@@ -211,7 +223,7 @@ def _late(world: World, books: Books, crimes: defaultdict[str, list[str]]) -> No
             continue
         begin = max(order.due, tried.acked or 0.0)
         if copy.at - begin > ON_TIME and not _is_troubled(world, order.queue, begin, copy.at):
-            crimes["late without a fault"].append(f"{ref} by {copy.at - begin:.2f} s")
+            violations["late without a fault"].append(f"{ref} by {copy.at - begin:.2f} s")
         world.met["on time"] += copy.at - begin <= ON_TIME
 
 
@@ -226,7 +238,7 @@ def _is_troubled(world: World, queue: str, begin: float, end: float) -> bool:
     return len(world.plan.orders) > 4 * world.plan.slots and world.plan.nodes == 1
 
 
-def _asked(world: World, line: Tried, books: Books) -> Tried:
+def _asked(world: World, line: ProducerEntry, books: Books) -> ProducerEntry:
     """What the ledger's judge may demand of a message; `_ends` has judged the rest."""
     if line.ref in world.people.touched:
         line = line._replace(due=0.0)
@@ -241,7 +253,7 @@ def _may_be_undelivered(ref: str, books: Books) -> bool:
     return line.state in ("cancelled", "expired") or (line.state == "failed" and not line.unknown)
 
 
-def _with_held(world: World, fault: Fault) -> Fault:
+def _with_held(world: World, fault: InjectedFault) -> InjectedFault:
     """A fault with what its process had begun: the world saw the starts as they were written."""
     since = fault.begin - LONGEST - LEASE
     held = {
@@ -255,9 +267,11 @@ def _with_held(world: World, fault: Fault) -> Fault:
 def _excuse_cut_overlaps(world: World, overlap: list[str]) -> None:
     """A sender that cannot reach its database goes on with what it has begun, where resending is safe."""
     for ref in list(overlap):
-        taken = [copy for copy in world.receiver.copies if copy.ref == ref and copy.did != Did.REFUSED]
+        taken = [
+            copy for copy in world.receiver.copies if copy.ref == ref and copy.did != ReceiverAction.REFUSED
+        ]
         cut = any(
-            fault.kind == Kind.CUT and fault.target in (0, copy.pid)
+            fault.kind == InjectionKind.CUT and fault.target in (0, copy.pid)
             and fault.begin <= copy.at + DEADLINE and copy.at <= fault.end + LEASE
             for fault in world.nemesis.log for copy in taken
         )  # fmt: skip

@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Coroutine, Generator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from tidings.model.errors import StoreUnavailable
-from tidings.model.task import NodeId, Settled, Task, TaskId, Transition
-from tidings.store.pacing import Turns
-from tidings.store.port import Claimed, Enqueued, NextDue, Row, Step, Wish
-from tidings.store.writes import WriteState
+from tidings.model.task import NodeId, SettleResult, Task, TaskId, Transition
+from tidings.store.port import ClaimRequest, ClaimResult, EnqueueResult, NextDue, Row, Step
+from tidings.store.rate_limits import SlotAssignment
+from tidings.store.write_state import WriteState
 
 from .loop import Host
 
@@ -80,7 +80,7 @@ class Link:
         """`write`, with order keys."""
         return await self._call("change", steps[0].name, lambda: self._world.store.change(steps, keys=keys))
 
-    async def enqueue(self, tasks: Sequence[Any], *rows: Any, **options: Any) -> Enqueued:
+    async def enqueue(self, tasks: Sequence[Any], *rows: Any, **options: Any) -> EnqueueResult:
         """New tasks."""
         return await self._call("enqueue", "", lambda: self._world.store.enqueue(tasks, *rows, **options))
 
@@ -88,10 +88,10 @@ class Link:
         """Rows without tasks."""
         return await self._call("keep", "", lambda: self._world.store.keep(rows, also=also))
 
-    async def claim(self, node: NodeId, wish: Wish) -> Claimed:
+    async def claim(self, node: NodeId, wish: ClaimRequest) -> ClaimResult:
         """Take due tasks; in some worlds the tasks are known before the claim is durable, as on a file."""
 
-        async def carried_out() -> Claimed:
+        async def carried_out() -> ClaimResult:
             claimed = await self._world.store.claim(node, wish)
             if claimed.durable is not None:
                 await claimed.durable
@@ -100,7 +100,7 @@ class Link:
 
         if not self._world.plan.ahead:
             return await self._call("claim", "", carried_out)
-        known: asyncio.Future[Claimed] = asyncio.get_running_loop().create_future()
+        known: asyncio.Future[ClaimResult] = asyncio.get_running_loop().create_future()
         whole = asyncio.ensure_future(self._call("claim", "", carried_out, known))
         await asyncio.wait([whole, known], return_when=asyncio.FIRST_COMPLETED)
         return known.result()._replace(durable=_Stands(whole)) if known.done() else await whole
@@ -115,18 +115,18 @@ class Link:
 
         return await self._call("start", "", carried_out)
 
-    async def take_turns(self, queue: str, line: Any, gap: int) -> Turns:
+    async def take_slots(self, queue: str, line: Any, gap: int) -> SlotAssignment:
         """Instants of a rate."""
-        return await self._call("take_turns", queue, lambda: self._world.store.take_turns(queue, line, gap))
+        return await self._call("take_slots", queue, lambda: self._world.store.take_slots(queue, line, gap))
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
         """When to look again."""
         return await self._call("next_due", "", lambda: self._world.store.next_due(queues))
 
-    async def settle(self, node: NodeId, moves: Sequence[Transition], **options: Any) -> list[Settled]:
+    async def settle(self, node: NodeId, moves: Sequence[Transition], **options: Any) -> list[SettleResult]:
         """Move claimed tasks on."""
 
-        async def carried_out() -> list[Settled]:
+        async def carried_out() -> list[SettleResult]:
             before = self._world.standing(moves)
             answers = await self._world.store.settle(node, moves, **options)
             self._world.settled(self._host, node, before)
@@ -147,7 +147,7 @@ class Link:
         verb: str,
         what: str,
         work: Callable[[], Coroutine[Any, Any, T]],
-        known: asyncio.Future[Claimed] | None = None,
+        known: asyncio.Future[ClaimResult] | None = None,
     ) -> T:
         loop = asyncio.get_running_loop()
         call = _Call(
@@ -233,7 +233,7 @@ class _Call(NamedTuple):
     weather: Weather
     answer: asyncio.Future[Any]
     asked: float
-    known: asyncio.Future[Claimed] | None  # where a claim is told before it is durable
+    known: asyncio.Future[ClaimResult] | None  # where a claim is told before it is durable
 
 
 def _refuse(call: _Call) -> None:
@@ -244,7 +244,7 @@ def _refuse(call: _Call) -> None:
 class _Stands:
     """Says whether a claim that was told ahead is durable."""
 
-    def __init__(self, whole: asyncio.Future[Claimed]) -> None:
+    def __init__(self, whole: asyncio.Future[ClaimResult]) -> None:
         self._whole = whole
 
     def __await__(self) -> Generator[Any, None, bool]:

@@ -14,13 +14,13 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from tidings.kernel import queue
+from tidings.kernel import task_actions
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.lanes import Lane
-from tidings.kernel.queue import Answer, expire
-from tidings.model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
+from tidings.kernel.task_actions import TaskActionResult, expire_tasks
+from tidings.model.task import NewTask, NodeId, SettleResult, Task, TaskId, TaskState, Transition
 from tidings.model.time import SECOND
-from tidings.store.port import Step, Store, Wish
+from tidings.store.port import ClaimRequest, Step, Store
 
 QUEUES = ("one", "two")
 
@@ -47,7 +47,7 @@ class Known:
 
     def moved(self, move: Transition) -> Known:
         """As it is after a move."""
-        to = "cancelled" if move.to is State.PENDING and self.cancel_asked else move.to.value
+        to = "cancelled" if move.to is TaskState.PENDING and self.cancel_asked else move.to.value
         due = self.due_at if move.due_at is None else move.due_at
         is_unknown = self.unknown or move.unknown
         return replace(self, state=to, node=None, tries=move.tries, due_at=due, unknown=is_unknown)
@@ -111,7 +111,7 @@ class StoreMachine(RuleBasedStateMachine):
     def claim(self, node: int, room: int) -> Any:
         """Takes what is due and nobody's, never more than there is room; what has expired comes apart."""
         me, now = self.nodes[node], self.clock.now()
-        claimed = self.run(self._claim(me, Wish(dict.fromkeys(QUEUES, room), room)))
+        claimed = self.run(self._claim(me, ClaimRequest(dict.fromkeys(QUEUES, room), room)))
         may = {id_ for id_, known in self.model.items() if self._is_claimable(known, now)}
         met = [task.id for task in (*claimed.tasks, *claimed.expired)]
         assert len(met) == len(set(met)) <= room, "more than there was room for"
@@ -128,7 +128,7 @@ class StoreMachine(RuleBasedStateMachine):
         self._expire(claimed.expired)
         return multiple(*((me, task) for task in claimed.tasks))
 
-    async def _claim(self, node: NodeId, wish: Wish) -> Any:
+    async def _claim(self, node: NodeId, wish: ClaimRequest) -> Any:
         claimed = await self.store.claim(node, wish)
         if claimed.durable is not None:
             await claimed.durable
@@ -136,7 +136,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _expire(self, tasks: list[Task]) -> None:
         if tasks:
-            self.run(expire(self.store, [task._asdict() for task in tasks], 0))
+            self.run(expire_tasks(self.store, [task._asdict() for task in tasks], 0))
             for task in tasks:
                 self.model[task.id] = replace(self.model[task.id], state="expired")
 
@@ -161,16 +161,17 @@ class StoreMachine(RuleBasedStateMachine):
             self.model[task.id] = replace(known, is_started=True)
 
     @rule(
-        claim=claims, to=st.sampled_from((State.DONE, State.DONE, State.FAILED, State.PENDING)),
+        claim=claims,
+        to=st.sampled_from((TaskState.DONE, TaskState.DONE, TaskState.FAILED, TaskState.PENDING)),
         detail=st.sampled_from((None, "r")), unknown=st.booleans(), after=st.integers(0, 3),
     )  # fmt: skip
     def settle(
-        self, claim: tuple[NodeId, Task], to: State, detail: str | None, unknown: bool, after: int
+        self, claim: tuple[NodeId, Task], to: TaskState, detail: str | None, unknown: bool, after: int
     ) -> None:
         """Only by the claim that holds it; a late one changes nothing, and a repeated one is told 'kept'."""
         node, task = claim
-        due = self.clock.now() + after * SECOND if to is State.PENDING else None
-        is_unknown = unknown and to is not State.DONE
+        due = self.clock.now() + after * SECOND if to is TaskState.PENDING else None
+        is_unknown = unknown and to is not TaskState.DONE
         self._settle(node, Transition(task.id, task.claim_no, to, task.tries, due, None, detail, is_unknown))
 
     def _settle(self, node: int, move: Transition) -> None:
@@ -179,11 +180,11 @@ class StoreMachine(RuleBasedStateMachine):
         [answer] = self.run(self.store.settle(NodeId(node), [move], keys=keys))
         if known.settles(move, node):
             after = self.model[move.id] = known.moved(move)
-            wanted = Settled.KEPT if after.state == move.to else Settled.CANCELLED
+            wanted = SettleResult.KEPT if after.state == move.to else SettleResult.CANCELLED
             assert answer is wanted
         else:
             is_repeated = known.state == move.to and known.claim_no == move.claim_no
-            assert answer is (Settled.KEPT if is_repeated else Settled.CLAIM_LOST)
+            assert answer is (SettleResult.KEPT if is_repeated else SettleResult.CLAIM_LOST)
 
     # -- deaths and time
 
@@ -200,7 +201,7 @@ class StoreMachine(RuleBasedStateMachine):
         for row in rows:
             started = row["started_at"] is not None
             move = Transition(
-                TaskId(row["id"]), row["claim_no"], State.FAILED if started else State.PENDING,
+                TaskId(row["id"]), row["claim_no"], TaskState.FAILED if started else TaskState.PENDING,
                 row["tries"] if started else row["tries"] - 1, None, None, "its node died", started,
             )  # fmt: skip
             self._settle(old, move)
@@ -219,23 +220,25 @@ class StoreMachine(RuleBasedStateMachine):
         """What waits or has failed is cancelled; what is at work is asked."""
         if (id_ := self._picked(pick)) is not None:
             known = self.model[id_]
-            answer, _ = self.run(queue.cancel(self.store, id_, reason="said so"))
+            answer, _ = self.run(task_actions.cancel(self.store, id_, reason="said so"))
             if known.state in ("pending", "failed"):
-                assert answer is Answer.DONE
+                assert answer is TaskActionResult.DONE
                 self.model[id_] = replace(known, state="cancelled", cancel_asked=True)
             elif known.state == "processing":
-                assert answer is Answer.ASKED
+                assert answer is TaskActionResult.ASKED
                 self.model[id_] = replace(known, cancel_asked=True)
             else:
-                assert answer is Answer.REFUSED
+                assert answer is TaskActionResult.REFUSED
 
     @rule(pick=st.integers(0, 50))
     def retry(self, pick: int) -> None:
         """A dead letter starts afresh."""
         if (id_ := self._picked(pick)) is not None:
             known, now = self.model[id_], self.clock.now()
-            answer, _ = self.run(queue.retry(self.store, id_, due_at=now, expires_at=None, reason="again"))
-            assert (answer is Answer.DONE) == (known.state == "failed")
+            answer, _ = self.run(
+                task_actions.retry(self.store, id_, due_at=now, expires_at=None, reason="again")
+            )
+            assert (answer is TaskActionResult.DONE) == (known.state == "failed")
             if known.state == "failed":
                 self.model[id_] = replace(
                     known, state="pending", tries=0, due_at=now, expires_at=None, cancel_asked=False
@@ -246,8 +249,8 @@ class StoreMachine(RuleBasedStateMachine):
         """Only what waits."""
         if (id_ := self._picked(pick)) is not None:
             known, due = self.model[id_], self.clock.now() + after * SECOND
-            answer, _ = self.run(queue.reschedule(self.store, id_, due_at=due, expires_at=None))
-            assert (answer is Answer.DONE) == (known.state == "pending")
+            answer, _ = self.run(task_actions.reschedule(self.store, id_, due_at=due, expires_at=None))
+            assert (answer is TaskActionResult.DONE) == (known.state == "pending")
             if known.state == "pending":
                 self.model[id_] = replace(known, due_at=due, expires_at=None)
 
@@ -256,7 +259,9 @@ class StoreMachine(RuleBasedStateMachine):
         """Evidence moves what waits or is in doubt, and nothing else."""
         if (id_ := self._picked(pick)) is not None:
             known = self.model[id_]
-            moved = self.run(queue.evidence(self.store, id_, node=None, detail="a receipt"))
+            moved = self.run(
+                task_actions.record_sent_evidence(self.store, id_, node=None, detail="a receipt")
+            )
             may = known.state == "pending" or (known.state == "failed" and known.unknown)
             assert moved == may
             if may:
@@ -268,7 +273,7 @@ class StoreMachine(RuleBasedStateMachine):
     # -- always
 
     async def _look(self) -> dict[int, Any]:
-        return {id_: await queue.look(self.store, id_) for id_ in self.model}
+        return {id_: await task_actions.get_task(self.store, id_) for id_ in self.model}
 
     @invariant()
     def agrees(self) -> None:

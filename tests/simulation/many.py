@@ -49,7 +49,7 @@ class Sum:
         self.seconds += report.seconds
         self.met += report.met
         self.counts.update({name: int(n) for name, n in report.counts.items() if not name.startswith("late")})
-        if report.crimes:
+        if report.violations:
             self.guilty.append(report)
 
 
@@ -60,7 +60,7 @@ def run(
     total, began = Sum(), time.monotonic()
     for seed in seeds:
         total.add(report := simulate(seed))
-        if told is not None and report.crimes:
+        if told is not None and report.violations:
             told(report)
         if time.monotonic() > until:
             break
@@ -70,5 +70,5 @@ def run(
 
 def verdict(report: Report) -> str:
     """What is wrong in a world, and how to see it again."""
-    found = "; ".join(f"{name}: {', '.join(what)}" for name, what in report.crimes.items())
+    found = "; ".join(f"{name}: {', '.join(what)}" for name, what in report.violations.items())
     return f"seed {report.seed}: {found}\n  replay: python -m tests.simulation --seed {report.seed} --trace"

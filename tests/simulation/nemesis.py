@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidings.drill.ledger import Fault, Kind
+from tidings.drill.checker import InjectedFault, InjectionKind
 
 from .link import PATIENCE
 from .loop import Host
@@ -43,7 +43,7 @@ class Nemesis:
         self._cuts: dict[int, float] = {}  # pid, or 0 for all: until when
         self._slow: dict[int, float] = {}
         self._armed: dict[int, tuple[str, str, str]] = {}
-        self.log: list[Fault] = []
+        self.log: list[InjectedFault] = []
         self.is_over = False
 
     # -- what the store's calls ask
@@ -113,10 +113,14 @@ class Nemesis:
             case "cut" | "cut all":
                 target = host.pid if kind == "cut" else 0
                 self._cuts[target] = max(self._cuts.get(target, 0), self._now + length)
-                self._note(Fault(Kind.CUT, target, self._now, self._now + length, kind))
+                self._note(InjectedFault(InjectionKind.CUT, target, self._now, self._now + length, kind))
             case "slow":
                 self._slow[host.pid] = self._now + length
-                self._note(Fault(Kind.CUT, host.pid, self._now, self._now + length + PATIENCE, "slow store"))
+                self._note(
+                    InjectedFault(
+                        InjectionKind.CUT, host.pid, self._now, self._now + length + PATIENCE, "slow store"
+                    )
+                )
             case "stop":
                 self._world.stop(host)
                 self._world.met["node stopped"] += 1
@@ -124,7 +128,7 @@ class Nemesis:
                 self._world.node_of(host).clock.skew = self._random.uniform(-600, 600)
                 self._world.met["clock set"] += 1
             case "outage":
-                self._world.receiver.manners.down[self._random.choice(list(LANES))] = self._now + length
+                self._world.receiver.behavior.down[self._random.choice(list(LANES))] = self._now + length
                 self._world.met["channel down"] += 1
 
     def _kill(self, host: Host, how: str) -> None:
@@ -132,12 +136,12 @@ class Nemesis:
 
     def killed(self, host: Host, how: str) -> None:
         """A process was killed, by the injector or by a message."""
-        self._note(Fault(Kind.KILL, host.pid, self._now, self._now, how))
+        self._note(InjectedFault(InjectionKind.KILL, host.pid, self._now, self._now, how))
         self._world.met["killed " + ("by poison" if how.startswith("poison") else how)] += 1
 
     def _pause(self, host: Host, length: float, how: str) -> None:
         host.pause()
-        self._note(Fault(Kind.PAUSE, host.pid, self._now, self._now + length, how))
+        self._note(InjectedFault(InjectionKind.PAUSE, host.pid, self._now, self._now + length, how))
         self._world.met["paused " + ("over a lease" if length > LEASE else "shortly")] += 1
         asyncio.get_running_loop().call_later(length, host.go_on, context=self._world.server.context)
 
@@ -146,11 +150,11 @@ class Nemesis:
         self._cuts.clear()
         self._slow.clear()
         self._armed.clear()
-        manners = self._world.receiver.manners
-        manners.weights, manners.down = (1, 0, 0, 0, 0, 0, 0, 0), {}
+        behavior = self._world.receiver.behavior
+        behavior.weights, behavior.down = (1, 0, 0, 0, 0, 0, 0, 0), {}
         self._world.note("healed")
 
-    def _note(self, fault: Fault) -> None:
+    def _note(self, fault: InjectedFault) -> None:
         self.log.append(fault)
         self._world.note("fault", fault.kind, fault.target, round(fault.end, 3), fault.how)
 

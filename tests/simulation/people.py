@@ -6,8 +6,8 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
-from tidings.kernel import queue
-from tidings.model.errors import Temporary
+from tidings.kernel import task_actions
+from tidings.model.errors import TemporaryError
 from tidings.model.time import SECOND
 from tidings.store.port import Step
 
@@ -53,7 +53,7 @@ class People:
             task, ref, _ = self._random.choice(fitting or known)
             try:
                 await self._wish(wish, task, ref)
-            except Temporary:
+            except TemporaryError:
                 self._world.met["a person's wish unanswered"] += 1
 
     async def _wish(self, wish: str, task: int, ref: str) -> None:
@@ -69,15 +69,17 @@ class People:
             return
         self.touched.add(ref)
         if wish == "cancel":
-            answer, _ = await queue.cancel(self._link, task, reason="a person said so")
-            if answer is queue.Answer.DONE:
+            answer, _ = await task_actions.cancel(self._link, task, reason="a person said so")
+            if answer is task_actions.TaskActionResult.DONE:
                 self.cancelled[ref] = asyncio.get_running_loop().time()
         elif wish == "retry":
-            answer, _ = await queue.retry(self._link, task, due_at=now, expires_at=None, reason="once more")
+            answer, _ = await task_actions.retry(
+                self._link, task, due_at=now, expires_at=None, reason="once more"
+            )
         else:
             due = now + round(self._random.uniform(0, 10) * SECOND)
-            answer, _ = await queue.reschedule(self._link, task, due_at=due, expires_at=None)
-            if answer is queue.Answer.DONE:
+            answer, _ = await task_actions.reschedule(self._link, task, due_at=due, expires_at=None)
+            if answer is task_actions.TaskActionResult.DONE:
                 told = asyncio.get_running_loop().time()
                 self.delayed[ref] = (told, told + (due - self._world.now()) / SECOND)
         self._world.note("wish", wish, ref, answer)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from tidings.kernel.breaker import BreakerRule
 from tidings.kernel.lanes import Lane
-from tidings.kernel.retry import Backoff, Policy, Rule
+from tidings.kernel.retry import Backoff, RetryPolicy, RetryRule
 from tidings.model.task import OnUnknown
 
 LEASE = 4.0
@@ -22,10 +22,10 @@ FAULTS = (
     "store", "hints", "receiver", "poison", "people", "rush",
 )  # fmt: skip
 
-_POLICY = Policy(
+_POLICY = RetryPolicy(
     "simulated",
-    Rule(60, Backoff.FIXED, timedelta(seconds=0.5)),
-    {"throttling": Rule(60, Backoff.FIXED, timedelta(seconds=1))},
+    RetryRule(60, Backoff.FIXED, timedelta(seconds=0.5)),
+    {"throttling": RetryRule(60, Backoff.FIXED, timedelta(seconds=1))},
 )
 
 

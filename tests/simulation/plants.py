@@ -13,19 +13,19 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from tidings.kernel import decide, reaper, settler
-from tidings.kernel.decide import Decision
-from tidings.kernel.nodes import Node
-from tidings.kernel.reaper import Reaped, Reaper
-from tidings.kernel.runner import Runner
+from tidings.kernel import decisions, reaper, settler
+from tidings.kernel.channel_states import ChannelStates
+from tidings.kernel.decisions import TaskDecision
+from tidings.kernel.heartbeats import Node
+from tidings.kernel.reaper import Reaper, ReapResult
+from tidings.kernel.runner import TaskRunner
 from tidings.kernel.settler import Settler
-from tidings.kernel.standing import Standing
-from tidings.model.errors import Temporary
+from tidings.model.errors import TemporaryError
 from tidings.model.outcome import Done, Reject, Retry
 from tidings.model.task import Category
-from tidings.store.file_steps import FileSteps
-from tidings.store.pacing import Pace
-from tidings.store.statements import statements
+from tidings.store.rate_limits import RateLimitState
+from tidings.store.sqlite_steps import SqliteSteps
+from tidings.store.statements import load_statements
 
 from .clock import HostClock
 from .link import Link
@@ -74,7 +74,7 @@ def planted(name: str) -> Iterator[Plant]:
 
 def _rewrite(garden: ExitStack, changes: Mapping[str, tuple[str, str]]) -> None:
     """Other words in a statement."""
-    known: Any = statements("sqlite")
+    known: Any = load_statements("sqlite")
     altered = {}
     for name, (pattern, instead) in changes.items():
         sql, n = re.subn(pattern, instead, known[name].sql)
@@ -142,8 +142,8 @@ def no_lease(garden: ExitStack) -> None:
 def no_reaper(garden: ExitStack) -> None:
     """What a dead node held is never looked for."""
 
-    async def step(self: Reaper) -> Reaped:
-        return Reaped()
+    async def step(self: Reaper) -> ReapResult:
+        return ReapResult()
 
     garden.enter_context(patch.object(Reaper, "step", step))
 
@@ -151,9 +151,9 @@ def no_reaper(garden: ExitStack) -> None:
 @_plant("kill", "kill at")
 def no_flag(garden: ExitStack) -> None:
     """What was in doubt is sent again in silence."""
-    judge = reaper.died  # type: ignore[attr-defined]
+    judge = reaper.decide_after_crash  # type: ignore[attr-defined]
 
-    def died(*facts: Any, **more: Any) -> Decision:
+    def died(*facts: Any, **more: Any) -> TaskDecision:
         decision = judge(*facts, **more)
         return decision._replace(move=decision.move._replace(unknown=False))
 
@@ -178,10 +178,10 @@ def reaped_too_soon(garden: ExitStack) -> None:
 def no_doubt(garden: ExitStack) -> None:
     """A request that was never answered is tried again as if it had not left."""
 
-    def instead(task: Any, evidence: str, lane: Any, now: int, chance: float) -> Decision:
-        return decide._retry(task, Retry(Category.TEMPORARY, evidence), lane, now, chance)
+    def instead(task: Any, evidence: str, lane: Any, now: int, chance: float) -> TaskDecision:
+        return decisions._retry(task, Retry(Category.TEMPORARY, evidence), lane, now, chance)
 
-    garden.enter_context(patch.object(decide, "_in_doubt", instead))
+    garden.enter_context(patch.object(decisions, "_in_doubt", instead))
 
 
 @_plant("cut", "cut all")
@@ -192,7 +192,7 @@ def refused_is_rejected(garden: ExitStack) -> None:
     async def refused(self: Settler, largest: int = 1000) -> int:
         try:
             return await step(self, largest)
-        except Temporary as error:
+        except TemporaryError as error:
             raise RuntimeError(error.problem) from error
 
     def spoil(self: Settler, error: Exception) -> None:
@@ -229,10 +229,10 @@ def done_before_send(garden: ExitStack) -> None:
 def lost_wake_up(garden: ExitStack) -> None:
     """An idle node waits for a hint, however long."""
 
-    async def sleep(self: Runner, found: int) -> None:
+    async def sleep(self: TaskRunner, found: int) -> None:
         await self._woken.wait()
 
-    garden.enter_context(patch.object(Runner, "_sleep_until_due", sleep))
+    garden.enter_context(patch.object(TaskRunner, "_sleep_until_due", sleep))
 
 
 @_plant("store", first=5)
@@ -256,10 +256,10 @@ def results_forgotten(garden: ExitStack) -> None:
 def lost_claim(garden: ExitStack) -> None:
     """Nobody looks for what a claim took whose answer was lost."""
 
-    async def nothing(self: Runner) -> None:
+    async def nothing(self: TaskRunner) -> None:
         self._doubtful_claim = False
 
-    garden.enter_context(patch.object(Runner, "_give_back_strangers", nothing))
+    garden.enter_context(patch.object(TaskRunner, "_give_back_strangers", nothing))
 
 
 @_plant(story=late_settle)
@@ -286,7 +286,7 @@ def accepted_twice(garden: ExitStack) -> None:
 @_plant()
 def turn_kept(garden: ExitStack) -> None:
     """Nobody passes the turn of an order key on."""
-    garden.enter_context(patch.object(FileSteps, "pass_turn", lambda *_, **__: None))
+    garden.enter_context(patch.object(SqliteSteps, "pass_turn", lambda *_, **__: None))
 
 
 @_plant("receiver", "cut all")
@@ -298,26 +298,26 @@ def last_first(garden: ExitStack) -> None:
 @_plant("rush")
 def in_a_burst(garden: ExitStack) -> None:
     """The instants of a rate are all now."""
-    garden.enter_context(patch.object(Pace, "step", 0))
-    garden.enter_context(patch.object(Pace, "allowance", lambda self, now: 100))
+    garden.enter_context(patch.object(RateLimitState, "step", 0))
+    garden.enter_context(patch.object(RateLimitState, "allowance", lambda self, now: 100))
 
 
 @_plant("outage")
 def no_probe(garden: ExitStack) -> None:
     """A breaker that has opened stays open."""
 
-    async def none(self: Standing, queues: Any) -> set[str]:
+    async def none(self: ChannelStates, queues: Any) -> set[str]:
         return set()
 
-    garden.enter_context(patch.object(Standing, "ask_for_probes", none))
+    garden.enter_context(patch.object(ChannelStates, "ask_for_probes", none))
 
 
 @_plant("poison")
 def poison_again(garden: ExitStack) -> None:
     """What takes its node down is never set aside."""
-    judge = reaper.died  # type: ignore[attr-defined]
+    judge = reaper.decide_after_crash  # type: ignore[attr-defined]
 
-    def died(task: Any, lane: Any, **facts: Any) -> Decision:
+    def died(task: Any, lane: Any, **facts: Any) -> TaskDecision:
         return judge(task._replace(crashes=0), lane, **facts)
 
     garden.enter_context(patch.object(reaper, "died", died))

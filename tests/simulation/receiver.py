@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tidings.drill.ledger import Copy, Did
+from tidings.drill.checker import ReceivedCopy, ReceiverAction
 from tidings.kernel.lanes import Lane
 from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown, Task, TaskId, Transition
@@ -41,11 +41,11 @@ class Manners:
 class Receiver:
     """Every channel's other side."""
 
-    def __init__(self, world: World, manners: Manners, *, seed: str) -> None:
+    def __init__(self, world: World, behavior: Manners, *, seed: str) -> None:
         self._world = world
         self._random = random.Random(seed)
-        self.manners = manners
-        self.copies: list[Copy] = []
+        self.behavior = behavior
+        self.copies: list[ReceivedCopy] = []
         self.queue_of: dict[str, str] = {}
         self.trouble: dict[str, list[float]] = {}  # when a channel was answered badly
         self._seen: Counter[str] = Counter()
@@ -66,13 +66,19 @@ class Receiver:
     def _arrive(self, pid: int, task: Task, answer: asyncio.Future[str]) -> None:
         now, ref = asyncio.get_running_loop().time(), task.tenant
         way = self._way(task.queue)
-        did = Did.REFUSED if way[:1] in "45" else Did(way) if way in ("dropped", "late") else Did.OK
+        did = (
+            ReceiverAction.REFUSED
+            if way[:1] in "45"
+            else ReceiverAction(way)
+            if way in ("dropped", "late")
+            else ReceiverAction.OK
+        )
         after = {"slow": self._random.uniform(0.3, 1.8), "late": LANES[task.queue].patience + 1}.get(
             way, self._random.uniform(0.0, 0.05)
         )
-        self.copies.append(Copy(now, ref, str(task.id), task.tries, pid, ref, did, after))
+        self.copies.append(ReceivedCopy(now, ref, str(task.id), task.tries, pid, ref, did, after))
         self.queue_of[ref] = task.queue
-        if did is not Did.REFUSED:
+        if did is not ReceiverAction.REFUSED:
             self._seen[ref] += 1
         if way not in ("ok", "slow"):
             self.trouble.setdefault(task.queue, []).append(now)
@@ -81,9 +87,9 @@ class Receiver:
         asyncio.get_running_loop().call_later(after, _reply, answer, way)
 
     def _way(self, queue: str) -> str:
-        if self.manners.down.get(queue, 0) > asyncio.get_running_loop().time():
+        if self.behavior.down.get(queue, 0) > asyncio.get_running_loop().time():
             return "500"
-        return self._random.choices(_WAYS, self.manners.weights)[0]
+        return self._random.choices(_WAYS, self.behavior.weights)[0]
 
 
 def _reply(answer: asyncio.Future[str], way: str) -> None:

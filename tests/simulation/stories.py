@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from tidings.drill.ledger import Fault, Kind
+from tidings.drill.checker import InjectedFault, InjectionKind
 
 from .loop import Host
 from .nemesis import Call
@@ -66,7 +66,9 @@ def sleeping_reaper() -> Story:
                 call.fails = "before"
             if host.pid == 3 and verb == "read" and 4 < world.seconds < 5:
                 call.back = LEASE + 0.5
-                world.nemesis.log.append(Fault(Kind.CUT, 3, world.seconds, world.seconds + LEASE))
+                world.nemesis.log.append(
+                    InjectedFault(InjectionKind.CUT, 3, world.seconds, world.seconds + LEASE)
+                )
 
         _weather(world, late)
 
@@ -114,10 +116,10 @@ def late_settle() -> Story:
                 call.fails = "before"
 
         def answers(weights: tuple[int, ...]) -> None:
-            world.receiver.manners.weights = weights
+            world.receiver.behavior.weights = weights
 
         _weather(world, late)
-        world.nemesis.log.append(Fault(Kind.CUT, 2, 0.5, 9.0))
+        world.nemesis.log.append(InjectedFault(InjectionKind.CUT, 2, 0.5, 9.0))
         world.later(3.0, lambda: answers(_LATE))
         world.later(8.5, lambda: answers(_OK))
 

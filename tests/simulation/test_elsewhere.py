@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.testing import Rabbit
+from tidings.testing import RabbitBroker
 
 from .elsewhere import PLANTS
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 @pytest.mark.parametrize("name", PLANTS)
 def test_its_named_test_fails_with_a_planted_bug(name: str) -> None:
     """And passes without."""
-    if name == "no_confirm" and Rabbit.find() is None:
+    if name == "no_confirm" and RabbitBroker.find() is None:
         pytest.skip("no RabbitMQ: install rabbitmq-server")
     assert [_runs(name, plant) for plant in ("", name)] == [0, 1]
 

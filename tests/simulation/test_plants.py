@@ -16,11 +16,11 @@ def test_a_planted_bug_is_caught(name: str) -> None:
     """With the bug in the engine, some world breaks a rule, or cannot end."""
     with planted(name) as plant:
         try:
-            crimes = next((report.crimes for report in worlds(plant) if report.crimes), None)
+            violations = next((report.violations for report in worlds(plant) if report.violations), None)
         except Deadlock:
             return
 
-    assert crimes, f"{name} went unseen: {plant.what}"
+    assert violations, f"{name} went unseen: {plant.what}"
 
 
 def test_every_planted_bug_is_in_the_table() -> None:
@@ -33,4 +33,4 @@ def test_every_planted_bug_is_in_the_table() -> None:
 @pytest.mark.parametrize("name", ["no_lease", "no_doubt", "no_start_mark"])
 def test_without_its_bug_the_same_world_is_clean(name: str) -> None:
     """What is caught is the bug, and not the faults in which it shows."""
-    assert next(worlds(PLANTS[name])).crimes == {}
+    assert next(worlds(PLANTS[name])).violations == {}

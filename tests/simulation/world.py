@@ -22,10 +22,10 @@ from typing import Any
 
 import apsw
 
-from tidings.drill.ledger import Tried
-from tidings.kernel.loop import Worker
-from tidings.kernel.runner import Tunables
-from tidings.model.errors import Temporary
+from tidings.drill.checker import ProducerEntry
+from tidings.kernel.runner import RunnerOptions
+from tidings.kernel.worker import Worker
+from tidings.model.errors import TemporaryError
 from tidings.model.task import NewTask, Task, Transition
 from tidings.model.time import SECOND, micros
 from tidings.observability.events import (
@@ -38,7 +38,7 @@ from tidings.observability.events import (
     TasksExpired,
     TasksReaped,
 )
-from tidings.store.port import Once
+from tidings.store.port import IdempotencyRecord
 from tidings.store.sqlite import SqliteStore
 
 from .clock import START, HostClock
@@ -74,7 +74,7 @@ class Report:
     """What one world came to."""
 
     seed: int
-    crimes: dict[str, list[str]]
+    violations: dict[str, list[str]]
     met: Counter[str]
     seconds: float
     trace: list[str]
@@ -94,9 +94,9 @@ class World:
         self.server = Host("server", 0)  # what is carried out, whoever asked
         self.met: Counter[str] = Counter()
         self.trace: list[str] = []
-        self.crimes: dict[str, list[str]] = {}
+        self.violations: dict[str, list[str]] = {}
         self.poison: set[str] = set()
-        self.tried: dict[str, Tried] = {}
+        self.tried: dict[str, ProducerEntry] = {}
         self.starts: list[tuple[int, str, float]] = []  # pid, message, when
         self.lost_claims: list[tuple[Host, int]] = []
         self.nodes: list[Node] = []
@@ -155,7 +155,7 @@ class World:
         stops = [node.host.start(node.worker.stop()) for node in self.nodes]
         _, stuck = await asyncio.wait(stops, timeout=60)
         if stuck:
-            self.crimes["a node that does not stop"] = [f"{len(stuck)} of {len(stops)}"]
+            self.violations["a node that does not stop"] = [f"{len(stuck)} of {len(stops)}"]
 
     def _is_idle(self) -> bool:
         if any(not node.host.is_alive or node.host.is_paused for node in self.nodes):
@@ -178,7 +178,7 @@ class World:
                 LANES,
                 {"send": Sender(self, host, link, LANES)},
                 emit=lambda event: self._told(host, event),
-                tunables=Tunables(self.plan.slots, timedelta(seconds=1), timedelta(seconds=5)),
+                tunables=RunnerOptions(self.plan.slots, timedelta(seconds=1), timedelta(seconds=5)),
                 lease=timedelta(seconds=LEASE),
                 beat=timedelta(seconds=BEAT),
                 memory_limit=1 << 40,
@@ -301,15 +301,15 @@ class World:
         await asyncio.sleep(order.at)
         expires = None if order.expires is None else _instant(order.expires)
         new = NewTask(order.queue, "send", _instant(order.due), order.ref, order.priority, order.key, expires)
-        once = Once("simulation", order.ref, "d", "{}", _instant(1e6))
+        once = IdempotencyRecord("simulation", order.ref, "d", "{}", _instant(1e6))
         began = self._loop.time()
         while True:
-            with suppress(Temporary):
+            with suppress(TemporaryError):
                 answer = await link.enqueue([new], once=once)
                 self.met["accepted at the second try"] += answer.earlier is not None
                 break
             await asyncio.sleep(0.3)
-        self.tried[order.ref] = Tried(order.ref, order.ref, order.due, began, self._loop.time())
+        self.tried[order.ref] = ProducerEntry(order.ref, order.ref, order.due, began, self._loop.time())
         await link.hint()
 
     # -- judging
@@ -327,8 +327,8 @@ class World:
 
     def accuse(self, name: str, what: str) -> None:
         """A rule is broken."""
-        if what not in self.crimes.setdefault(name, []):
-            self.crimes[name].append(what)
+        if what not in self.violations.setdefault(name, []):
+            self.violations[name].append(what)
             self.note("CRIME", name, what)
 
     def books(self) -> Books:
@@ -369,8 +369,8 @@ async def _whole(plan: Plan, folder: Path, arrange: Callable[[World], None] | No
     if arrange is not None:
         arrange(world)
     await world.run()
-    crimes, counts = judged(world)
-    report = Report(plan.seed, crimes, world.met, asyncio.get_running_loop().time(), world.trace, counts)
+    violations, counts = judged(world)
+    report = Report(plan.seed, violations, world.met, asyncio.get_running_loop().time(), world.trace, counts)
     world.demolish()
     for connection in (world.store._reader, world.store._connection):
         if connection is not None:

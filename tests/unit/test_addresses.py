@@ -7,20 +7,20 @@ from collections.abc import Sequence
 
 import pytest
 
-from tidings.wire.addresses import (
+from tidings.wire.ssrf_guard import (
     REMEMBERED_FOR,
-    Forbidden,
-    Guard,
-    Rules,
-    Unresolved,
+    ForbiddenUrl,
+    SsrfGuard,
+    SsrfRules,
+    UnresolvedHost,
     check_address,
-    check_answers,
+    check_resolved,
     check_url,
 )
 
-STRICT = Rules()
-HTTP = Rules(allow_http=True)
-DEVELOPMENT = Rules(allow_private=True, allow_http=True)
+STRICT = SsrfRules()
+HTTP = SsrfRules(allow_http=True)
+DEVELOPMENT = SsrfRules(allow_private=True, allow_http=True)
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "2a00:1450:4001:80b::200e"]
 
@@ -114,7 +114,7 @@ class Names:
 @pytest.mark.parametrize("address", FORBIDDEN)
 def test_an_address_that_is_not_plainly_public_is_refused(address: str) -> None:
     """S6: private, special, disguised and multicast addresses, on every version of Python."""
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenUrl):
         check_address(address, STRICT)
 
 
@@ -140,28 +140,28 @@ def test_development_may_still_not_call_anything_else(address: str) -> None:
     """S6: allow_private opens no link-local address, where a cloud keeps its credentials."""
     rest = {"10.0.0.1", "172.31.255.255", "::ffff:10.0.0.1", "fd12:3456:789a::1"}
     if address not in rest:
-        with pytest.raises(Forbidden):
+        with pytest.raises(ForbiddenUrl):
             check_address(address, DEVELOPMENT)
 
 
 def test_what_is_no_address_is_refused() -> None:
     """S6: a name service may answer nonsense."""
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenUrl):
         check_address("localhost", DEVELOPMENT)
 
 
 @pytest.mark.parametrize("url", LOOPBACK)
 def test_loopback_is_recognised_in_every_spelling(url: str) -> None:
     """S6: decimal, hex, octal, short, escaped, full-width, mapped: the client's own parser reads them."""
-    with pytest.raises(Forbidden, match="not public"):
+    with pytest.raises(ForbiddenUrl, match="not public"):
         check_url(url, HTTP)
 
 
 async def test_localhost_is_refused_when_it_is_looked_up() -> None:
     """S6: a name is judged by its addresses."""
-    guard = Guard(HTTP, Names(["127.0.0.1", "::1"]))
+    guard = SsrfGuard(HTTP, Names(["127.0.0.1", "::1"]))
 
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenUrl):
         await guard.admit("http://localhost/")
 
 
@@ -198,7 +198,7 @@ async def test_localhost_is_refused_when_it_is_looked_up() -> None:
 )
 def test_a_url_that_could_mean_something_else_is_refused(url: str) -> None:
     """S6, S12: https only, no user, no odd port, no control characters, no second reading."""
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenUrl):
         check_url(url, STRICT)
 
 
@@ -212,7 +212,7 @@ def test_a_good_url_is_taken_apart() -> None:
 def test_a_refusal_never_repeats_what_is_secret_in_a_url() -> None:
     """S9: neither password nor query."""
     for url in ("https://user:canary@example.com/", "https://example.com:1/?token=canary", "ftp://x/?canary"):
-        with pytest.raises(Forbidden) as caught:
+        with pytest.raises(ForbiddenUrl) as caught:
             check_url(url, STRICT)
         assert "canary" not in str(caught.value)
 
@@ -220,38 +220,38 @@ def test_a_refusal_never_repeats_what_is_secret_in_a_url() -> None:
 @pytest.mark.parametrize(
     ("rules", "port", "allowed"),
     [
-        (Rules(), 443, True),
-        (Rules(), 80, True),
-        (Rules(), 8443, False),
-        (Rules(ports=frozenset({8443})), 8443, True),
-        (Rules(ports=frozenset({8443})), 443, False),
+        (SsrfRules(), 443, True),
+        (SsrfRules(), 80, True),
+        (SsrfRules(), 8443, False),
+        (SsrfRules(ports=frozenset({8443})), 8443, True),
+        (SsrfRules(ports=frozenset({8443})), 443, False),
         (DEVELOPMENT, 8099, True),
-        (Rules(allow_private=True, ports=frozenset({443})), 8099, False),
+        (SsrfRules(allow_private=True, ports=frozenset({443})), 8099, False),
     ],
 )
-def test_ports_are_allowed_by_list(rules: Rules, port: int, allowed: bool) -> None:
+def test_ports_are_allowed_by_list(rules: SsrfRules, port: int, allowed: bool) -> None:
     """S6: 80 and 443, any in development, or exactly those that are configured."""
     assert rules.allows_port(port) is allowed
 
 
 def test_one_forbidden_answer_spoils_them_all() -> None:
     """S6: mixed answers are an attack, or will be one at the next try."""
-    with pytest.raises(Forbidden):
-        check_answers(["8.8.8.8", "127.0.0.1"], STRICT)
+    with pytest.raises(ForbiddenUrl):
+        check_resolved(["8.8.8.8", "127.0.0.1"], STRICT)
 
 
 def test_a_name_without_addresses_is_refused() -> None:
     """S6: fail closed."""
-    with pytest.raises(Unresolved):
-        check_answers([], STRICT)
+    with pytest.raises(UnresolvedHost):
+        check_resolved([], STRICT)
 
 
 @pytest.mark.parametrize("error", [OSError("no such name"), TimeoutError(), UnicodeError("label too long")])
 async def test_a_failed_look_up_refuses_and_is_not_remembered(error: Exception) -> None:
     """S6: the known miss of others was to go on without the pin when the look-up failed."""
-    guard = Guard(STRICT, Names(error, ["8.8.8.8"]))
+    guard = SsrfGuard(STRICT, Names(error, ["8.8.8.8"]))
 
-    with pytest.raises(Unresolved):
+    with pytest.raises(UnresolvedHost):
         await guard.admit("https://example.com/")
     assert guard.known("https://example.com/") is None
     assert (await guard.admit("https://example.com/")).pin(1) == "8.8.8.8"
@@ -261,7 +261,7 @@ async def test_a_name_that_moves_inwards_is_refused_at_the_next_look_up() -> Non
     """S6: rebinding. A checked address stays pinned for a short while; then every answer is checked anew."""
     clock = [0.0]
     names = Names(["8.8.8.8"], ["127.0.0.1"])
-    guard = Guard(STRICT, names, monotonic=lambda: clock[0])
+    guard = SsrfGuard(STRICT, names, monotonic=lambda: clock[0])
     await guard.admit("https://example.com/")
 
     clock[0] = REMEMBERED_FOR
@@ -271,14 +271,14 @@ async def test_a_name_that_moves_inwards_is_refused_at_the_next_look_up() -> Non
 
     clock[0] = REMEMBERED_FOR + 1
     assert guard.known("https://example.com/") is None
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenUrl):
         await guard.admit("https://example.com/")
 
 
 async def test_an_address_needs_no_look_up() -> None:
     """A literal address is checked, admitted and remembered without asking anybody."""
     names = Names()
-    guard = Guard(STRICT, names)
+    guard = SsrfGuard(STRICT, names)
 
     assert (await guard.admit("https://8.8.8.8/")).pin(1) is None
     assert guard.known("https://8.8.8.8/") is not None
@@ -288,7 +288,7 @@ async def test_an_address_needs_no_look_up() -> None:
 async def test_many_messages_to_one_name_ask_once() -> None:
     """A burst to one receiver must not fill the threads that look up names."""
     names = Names(["8.8.8.8"])
-    guard = Guard(STRICT, names)
+    guard = SsrfGuard(STRICT, names)
 
     await asyncio.gather(*(guard.admit(f"https://example.com/{n}") for n in range(100)))
 
@@ -297,7 +297,7 @@ async def test_many_messages_to_one_name_ask_once() -> None:
 
 async def test_each_attempt_takes_the_next_address() -> None:
     """One dead address of several costs one attempt and not the message."""
-    guard = Guard(STRICT, Names(["8.8.8.8", "1.1.1.1", "8.8.8.8"]))
+    guard = SsrfGuard(STRICT, Names(["8.8.8.8", "1.1.1.1", "8.8.8.8"]))
     admitted = await guard.admit("https://example.com/")
 
     assert [admitted.pin(attempt) for attempt in (1, 2, 3)] == ["8.8.8.8", "1.1.1.1", "8.8.8.8"]

@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.outbound.people.cards import Card, Change, decoded, encoded, merged, written
-from tidings.outbound.people.contacts import Known, planned
-from tidings.outbound.people.filters import read_filter, spelt
+from tidings.outbound.contacts.contact_fields import (
+    ContactCard,
+    ContactChange,
+    apply_change,
+    decode_card,
+    encode_card,
+    normalize_address,
+)
+from tidings.outbound.contacts.contact_filters import read_filter, serialize_filter
+from tidings.outbound.contacts.service import StoredContact, plan_changes
 
-ADA = Card(
+ADA = ContactCard(
     "Ada", {"sms": "+1"}, "Europe/Berlin", "de-AT", ("donor", "vip"), {"city": "Bonn", "age": 36, "in": True}
 )
 
@@ -49,12 +56,12 @@ def test_a_filter_takes_those_it_means(body: dict[str, Any], is_meant: bool | No
     filter_ = read_filter(body, ("sms", "mail"))
 
     assert filter_.takes(ADA) is is_meant
-    assert read_filter(spelt(filter_), ("sms", "mail")) == filter_
+    assert read_filter(serialize_filter(filter_), ("sms", "mail")) == filter_
 
 
 words = st.text("abc", min_size=1, max_size=3)
 cards = st.builds(
-    Card,
+    ContactCard,
     words,
     st.dictionaries(st.sampled_from(["sms", "mail"]), words),
     st.sampled_from([None, "UTC"]),
@@ -63,7 +70,7 @@ cards = st.builds(
     st.dictionaries(words, st.one_of(words, st.integers(0, 9), st.booleans())),
 )
 changes = st.builds(
-    Change,
+    ContactChange,
     st.none() | words,
     st.dictionaries(st.sampled_from(["sms", "mail"]), words, min_size=1),
     st.none(),
@@ -75,26 +82,26 @@ changes = st.builds(
 
 
 @given(card=cards, change=changes)
-def test_a_change_twice_is_a_change_once(card: Card, change: Change) -> None:
+def test_a_change_twice_is_a_change_once(card: ContactCard, change: ContactChange) -> None:
     """So an upload can be repeated."""
-    once = merged(card, change)
+    once = apply_change(card, change)
 
-    assert merged(once, change) == once
+    assert apply_change(once, change) == once
 
 
 @given(card=cards)
-def test_a_card_is_read_as_it_was_written(card: Card) -> None:
+def test_a_card_is_read_as_it_was_written(card: ContactCard) -> None:
     """Through the columns of the database and back."""
     addresses = "\n".join(f"{channel} {address}" for channel, address in card.addresses.items())
 
-    assert decoded({**encoded(card), "addresses": addresses}) == card
+    assert decode_card({**encode_card(card), "addresses": addresses}) == card
 
 
 @given(many=st.lists(changes, max_size=12))
-def test_whatever_the_rows_say_an_address_has_one_owner(many: list[Change]) -> None:
+def test_whatever_the_rows_say_an_address_has_one_owner(many: list[ContactChange]) -> None:
     """And a second time nothing is new: whoever was made is found by an address."""
     numbers = iter(range(1000))
-    plan = planned(many, {}, now=1, new_id=lambda: f"c{next(numbers)}")
+    plan = plan_changes(many, {}, now=1, new_id=lambda: f"c{next(numbers)}")
     places = [
         (channel, address, known.id)
         for known in plan.new
@@ -104,12 +111,12 @@ def test_whatever_the_rows_say_an_address_has_one_owner(many: list[Change]) -> N
     assert len({place[:2] for place in places}) == len(places)
     assert all(known.card.addresses for known in plan.new)
     owners = {
-        (channel, address): Known(known.id, known.card, 1, 1)
+        (channel, address): StoredContact(known.id, known.card, 1, 1)
         for known in plan.new
         for channel, address in known.card.addresses.items()
     }
     last = [change for change, kept in zip(many, plan.kept, strict=True) if kept.error is None][-1:]
-    again = planned(last, owners, now=2, new_id=lambda: "new")
+    again = plan_changes(last, owners, now=2, new_id=lambda: "new")
     assert [kept.what for kept in again.kept] == ["unchanged"] * len(last)
 
 
@@ -125,4 +132,4 @@ def test_whatever_the_rows_say_an_address_has_one_owner(many: list[Change]) -> N
 )
 def test_only_an_e_mail_address_is_written_small(said: str, kept: str) -> None:
     """Anything else may mean somebody else in other letters."""
-    assert written(said) == kept
+    assert normalize_address(said) == kept

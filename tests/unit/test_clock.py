@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.kernel.clock import Clock, Drift, ManualClock, SystemClock, judge_drift, narrowed, sample
+from tidings.kernel.clock import (
+    Clock,
+    DriftLevel,
+    ManualClock,
+    SystemClock,
+    classify_drift,
+    clock_sample,
+    narrow_sample,
+)
 from tidings.model.time import SECOND, micros
 
 TEN_MINUTES = 600 * SECOND
@@ -63,12 +71,12 @@ def test_the_answer_is_taken_to_come_from_the_middle_of_the_round_trip(wall: Man
 
 def test_a_slow_answer_does_not_blur_a_quick_one() -> None:
     """B13: what both allow is what the quick one allows, in either order."""
-    quick = sample(1_000 * SECOND, 0.0, 0.001)
-    slow = sample(1_001 * SECOND, 0.9, 1.1)
+    quick = clock_sample(1_000 * SECOND, 0.0, 0.001)
+    slow = clock_sample(1_001 * SECOND, 0.9, 1.1)
 
-    assert narrowed(quick, slow) == quick
-    assert narrowed(slow, quick) == quick
-    assert narrowed(None, slow) == slow
+    assert narrow_sample(quick, slow) == quick
+    assert narrow_sample(slow, quick) == quick
+    assert narrow_sample(None, slow) == slow
 
 
 def test_many_answers_read_at_one_end_of_the_round_trip_do_not_add_up(wall: ManualClock) -> None:
@@ -94,19 +102,19 @@ def test_a_store_that_takes_the_wall_clock_follows_its_corrections(wall: ManualC
 
 def test_a_database_whose_clock_was_set_is_followed_at_once() -> None:
     """B13: two samples that cannot both be right mean that the newer one is."""
-    before = sample(1_000 * SECOND, 0.0, 0.001)
-    forward, back = sample(1_060 * SECOND, 0.8, 1.2), sample(940 * SECOND, 0.8, 1.2)
+    before = clock_sample(1_000 * SECOND, 0.0, 0.001)
+    forward, back = clock_sample(1_060 * SECOND, 0.8, 1.2), clock_sample(940 * SECOND, 0.8, 1.2)
 
-    assert narrowed(before, forward) is forward
-    assert narrowed(before, back) is back
+    assert narrow_sample(before, forward) is forward
+    assert narrow_sample(before, back) is back
 
 
 def test_two_clocks_that_run_apart_slowly_are_followed_by_no_more_than_needed() -> None:
     """B13: what is just outside the new bounds moves to their edge, not to their middle."""
-    before = sample(1_000 * SECOND, 0.0, 0.001)
-    after = sample(1_100 * SECOND + 3_000, 100.0, 100.002)  # between 1 and 3 ms further ahead
+    before = clock_sample(1_000 * SECOND, 0.0, 0.001)
+    after = clock_sample(1_100 * SECOND + 3_000, 100.0, 100.002)  # between 1 and 3 ms further ahead
 
-    assert narrowed(before, after).offset == after.low
+    assert narrow_sample(before, after).offset == after.low
 
 
 @given(
@@ -120,7 +128,7 @@ def test_the_learned_time_is_never_further_off_than_half_the_quickest_round_trip
     known = None
     for asked_at, outward, back in journeys:
         told = truth + round((asked_at + outward) * SECOND)
-        known = narrowed(known, sample(told, asked_at, asked_at + outward + back))
+        known = narrow_sample(known, clock_sample(told, asked_at, asked_at + outward + back))
 
     quickest = min(outward + back for _, outward, back in journeys)
     assert known is not None
@@ -130,18 +138,18 @@ def test_the_learned_time_is_never_further_off_than_half_the_quickest_round_trip
 @pytest.mark.parametrize(
     ("seconds", "verdict"),
     [
-        (0, Drift.FINE),
-        (1, Drift.FINE),
-        (1.001, Drift.NOTED),
-        (-1.001, Drift.NOTED),
-        (10, Drift.NOTED),
-        (10.001, Drift.UNHEALTHY),
-        (-600, Drift.UNHEALTHY),
+        (0, DriftLevel.FINE),
+        (1, DriftLevel.FINE),
+        (1.001, DriftLevel.NOTED),
+        (-1.001, DriftLevel.NOTED),
+        (10, DriftLevel.NOTED),
+        (10.001, DriftLevel.UNHEALTHY),
+        (-600, DriftLevel.UNHEALTHY),
     ],
 )
-def test_drift_is_judged_in_either_direction(seconds: float, verdict: Drift) -> None:
+def test_drift_is_judged_in_either_direction(seconds: float, verdict: DriftLevel) -> None:
     """B13: over 1 s is logged, over 10 s fails the health check."""
-    assert judge_drift(timedelta(seconds=seconds)) is verdict
+    assert classify_drift(timedelta(seconds=seconds)) is verdict
 
 
 def test_identifiers_are_new_and_sort_by_time() -> None:
@@ -188,11 +196,11 @@ def test_a_wall_clock_set_by_hand_leaves_the_monotonic_one() -> None:
     """B13: what an operator or a time server does to a machine."""
     manual = ManualClock(now=TEN_MINUTES)
     manual.jump(-60)
-    manual.pretend_drift(timedelta(seconds=11))
+    manual.set_drift(timedelta(seconds=11))
     manual.learn(5, 0.0, 0.0)
 
     assert (manual.now(), manual.monotonic()) == (TEN_MINUTES - 60 * SECOND, 0.0)
-    assert judge_drift(manual.drift()) is Drift.UNHEALTHY
+    assert classify_drift(manual.drift()) is DriftLevel.UNHEALTHY
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import typer
 
-from tidings.cli.program import whole
+from tidings.cli.program import full_program
 
-ROOT: Any = typer.main.get_command(whole())
+ROOT: Any = typer.main.get_command(full_program())
 SHELL = {"|", ">", "<"}
 
 

@@ -433,16 +433,16 @@ def test_a_malformed_value_of_a_secret_setting_is_not_repeated(loaded: Loader) -
 def test_an_open_door_needs_a_key(loaded: Loader, host: str) -> None:
     """S20: others can reach it, so callers must show a key: one of the settings or of the database."""
     with pytest.raises(Misconfigured, match="there is no key of an admin"):
-        loaded(host=host).refuse_open_door(has_admin=False)
+        loaded(host=host).require_key_unless_local(has_admin=False)
 
-    loaded(host=host, api_keys=["k" * 32]).refuse_open_door(has_admin=False)
-    loaded(host=host).refuse_open_door(has_admin=True)
+    loaded(host=host, api_keys=["k" * 32]).require_key_unless_local(has_admin=False)
+    loaded(host=host).require_key_unless_local(has_admin=True)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "::1", "localhost"])
 def test_loopback_needs_no_key(loaded: Loader, host: str) -> None:
     """S20: the first run on a laptop."""
-    loaded(host=host).refuse_open_door(has_admin=False)
+    loaded(host=host).require_key_unless_local(has_admin=False)
 
 
 def test_thresholds_of_alerts_are_read_from_file_and_environment(loaded: Loader) -> None:

@@ -5,28 +5,36 @@ from __future__ import annotations
 import pytest
 
 from tidings.model.time import SECOND
-from tidings.outbound.channels.connection import Connection, Link
-from tidings.outbound.connections.course import Known, Next, looked, met, pause
-from tidings.outbound.connections.waiting import is_too_late
+from tidings.outbound.channels.session import SessionCheck, SessionStatus
+from tidings.outbound.sessions.offline_expiry import is_too_late
+from tidings.outbound.sessions.reconnect_backoff import (
+    SessionTransition,
+    StoredSession,
+    after_check,
+    after_send_failure,
+    reconnect_delay,
+)
 
 NOON = 1_800_000_000 * SECOND
-UP = Connection(Link.CONNECTED, "WORKING")
-DOWN = Connection(Link.RECONNECTING, "STARTING")
-OUT = Connection(Link.LOGGED_OUT, "SCAN_QR_CODE")
-CONNECTED = Known(Link.CONNECTED, "WORKING", NOON - 3600 * SECOND, 0, None, None, None)
+UP = SessionCheck(SessionStatus.CONNECTED, "WORKING")
+DOWN = SessionCheck(SessionStatus.RECONNECTING, "STARTING")
+OUT = SessionCheck(SessionStatus.LOGGED_OUT, "SCAN_QR_CODE")
+CONNECTED = StoredSession(SessionStatus.CONNECTED, "WORKING", NOON - 3600 * SECOND, 0, None, None, None)
 
 
-def known(after: Next, since: int) -> Known:
+def known(after: SessionTransition, since: int) -> StoredSession:
     """The row that a look left behind."""
-    return Known(after.link, after.why, since, after.tries, after.told, after.lost_at, after.retry_at)
+    return StoredSession(after.link, after.why, since, after.tries, after.told, after.lost_at, after.retry_at)
 
 
-def walk(found: Connection, *, seconds: int, start: Known = CONNECTED) -> list[tuple[int, Next]]:
+def walk(
+    found: SessionCheck, *, seconds: int, start: StoredSession = CONNECTED
+) -> list[tuple[int, SessionTransition]]:
     """Every look of so many seconds, with its second."""
-    looks: list[tuple[int, Next]] = []
+    looks: list[tuple[int, SessionTransition]] = []
     row, at, since = start, NOON, start.since
     while at <= NOON + seconds * SECOND:
-        after = looked(row, found, at)
+        after = after_check(row, found, at)
         since = since if after.link is row.link else at
         looks.append(((at - NOON) // SECOND, after))
         row, at = known(after, since), after.look_at
@@ -35,8 +43,8 @@ def walk(found: Connection, *, seconds: int, start: Known = CONNECTED) -> list[t
 
 def test_reconnects_are_five_seconds_times_two_to_the_n_apart_and_a_minute_at_the_most() -> None:
     """E7."""
-    assert [pause(tries) // SECOND for tries in range(7)] == [5, 10, 20, 40, 60, 60, 60]
-    assert pause(10_000) == 60 * SECOND
+    assert [reconnect_delay(tries) // SECOND for tries in range(7)] == [5, 10, 20, 40, 60, 60, 60]
+    assert reconnect_delay(10_000) == 60 * SECOND
 
     nudges = [second for second, after in walk(DOWN, seconds=300) if after.nudge]
     assert nudges == [5, 15, 35, 75, 135, 195, 255]
@@ -54,7 +62,7 @@ def test_after_five_failures_a_person_is_told_once() -> None:
     assert told == [(0, "channel.reconnecting"), (135, "channel.unreachable")]
 
     last = walk(DOWN, seconds=200)[-1][1]
-    back = looked(known(last, NOON), UP, NOON + 201 * SECOND)
+    back = after_check(known(last, NOON), UP, NOON + 201 * SECOND)
     assert (back.is_back, back.news, back.lost_at, back.retry_at) == (True, "channel.connected", None, None)
 
 
@@ -64,17 +72,21 @@ def test_logged_out_never_reconnects_by_itself() -> None:
     assert not any(after.nudge for _, after in looks)
     assert [after.news for _, after in looks if after.news] == ["channel.logged_out"]
 
-    linking = looked(known(looks[-1][1], NOON), DOWN, NOON + 700 * SECOND)
-    assert (linking.link, linking.nudge, linking.news) == (Link.RECONNECTING, False, "channel.reconnecting")
+    linking = after_check(known(looks[-1][1], NOON), DOWN, NOON + 700 * SECOND)
+    assert (linking.link, linking.nudge, linking.news) == (
+        SessionStatus.RECONNECTING,
+        False,
+        "channel.reconnecting",
+    )
     assert linking.lost_at == NOON
 
 
 def test_the_word_of_a_send_is_believed_for_a_while() -> None:
     """A status that says 'connected' while sends fail would otherwise spin."""
-    lost = CONNECTED._replace(link=Link.RECONNECTING, lost_at=NOON, since=NOON)
+    lost = CONNECTED._replace(link=SessionStatus.RECONNECTING, lost_at=NOON, since=NOON)
     assert lost.is_fresh_loss
 
-    after = met(lost, NOON)
+    after = after_send_failure(lost, NOON)
 
     assert (after.look_at, after.retry_at, after.news) == (
         NOON + 5 * SECOND,
@@ -88,21 +100,23 @@ def test_a_session_that_comes_and_goes_is_left_alone_for_longer_each_time() -> N
     """Until a connection has lasted a minute."""
     row, at, pauses = CONNECTED, NOON, []
     for _ in range(6):
-        after = met(row._replace(link=Link.RECONNECTING, lost_at=at, retry_at=None, since=at), at)
+        after = after_send_failure(
+            row._replace(link=SessionStatus.RECONNECTING, lost_at=at, retry_at=None, since=at), at
+        )
         pauses.append((after.look_at - at) // SECOND)
         at = after.look_at
-        row = known(looked(known(after, at), UP, at), at)
+        row = known(after_check(known(after, at), UP, at), at)
     assert pauses == [5, 10, 20, 40, 60, 60]
 
-    young = looked(row, UP, at + 59 * SECOND)
-    lasting = looked(known(young, at), UP, at + 60 * SECOND)
+    young = after_check(row, UP, at + 59 * SECOND)
+    lasting = after_check(known(young, at), UP, at + 60 * SECOND)
     assert (young.tries, lasting.tries) == (6, 0)
 
 
 def test_the_first_look_at_a_healthy_session_is_no_news() -> None:
     """At a start nobody knows yet; that is not a reconnect."""
-    unseen = Known(Link.RECONNECTING, "nobody has looked yet", NOON, 0, None, NOON, NOON)
-    after = looked(unseen, UP, NOON)
+    unseen = StoredSession(SessionStatus.RECONNECTING, "nobody has looked yet", NOON, 0, None, NOON, NOON)
+    after = after_check(unseen, UP, NOON)
     assert (after.is_back, after.news, after.tries) == (True, None, 0)
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tidings.wire.deadline import LATE, deadline
+from tidings.wire.deadlines import LATE, deadline
 
 
 async def _paused_while_an_answer_comes(*, has_left: bool) -> str:

@@ -6,31 +6,42 @@ import random
 from pathlib import Path
 
 from tidings.config import load
-from tidings.drill.ledger import Book, Copy, Fault, Kind, Tried, judge
-from tidings.drill.plan import DEADLINE, Course, blows, plan, settings_file
-from tidings.drill.report import PRODUCER, Evidence, Report, as_json, figures, report
+from tidings.drill.checker import (
+    EngineRecord,
+    InjectedFault,
+    InjectionKind,
+    ProducerEntry,
+    ReceivedCopy,
+    check_logs,
+)
+from tidings.drill.report import PRODUCER, DrillEvidence, DrillReport, as_json, build_report, report_figures
+from tidings.drill.workload import ATTEMPT_DEADLINE, DrillOptions, plan_kills, plan_messages, settings_file
 
-COURSE = Course(messages=2, kills=1, workers=2, seconds=1.0, on_unknown="resend", seed=7)
-TRIED = [Tried("a", "x", 10.0, 9.0, 9.1), Tried("b", "x", 10.0, 9.0, 12.0)]
-BOOKS = {"a": Book("done", False, id="id-a"), "b": Book("done", False, id="id-b")}
-KILL = Fault(Kind.KILL, 1, 10.2, 10.2, "random", {"a": False})
+COURSE = DrillOptions(messages=2, kills=1, workers=2, seconds=1.0, on_unknown="resend", seed=7)
+TRIED = [ProducerEntry("a", "x", 10.0, 9.0, 9.1), ProducerEntry("b", "x", 10.0, 9.0, 12.0)]
+BOOKS = {"a": EngineRecord("done", False, id="id-a"), "b": EngineRecord("done", False, id="id-b")}
+KILL = InjectedFault(InjectionKind.KILL, 1, 10.2, 10.2, "random", {"a": False})
 
 
-def told(copies: list[Copy], books: dict[str, Book] = BOOKS, faults: tuple[Fault, ...] = (KILL,)) -> Report:
+def told(
+    copies: list[ReceivedCopy],
+    books: dict[str, EngineRecord] = BOOKS,
+    faults: tuple[InjectedFault, ...] = (KILL,),
+) -> DrillReport:
     """The report over these logs."""
-    verdict = judge(TRIED, copies, faults, books, deadline=DEADLINE)
-    evidence = Evidence(TRIED, copies, faults, books, verdict, repeated=1)
-    return report(evidence, COURSE, lease=3.0, seconds=4.5)
+    verdict = check_logs(TRIED, copies, faults, books, deadline=ATTEMPT_DEADLINE)
+    evidence = DrillEvidence(TRIED, copies, faults, books, verdict, repeated=1)
+    return build_report(evidence, COURSE, lease=3.0, seconds=4.5)
 
 
-def copy(at: float, ref: str, pid: int = 1) -> Copy:
+def copy(at: float, ref: str, pid: int = 1) -> ReceivedCopy:
     """One arrival."""
-    return Copy(at, ref, f"id-{ref}", 1, pid, "x")
+    return ReceivedCopy(at, ref, f"id-{ref}", 1, pid, "x")
 
 
 def test_a_kill_between_two_copies_is_told_and_forgiven() -> None:
     """The duplicate is counted with its witness, the wait of what was in dead hands, and its moment (R7)."""
-    books = {**BOOKS, "a": Book("done", True, id="id-a")}
+    books = {**BOOKS, "a": EngineRecord("done", True, id="id-a")}
 
     found = told([copy(10.1, "a"), copy(13.4, "a", pid=2), copy(12.5, "b", pid=2)], books)
 
@@ -49,7 +60,7 @@ def test_a_duplicate_that_the_engine_does_not_know_of_is_silent() -> None:
     assert not found.is_clean
     assert list(found.silent) == ["a"]
     assert found.look_at == {"unflagged": ["a (id-a)"]}
-    assert [figure.name for figure in figures(found) if figure.is_wrong] == ["duplicated"]
+    assert [figure.name for figure in report_figures(found) if figure.is_wrong] == ["duplicated"]
 
 
 def test_what_was_accepted_and_never_seen_is_lost() -> None:
@@ -72,7 +83,7 @@ def test_late_counts_from_when_a_message_was_due_and_accepted() -> None:
 
 def test_a_drill_in_which_nobody_died_at_the_wrong_moment_says_so() -> None:
     """A producer's death is no worker's (R7)."""
-    killed = Fault(Kind.KILL, 9, 10.0, 10.0, PRODUCER)
+    killed = InjectedFault(InjectionKind.KILL, 9, 10.0, 10.0, PRODUCER)
 
     found = told([copy(10.1, "a"), copy(12.1, "b")], faults=(killed,))
 
@@ -82,9 +93,11 @@ def test_a_drill_in_which_nobody_died_at_the_wrong_moment_says_so() -> None:
 
 def test_the_same_seed_is_the_same_plan() -> None:
     """Messages lie within the time given, blows among the messages; every fourth is the producer's (R8)."""
-    assert plan(100, 5.0, 1) == plan(100, 5.0, 1) != plan(100, 5.0, 2)
-    assert all(line.accept <= line.due <= line.accept + 1 and line.accept < 5 for line in plan(100, 5.0, 1))
-    strikes = blows(8, 100, random.Random(3))
+    assert plan_messages(100, 5.0, 1) == plan_messages(100, 5.0, 1) != plan_messages(100, 5.0, 2)
+    assert all(
+        line.accept <= line.due <= line.accept + 1 and line.accept < 5 for line in plan_messages(100, 5.0, 1)
+    )
+    strikes = plan_kills(8, 100, random.Random(3))
     assert strikes == sorted(strikes) and strikes[0].after > 0 and strikes[-1].after < 100
     assert [blow.is_producer for blow in strikes].count(True) == 2
 

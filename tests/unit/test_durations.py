@@ -112,7 +112,7 @@ SPELLED = {
 @pytest.mark.parametrize(("length", "text"), SPELLED.items())
 def test_a_duration_is_spelled_in_its_two_largest_units(length: timedelta, text: str) -> None:
     """Short enough for a line, exact enough to plan by."""
-    assert durations.spell(length) == text
+    assert durations.humanize(length) == text
 
 
 @given(st.integers(min_value=0, max_value=10**9))
@@ -120,6 +120,6 @@ def test_a_spelled_duration_reads_back_within_its_smallest_unit(seconds: int) ->
     """What is shown can be typed in again, and means nearly the same."""
     length = timedelta(seconds=seconds)
 
-    again = durations.parse(durations.spell(length))
+    again = durations.parse(durations.humanize(length))
 
     assert abs(again - length) < max(timedelta(seconds=1), length / 20)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from tidings.kernel.retry import Backoff
-from tidings.migration import jobfile, retrying
-from tidings.migration.credentials import Lookup, refuse_clear, resolve
-from tidings.migration.jobfile import Job, read_file, read_job
-from tidings.migration.mapping import parsing
-from tidings.migration.mapping.rules import Kind, OnError, OnMissing, Unresolved
-from tidings.migration.report import Code
-from tidings.migration.words import Failure, Limits
+from tidings.migration import job_file, retry_policy
+from tidings.migration.connectors.port import ErrorKind, SystemLimits
+from tidings.migration.credentials import CredentialLookup, refuse_plaintext_secrets, resolve_references
+from tidings.migration.job_file import MigrationJob, read_job, read_job_file
+from tidings.migration.mapping import map_parser
+from tidings.migration.mapping.rules import FieldKind, OnError, OnMissing, OnUnresolved
+from tidings.migration.verification_report import DifferenceCode
 from tidings.model.errors import Invalid, Misconfigured
 
 TOML = """
@@ -79,10 +79,10 @@ types:
 """
 
 
-def job(tmp_path: Path, text: str, name: str = "job.toml") -> Job:
+def job(tmp_path: Path, text: str, name: str = "job.toml") -> MigrationJob:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    return read_file(path)
+    return read_job_file(path)
 
 
 @pytest.fixture
@@ -125,29 +125,29 @@ def test_the_strategies_of_a_job_are_those_of_c3_unless_it_says_otherwise(defini
     """C3: 5 tries from 2 s doubling to an hour; rate_limit 10; timeout 3 from 5 s; 5xx tells after 3."""
     definition["retry"] = {}
     usual = read_job(definition).retry
-    server, timeout = usual.rule(Failure.SERVER), usual.rule(Failure.TIMEOUT)
+    server, timeout = usual.rule(ErrorKind.SERVER), usual.rule(ErrorKind.TIMEOUT)
 
     assert server is not None and timeout is not None
     assert (server.max_tries, server.initial, server.cap) == (5, timedelta(seconds=2), timedelta(hours=1))
     assert (timeout.max_tries, timeout.backoff, timeout.initial) == (3, Backoff.LINEAR, timedelta(seconds=5))
-    assert usual.rules[Failure.RATE_LIMIT].max_tries == 10
-    assert usual.alert_after[Failure.SERVER] == 3
-    for fatal in (Failure.CREDENTIALS, Failure.PERMISSION, Failure.NOT_FOUND, Failure.VALIDATION):
+    assert usual.rules[ErrorKind.RATE_LIMIT].max_tries == 10
+    assert usual.alert_after[ErrorKind.SERVER] == 3
+    for fatal in (ErrorKind.CREDENTIALS, ErrorKind.PERMISSION, ErrorKind.NOT_FOUND, ErrorKind.VALIDATION):
         assert usual.rule(fatal) is None
 
     definition["retry"] = {"max_attempts": 6, "timeout": {"max_attempts": 2}, "fatal": ["unclassified"]}
     own = read_job(definition).retry
-    assert own.rules[Failure.SERVER].max_tries == 6
-    assert own.rules[Failure.TIMEOUT].max_tries == 2
-    assert own.rule(Failure.UNKNOWN) is None
+    assert own.rules[ErrorKind.SERVER].max_tries == 6
+    assert own.rules[ErrorKind.TIMEOUT].max_tries == 2
+    assert own.rule(ErrorKind.UNKNOWN) is None
 
 
 def test_a_job_may_only_narrow_what_a_system_bears(tmp_path: Path) -> None:
     """A limit of the job never exceeds the system's own."""
     caps = job(tmp_path, TOML).caps
 
-    assert caps.within(Limits(100, 25, None, 8, 1)) == Limits(100, 20, None, 4, 1)
-    assert caps.within(Limits(100, 5, 1000, 2, 50)) == Limits(100, 5, 1000, 2, 50)
+    assert caps.within(SystemLimits(100, 25, None, 8, 1)) == SystemLimits(100, 20, None, 4, 1)
+    assert caps.within(SystemLimits(100, 5, 1000, 2, 50)) == SystemLimits(100, 5, 1000, 2, 50)
     assert (caps.soft, caps.hard) == (timedelta(minutes=50), timedelta(hours=1))
 
 
@@ -226,7 +226,7 @@ def test_a_file_that_cannot_be_read_is_told_in_one_sentence(
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     """The path is named."""
     with pytest.raises(Invalid, match=r"none\.toml cannot be read"):
-        read_file(tmp_path / "none.toml")
+        read_job_file(tmp_path / "none.toml")
 
 
 def test_credentials_are_looked_up_where_they_are_used(tmp_path: Path) -> None:
@@ -234,23 +234,23 @@ def test_credentials_are_looked_up_where_they_are_used(tmp_path: Path) -> None:
     (tmp_path / "attio.key").write_text("s3cret\n", encoding="utf-8")
     options = {"key": "file:attio.key", "headers": {"x": ["env:TOKEN"]}, "url": "https://example.org"}
 
-    found = resolve(options, "target", Lookup({}, {"TOKEN": "t"}, tmp_path))
+    found = resolve_references(options, "target", CredentialLookup({}, {"TOKEN": "t"}, tmp_path))
 
     assert found == {"key": "s3cret", "headers": {"x": ["t"]}, "url": "https://example.org"}
     for missing in ("env:NOBODY", "file:nothing.key"):
         with pytest.raises(Misconfigured, match=r"target\.key refers to"):
-            resolve({"key": missing}, "target", Lookup({}, {}, tmp_path))
+            resolve_references({"key": missing}, "target", CredentialLookup({}, {}, tmp_path))
 
 
 @pytest.mark.parametrize(
     ("section", "words"),
     [
-        ("Job files", jobfile.KEYS),
-        ("Record types", parsing.TYPE_KEYS),
-        ("Fields", (*parsing.FIELD_KEYS, *Kind, *OnMissing, *OnError, *Unresolved)),
-        ("Retry", retrying.KEYS),
-        ("Limits", jobfile.LIMIT_KEYS),
-        ("Verification", tuple(Code)),
+        ("Job files", job_file.KEYS),
+        ("Record types", map_parser.TYPE_KEYS),
+        ("Fields", (*map_parser.FIELD_KEYS, *FieldKind, *OnMissing, *OnError, *OnUnresolved)),
+        ("Retry", retry_policy.KEYS),
+        ("Limits", job_file.LIMIT_KEYS),
+        ("Verification", tuple(DifferenceCode)),
     ],
 )
 def test_every_key_has_its_entry_in_the_reference(section: str, words: tuple[str, ...]) -> None:
@@ -278,7 +278,7 @@ def test_a_secret_is_told_from_a_key_of_records() -> None:
         "body": {"key": "{%key%}", "token": "{%fields.token%}"},
         "url": "https://example.org/{%key%}?key=id",
     }
-    refuse_clear(fine, "target", {"token"})
+    refuse_plaintext_secrets(fine, "target", {"token"})
 
     for name, value in [
         ("token", "canary"),
@@ -289,5 +289,5 @@ def test_a_secret_is_told_from_a_key_of_records() -> None:
         ("body", [{"password": 4711}]),
     ]:
         with pytest.raises(Invalid, match="in clear") as caught:
-            refuse_clear({**fine, name: value}, "target", {"token"})
+            refuse_plaintext_secrets({**fine, name: value}, "target", {"token"})
         assert "canary" not in str(caught.value)

@@ -17,7 +17,7 @@ import pytest
 from tools.shift_language.evaluate import Case, Score, evaluate, load, main
 
 from tidings.inbound.language.confidence import MEASURED, VERDICTS
-from tidings.inbound.language.rules import RulesMind
+from tidings.inbound.language.rule_interpreter import RuleInterpreter
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ def tuning() -> Score:
 @cache
 def _read(part: str) -> Score:
     """Each part is read once, by whoever asks first."""
-    return asyncio.run(evaluate(RulesMind(), _sample(part)))
+    return asyncio.run(evaluate(RuleInterpreter(), _sample(part)))
 
 
 def _sample(part: str) -> list[Case]:

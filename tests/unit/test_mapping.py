@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.migration.mapping.hashing import canonical, digest
-from tidings.migration.mapping.lint import lint, observed
+from tidings.migration.connectors.port import Attribute, ConnectorError, ErrorKind, Record, RecordState
+from tidings.migration.mapping.content_hash import canonical_json, content_digest
+from tidings.migration.mapping.dependency_order import waves
+from tidings.migration.mapping.lint import lint, observed_attributes
+from tidings.migration.mapping.map_parser import read_type
+from tidings.migration.mapping.mapped_record import MappedRecord, RejectedRecord
 from tidings.migration.mapping.mapper import Mapper
-from tidings.migration.mapping.order import waves
-from tidings.migration.mapping.parsing import read_type
-from tidings.migration.mapping.result import Mapped, Refused
-from tidings.migration.mapping.rules import Kind, TypeMap
-from tidings.migration.mapping.schema import misfit
-from tidings.migration.words import Attribute, Failure, Record, Standing, Trouble
+from tidings.migration.mapping.rules import FieldKind, TypeMap
+from tidings.migration.mapping.schema_check import schema_mismatch
 from tidings.model.errors import Invalid
 
 
@@ -40,13 +40,13 @@ def mapped(
 
 def value(rule: object, given_value: Any) -> Any:
     made = mapped(rule, {"x": given_value})
-    assert isinstance(made, Mapped), made
+    assert isinstance(made, MappedRecord), made
     return made.fields["x"]
 
 
-def refusal(rule: object, given_value: Any) -> Refused:
+def refusal(rule: object, given_value: Any) -> RejectedRecord:
     made = mapped(rule, {"x": given_value})
-    assert isinstance(made, Refused), made
+    assert isinstance(made, RejectedRecord), made
     return made
 
 
@@ -128,7 +128,7 @@ def test_junk_is_refused_with_record_field_value_and_rule(kind: str, junk: Any, 
     found = refusal({"type": kind}, junk)
 
     assert (found.type, found.id, found.field, found.rule) == ("people", "17", "x", kind)
-    assert (found.failure, found.standing) == (Failure.VALIDATION, Standing.REJECTED)
+    assert (found.failure, found.standing) == (ErrorKind.VALIDATION, RecordState.REJECTED)
     assert said in found.reason
     assert len(str(found)) < 400 and "\0" not in str(found) and "\n" not in str(found)
 
@@ -188,7 +188,7 @@ def test_what_is_missing_is_left_cleared_refused_or_skipped() -> None:
     assert mapped("x", {"x": None}).fields == {}
     assert mapped({"on_missing": "clear"}, {"x": ""}).fields == {"x": None}
     skipped = mapped({"on_missing": "skip"}, {})
-    assert (skipped.standing, skipped.failure) == (Standing.SKIPPED, None)
+    assert (skipped.standing, skipped.failure) == (RecordState.SKIPPED, None)
     found = mapped({"path": "emial", "required": True}, {"email": "a@b.c"})
     assert found.rule == "required" and "did you mean 'email'" in found.reason
 
@@ -200,7 +200,7 @@ def test_a_bad_value_may_be_left_out_or_replaced_but_never_silently() -> None:
 
     assert left.fields == {} and left.lost[0].field == "x" and left.lost[0].value == '"junk"'
     assert replaced.fields == {"x": 0} and replaced.lost
-    assert mapped({"type": "email", "on_error": "skip"}, {"x": "junk"}).standing is Standing.SKIPPED
+    assert mapped({"type": "email", "on_error": "skip"}, {"x": "junk"}).standing is RecordState.SKIPPED
 
 
 def test_times_are_read_in_the_zone_and_form_that_the_rule_says() -> None:
@@ -230,16 +230,16 @@ def test_a_link_goes_through_the_crosswalk_and_waits_where_the_other_end_is_miss
 
     assert types().references(record) == [("companies", "7")]
     found = types().map(record, lambda _type, _id: "t7")
-    assert isinstance(found, Mapped)
+    assert isinstance(found, MappedRecord)
     assert found.fields == {"x": "t7"}
     assert found.relations[0] == ("x", "companies", "7", "t7")
     waiting = types().map(record, lambda _type, _id: None)
-    assert isinstance(waiting, Refused)
-    assert (waiting.failure, waiting.standing) == (Failure.DEPENDENCY, Standing.WAITING)
+    assert isinstance(waiting, RejectedRecord)
+    assert (waiting.failure, waiting.standing) == (ErrorKind.DEPENDENCY, RecordState.WAITING)
     later = types(unresolved="leave").map(record, lambda _type, _id: None)
-    assert isinstance(later, Mapped) and later.fields == {} and later.relations[0].target_id is None
+    assert isinstance(later, MappedRecord) and later.fields == {} and later.relations[0].target_id is None
     never = types(unresolved="refuse").map(record, lambda _type, _id: None)
-    assert isinstance(never, Refused) and never.standing is Standing.REJECTED
+    assert isinstance(never, RejectedRecord) and never.standing is RecordState.REJECTED
 
 
 def test_a_record_is_known_by_its_key() -> None:
@@ -247,10 +247,10 @@ def test_a_record_is_known_by_its_key() -> None:
     mapper = Mapper([type_map(key="code")])
 
     known = mapper.map(Record("people", "1", {"code": " A7 "}), lambda _t, _i: None)
-    assert isinstance(known, Mapped) and known.key == "A7"
+    assert isinstance(known, MappedRecord) and known.key == "A7"
     for junk in ({}, {"code": ""}, {"code": "  "}, {"code": ["a"]}, {"code": "x" * 501}):
         found = mapper.map(Record("people", "1", junk), lambda _t, _i: None)
-        assert isinstance(found, Refused) and found.rule == "key", junk
+        assert isinstance(found, RejectedRecord) and found.rule == "key", junk
 
 
 def shout(record: Record, fields: dict[str, Any]) -> dict[str, Any] | None:
@@ -259,7 +259,7 @@ def shout(record: Record, fields: dict[str, Any]) -> dict[str, Any] | None:
         case "nobody":
             return None
         case "bad":
-            raise Trouble(Failure.VALIDATION, "not this one", field="name")
+            raise ConnectorError(ErrorKind.VALIDATION, "not this one", field="name")
         case "bug":
             raise KeyError("oops")
         case "wrong":
@@ -280,10 +280,10 @@ def test_a_hook_has_the_last_word_and_its_errors_are_errors_of_the_program(
         return mapper.map(Record("people", "1", {"name": name}), lambda _t, _i: None)
 
     assert run("ada").fields == {"name": "ada", "loud": "ADA", "of": "1"}
-    assert run("nobody").standing is Standing.SKIPPED
-    assert (run("bad").failure, run("bad").field) == (Failure.VALIDATION, "name")
+    assert run("nobody").standing is RecordState.SKIPPED
+    assert (run("bad").failure, run("bad").field) == (ErrorKind.VALIDATION, "name")
     for name in ("bug", "wrong", "list"):
-        assert run(name).failure is Failure.PROGRAM, name
+        assert run(name).failure is ErrorKind.PROGRAM, name
     assert run("bug").fingerprint == run("bug").fingerprint
     for missing in ("no_such_module:f", "json:no_such"):
         with pytest.raises(Invalid) as caught:
@@ -296,7 +296,9 @@ def test_a_record_may_be_left_out_by_an_expression() -> None:
     mapper = Mapper([type_map(skip="archived || starts_with(name, 'test')")])
 
     found = mapper.map(Record("people", "1", {"name": "test 1"}), lambda _t, _i: None)
-    assert isinstance(found, Refused) and found.standing is Standing.SKIPPED and found.failure is None
+    assert (
+        isinstance(found, RejectedRecord) and found.standing is RecordState.SKIPPED and found.failure is None
+    )
 
 
 plain = st.recursive(
@@ -319,17 +321,28 @@ def test_a_hash_does_not_depend_on_the_order_of_keys_or_on_a_way_through_json(
     names = list(fields)
     chance.shuffle(names)
 
-    assert digest({name: fields[name] for name in names}) == digest(fields)
-    assert digest(json.loads(json.dumps(fields))) == digest(fields)
-    assert digest({**fields, "nothing at all": None}) == digest(fields)
+    assert content_digest({name: fields[name] for name in names}) == content_digest(fields)
+    assert content_digest(json.loads(json.dumps(fields))) == content_digest(fields)
+    assert content_digest({**fields, "nothing at all": None}) == content_digest(fields)
 
 
 @given(st.integers(-(2**53), 2**53))
 def test_a_hash_does_not_depend_on_the_form_of_a_number(number: int) -> None:
     """1, 1.0 and 1.00 are one number; 1 and "1" and true are not one value."""
-    assert digest(number) == digest(float(number)) == digest(Decimal(f"{number}.00"))
-    assert digest(number) != digest(str(number))
-    assert len({canonical(1), canonical(True), canonical("1"), canonical([1]), canonical(1.5)}) == 5
+    assert content_digest(number) == content_digest(float(number)) == content_digest(Decimal(f"{number}.00"))
+    assert content_digest(number) != content_digest(str(number))
+    assert (
+        len(
+            {
+                canonical_json(1),
+                canonical_json(True),
+                canonical_json("1"),
+                canonical_json([1]),
+                canonical_json(1.5),
+            }
+        )
+        == 5
+    )
 
 
 @given(
@@ -342,7 +355,7 @@ def test_the_fast_way_to_write_content_down_gives_the_same_signs(fields: dict[st
     slowly = json.dumps(
         {name: one for name, one in fields.items() if one is not None}, sort_keys=True, separators=(",", ":")
     )
-    assert canonical(fields) == slowly
+    assert canonical_json(fields) == slowly
 
 
 @pytest.mark.parametrize(
@@ -444,7 +457,7 @@ def test_lint_is_silent_about_a_map_that_loses_nothing() -> None:
     )
     records = [Record("people", "1", {"code": "a", "archived": False, "first": "A", "last": "B", "score": 1})]
 
-    assert codes(one, observed(records), [Attribute("name", "text", required=True)]) == set()
+    assert codes(one, observed_attributes(records), [Attribute("name", "text", required=True)]) == set()
 
 
 def test_a_mapped_record_is_checked_against_the_targets_attributes() -> None:
@@ -455,7 +468,7 @@ def test_a_mapped_record_is_checked_against_the_targets_attributes() -> None:
     }
 
     def found(**fields: Any) -> str | None:
-        refused = misfit("people", "1", Mapped("1", fields, ""), here)
+        refused = schema_mismatch("people", "1", MappedRecord("1", fields, ""), here)
         return None if refused is None else refused.rule
 
     assert found(name="Ada", stage="Lead") is None
@@ -480,7 +493,12 @@ junk = st.one_of(
 )
 
 
-@given(st.sampled_from(sorted(set(Kind) - {Kind.REFERENCE})), st.booleans(), st.none() | st.just("UTC"), junk)
+@given(
+    st.sampled_from(sorted(set(FieldKind) - {FieldKind.REFERENCE})),
+    st.booleans(),
+    st.none() | st.just("UTC"),
+    junk,
+)
 def test_junk_never_gets_past_the_mapper_and_what_is_made_stays_as_it_is(
     kind: str, many: bool, zone: str | None, given_value: Any
 ) -> None:
@@ -492,7 +510,7 @@ def test_junk_never_gets_past_the_mapper_and_what_is_made_stays_as_it_is(
 
     made = mapper.map(Record("people", "1", {"x": given_value}), lambda _t, _i: None)
 
-    if isinstance(made, Refused):
+    if isinstance(made, RejectedRecord):
         assert made.reason and "\n" not in str(made)
     else:
         json.dumps(made.fields).encode("ascii")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.migration.connectors import ndjson
-from tidings.migration.connectors.flaws import Flaw
-from tidings.migration.connectors.ndjson import NdjsonForm, Settings
+from tidings.migration.connectors.ndjson import NdjsonFormat, NdjsonSettings
+from tidings.migration.connectors.record_validation import InvalidRecord
 
 NAMES = st.sampled_from(["id", "a", "b", 'say "', 'x":', "ü", "a b"])
 PLAIN = (
@@ -50,14 +50,14 @@ def said(parse: Callable[[], Any]) -> str:
     """What was read, with its types; or what was said of it."""
     try:
         return repr(parse())
-    except Flaw as flaw:
+    except InvalidRecord as flaw:
         return f"{flaw.reason} {flaw.field} {flaw.id}"
 
 
 @given(lines())
 def test_the_fast_reader_reads_what_the_careful_one_reads(raw: bytes) -> None:
     """C13: no name is lost, no number changed, no error worded otherwise."""
-    form = NdjsonForm(Settings("people"))
+    form = NdjsonFormat(NdjsonSettings("people"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ndjson, "_plainly", lambda _: None)
         careful = said(lambda: form.parse(raw, None))

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from tidings.model.task import Task, TaskId
 from tidings.model.time import SECOND
-from tidings.outbound.lines import LONGEST, Lines
-from tidings.store.pacing import SPREAD, Pace, Turns, reserve, share_out, spaced
+from tidings.outbound.recipient_rate_limits import MAX_SLOTS, RecipientSlots
+from tidings.store.rate_limits import (
+    ARRIVAL_SPREAD,
+    RateLimitState,
+    SlotAssignment,
+    assign_slots,
+    reserve_slots,
+    slot_interval,
+)
 
 NOW = 1_800_000_000 * SECOND
 GAP = SECOND
@@ -23,19 +30,19 @@ def line(*keys: str) -> list[tuple[TaskId, str]]:
     return [(TaskId(number), key) for number, key in enumerate(keys, 1)]
 
 
-@given(st.floats(0.2, 5000), st.lists(st.integers(0, SPREAD - 1), min_size=2, max_size=200))
+@given(st.floats(0.2, 5000), st.lists(st.integers(0, ARRIVAL_SPREAD - 1), min_size=2, max_size=200))
 def test_a_limit_holds_where_messages_arrive_up_to_the_spread_later(
     per_second: float, ways: list[int]
 ) -> None:
     """Rule 15 at the receiver: in no second, wherever it begins, are there more than the limit allows."""
     interval = round(SECOND / per_second)
     task = Task(TaskId(1), "default", "main", "message", 5, 0, 1, 0, 1, 0, False, None, None, None)
-    tasks, _ = reserve({"main": Pace(interval, 0)}, [task] * len(ways), (), NOW)
+    tasks, _ = reserve_slots({"main": RateLimitState(interval, 0)}, [task] * len(ways), (), NOW)
     arrivals = sorted(timed.start_at + way for timed, way in zip(tasks, ways, strict=True))
     fullest = max(bisect_left(arrivals, at + SECOND) - i for i, at in enumerate(arrivals))
     assert fullest <= max(1, -(-SECOND // interval))
     if per_second >= 1:
-        assert spaced(interval) <= interval / 0.95, "and not much is given away"
+        assert slot_interval(interval) <= interval / 0.95, "and not much is given away"
 
 
 @given(
@@ -48,8 +55,8 @@ def test_turns_keep_both_limits_and_forget_nobody(
     interval: int, keys: list[str], free: dict[str, int], ahead: int
 ) -> None:
     """Each task gets a start or a wait; starts are one step apart, a recipient's starts one gap apart."""
-    pace, tasks = Pace(interval, NOW + ahead), line(*keys)
-    turns = share_out(pace, tasks, {key: NOW + at for key, at in free.items()}, GAP, NOW)
+    pace, tasks = RateLimitState(interval, NOW + ahead), line(*keys)
+    turns = assign_slots(pace, tasks, {key: NOW + at for key, at in free.items()}, GAP, NOW)
     starts = sorted(turns.starts.values())
     assert turns.starts.keys() | turns.waits.keys() == {task for task, _ in tasks}
     assert not turns.starts.keys() & turns.waits.keys()
@@ -59,36 +66,36 @@ def test_turns_keep_both_limits_and_forget_nobody(
         own = sorted(turns.starts[task] for task, to in tasks if to == key and task in turns.starts)
         first = [NOW + free[key]] if key in free else []
         assert not own or not first or own[0] >= first[0]
-        assert all(later - earlier >= spaced(GAP) for earlier, later in pairwise(own))
-        assert not own or turns.free_at[key] == own[-1] + spaced(GAP)
+        assert all(later - earlier >= slot_interval(GAP) for earlier, later in pairwise(own))
+        assert not own or turns.free_at[key] == own[-1] + slot_interval(GAP)
 
 
 def test_who_must_wait_for_its_recipient_costs_the_channel_no_instant() -> None:
     """The second to `a` waits for it; the next instant is for `b`."""
-    turns = share_out(Pace(33_333, 0), line("a", "a", "a", "b"), {}, GAP, NOW)
+    turns = assign_slots(RateLimitState(33_333, 0), line("a", "a", "a", "b"), {}, GAP, NOW)
     assert list(turns.starts) == [1, 4]
-    assert turns.starts[TaskId(4)] - turns.starts[TaskId(1)] == spaced(33_333)
-    assert set(turns.waits.values()) == {NOW + spaced(GAP)}
+    assert turns.starts[TaskId(4)] - turns.starts[TaskId(1)] == slot_interval(33_333)
+    assert set(turns.waits.values()) == {NOW + slot_interval(GAP)}
 
 
 def test_nobody_gets_a_turn_and_nothing_is_taken() -> None:
     """The row stays as it is, for those who can use it."""
-    turns = share_out(Pace(33_333, NOW + 7), line("a"), {"a": NOW + GAP}, GAP, NOW)
-    assert turns == Turns(NOW, {}, {TaskId(1): NOW + GAP}, NOW + 7, {})
+    turns = assign_slots(RateLimitState(33_333, NOW + 7), line("a"), {"a": NOW + GAP}, GAP, NOW)
+    assert turns == SlotAssignment(NOW, {}, {TaskId(1): NOW + GAP}, NOW + 7, {})
 
 
 def test_those_who_wait_for_one_recipient_stand_in_a_line() -> None:
     """One gap apart and not all at once; after sixteen places the line begins again."""
-    lines, free = Lines(), NOW + GAP
-    places = [lines.place("a", free, GAP, NOW) for _ in range(LONGEST + 2)]
-    assert places[:LONGEST] == [free + i * GAP for i in range(LONGEST)]
-    assert places[LONGEST:] == [free, free + GAP]
+    lines, free = RecipientSlots(), NOW + GAP
+    places = [lines.place("a", free, GAP, NOW) for _ in range(MAX_SLOTS + 2)]
+    assert places[:MAX_SLOTS] == [free + i * GAP for i in range(MAX_SLOTS)]
+    assert places[MAX_SLOTS:] == [free, free + GAP]
     assert lines.place("b", free, GAP, NOW) == free
 
 
 def test_who_is_only_a_little_early_keeps_its_place() -> None:
     """The one before it was sent some milliseconds late: it waits for just that."""
-    lines = Lines()
+    lines = RecipientSlots()
     for _ in range(5):
         lines.place("a", NOW + GAP, GAP, NOW)
     assert lines.place("a", NOW + GAP // 100, GAP, NOW) == NOW + GAP // 100
@@ -99,4 +106,4 @@ def test_who_is_only_a_little_early_keeps_its_place() -> None:
 )
 def test_the_spread_is_added_once_per_second(interval: int, expected: int) -> None:
     """30 a second become 28.6, one a second becomes one in 1.05 s, one in six seconds hardly changes."""
-    assert spaced(interval) == expected
+    assert slot_interval(interval) == expected

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tidings.wire.placeholders import DROPPED, Unresolved, fill, fill_text, look_up, names
+from tidings.wire.placeholders import DROPPED, UnresolvedPlaceholder, fill, fill_text, look_up, names
 
 VALUES: dict[str, Any] = {
     "address": "+15551234567",
@@ -46,7 +46,7 @@ def test_a_value_that_is_only_a_placeholder_keeps_its_type_or_drops_its_key(
 @pytest.mark.parametrize("template", ["x {%message.meta.none%}", {"a": ["x {%message.meta.none%}"]}])
 def test_half_a_sentence_is_refused(template: object) -> None:
     """A placeholder inside other text must stand for something."""
-    with pytest.raises(Unresolved, match=r"message\.meta\.none"):
+    with pytest.raises(UnresolvedPlaceholder, match=r"message\.meta\.none"):
         fill(template, VALUES)
 
 

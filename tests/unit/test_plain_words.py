@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tidings.cli import output
-from tidings.dashboard import words
-from tidings.kernel.queue import RESCHEDULED
+from tidings.dashboard import template_filters
+from tidings.kernel.task_actions import RESCHEDULED_PREFIX
 from tidings.model.time import SECOND, iso
-from tidings.outbound.why import explain
+from tidings.outbound.explanation import explain
 
 NOON = 1_800_000_000 * SECOND
 SAID = "sent at 2026-11-15T22:38:20.978Z on try 1"
@@ -28,7 +28,7 @@ def test_times_are_said_on_a_terminal_and_exact_in_a_pipe(
 
 def test_a_page_says_times_in_its_own_zone() -> None:
     """The zone of the settings, as everywhere on the page."""
-    said = words.sentence(SAID, ZoneInfo("Asia/Kathmandu"))
+    said = template_filters.sentence(SAID, ZoneInfo("Asia/Kathmandu"))
 
     assert said == "Sent at Mon 16 Nov 2026 04:23:20 +0545 on try 1."
 
@@ -45,7 +45,7 @@ def test_a_page_says_times_in_its_own_zone() -> None:
 )
 def test_a_day_is_said_as_one_and_anything_else_is_left_alone(given: str | None, said: str) -> None:
     """Topics of conversations are days, mostly."""
-    assert words.day(given) == said
+    assert template_filters.day(given) == said
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def test_a_day_is_said_as_one_and_anything_else_is_left_alone(given: str | None,
 )
 def test_a_system_is_named_without_its_hash(name: str, said: str) -> None:
     """Tenant and hash tell nobody anything."""
-    assert words.system(name) == said
+    assert template_filters.system(name) == said
 
 
 def test_a_message_that_was_moved_says_when_it_goes_out() -> None:
     """Not that it waits because it was moved there; what kept it before that is still told."""
     due = NOON + 600 * SECOND
     row = {"state": "pending", "head": True, "due_at": due, "tries": 0, "throttles": 0}
-    moved = {"detail": f"{RESCHEDULED} {iso(due)}"}
+    moved = {"detail": f"{RESCHEDULED_PREFIX} {iso(due)}"}
 
     alone = explain(row, None, [moved], now=NOON, ahead=0, nodes=1)
     tried = explain({**row, "tries": 1}, None, [{"detail": "busy"}, moved], now=NOON, ahead=0, nodes=1)

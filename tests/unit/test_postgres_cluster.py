@@ -10,23 +10,23 @@ import asyncpg
 import pytest
 from tests.time_limits import Limit
 
-from tidings.model.errors import Broken, Misconfigured
-from tidings.testing import Cluster
+from tidings.model.errors import Misconfigured, OperatorError
+from tidings.testing import PostgresCluster
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres-cluster")]
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Cluster]:
+def shared() -> Iterator[PostgresCluster]:
     """A server of this module's own, because these tests end it."""
-    if Cluster.find() is None:
+    if PostgresCluster.find() is None:
         pytest.skip("no PostgreSQL 14 or newer: install postgresql")
-    with Cluster() as running:
+    with PostgresCluster() as running:
         yield running
 
 
 @pytest.fixture
-def cluster(shared: Cluster) -> Cluster:
+def cluster(shared: PostgresCluster) -> PostgresCluster:
     """The module's server, running, without the databases of the test before."""
     shared.start().drop_database("orders")
     return shared
@@ -40,7 +40,7 @@ async def ask(url: str, question: str) -> object:
         await connection.close()
 
 
-async def test_a_cluster_answers_with_durable_settings(cluster: Cluster) -> None:
+async def test_a_cluster_answers_with_durable_settings(cluster: PostgresCluster) -> None:
     """A fresh server is at least version 14, syncs to disk and takes many connections."""
     url = cluster.create_database("orders")
 
@@ -50,7 +50,7 @@ async def test_a_cluster_answers_with_durable_settings(cluster: Cluster) -> None
     assert await ask(url, "SHOW listen_addresses") == ""
 
 
-async def test_a_committed_row_survives_a_kill(cluster: Cluster) -> None:
+async def test_a_committed_row_survives_a_kill(cluster: PostgresCluster) -> None:
     """After SIGKILL of every process the same data comes back, and the open connection is cut."""
     url = cluster.create_database("orders")
     bystander = await asyncpg.connect(url)
@@ -70,7 +70,7 @@ async def test_a_committed_row_survives_a_kill(cluster: Cluster) -> None:
     bystander.terminate()
 
 
-async def test_a_restart_keeps_data_and_address(cluster: Cluster) -> None:
+async def test_a_restart_keeps_data_and_address(cluster: PostgresCluster) -> None:
     """Stopping in order and starting again changes nothing for a client that reconnects."""
     url = cluster.create_database("orders")
 
@@ -79,7 +79,7 @@ async def test_a_restart_keeps_data_and_address(cluster: Cluster) -> None:
     assert await ask(url, "SELECT current_database()") == "orders"
 
 
-async def test_a_dropped_database_is_gone_although_in_use(cluster: Cluster) -> None:
+async def test_a_dropped_database_is_gone_although_in_use(cluster: PostgresCluster) -> None:
     """Dropping cuts who is still connected, so that a leaking test cannot block the next."""
     url = cluster.create_database("orders")
     bystander = await asyncpg.connect(url)
@@ -91,9 +91,9 @@ async def test_a_dropped_database_is_gone_although_in_use(cluster: Cluster) -> N
     bystander.terminate()
 
 
-def test_a_closed_cluster_leaves_nothing_behind(shared: Cluster) -> None:
+def test_a_closed_cluster_leaves_nothing_behind(shared: PostgresCluster) -> None:
     """No process and no folder remain, and its address is refused rather than invented."""
-    cluster = Cluster().start()
+    cluster = PostgresCluster().start()
     home, pid = cluster.home, cluster.pid
 
     cluster.close()
@@ -101,11 +101,11 @@ def test_a_closed_cluster_leaves_nothing_behind(shared: Cluster) -> None:
     assert not home.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-    with pytest.raises(Broken, match="start"):
+    with pytest.raises(OperatorError, match="start"):
         cluster.dsn("orders")
 
 
-def test_a_cluster_starts_quickly_and_its_socket_path_is_short(cluster: Cluster) -> None:
+def test_a_cluster_starts_quickly_and_its_socket_path_is_short(cluster: PostgresCluster) -> None:
     """A second start takes well under the three seconds that a test run can spare."""
     assert len(str(cluster.home / ".s.PGSQL.5432")) < 100
     cluster.stop()
@@ -118,12 +118,12 @@ def test_a_cluster_starts_quickly_and_its_socket_path_is_short(cluster: Cluster)
 
 def test_a_folder_with_other_content_is_refused(tmp_path: Path) -> None:
     """A data folder given by mistake is neither filled nor handed to another account."""
-    if Cluster.find() is None:
+    if PostgresCluster.find() is None:
         pytest.skip("no PostgreSQL 14 or newer: install postgresql")
     (tmp_path / "letter.txt").write_text("mine")
     owner = tmp_path.stat().st_uid
 
-    with pytest.raises(Misconfigured, match="empty folder"), Cluster(tmp_path):
+    with pytest.raises(Misconfigured, match="empty folder"), PostgresCluster(tmp_path):
         pass
 
     assert tmp_path.stat().st_uid == owner
@@ -135,7 +135,7 @@ def test_a_wrong_folder_of_programs_is_named(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("TIDINGS_TEST_PG_BIN", str(tmp_path))
 
     with pytest.raises(Misconfigured, match="TIDINGS_TEST_PG_BIN"):
-        Cluster.find()
+        PostgresCluster.find()
 
 
 async def test_each_test_gets_an_empty_database(bare_postgres_url: str) -> None:

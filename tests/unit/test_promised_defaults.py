@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tidings.inbound.models.settings import ModelSettings
+from tidings.inbound.llm.settings import ModelSettings
 from tidings.outbound.alerts.rules import RULES
 
 

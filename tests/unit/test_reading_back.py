@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.inbound.words import Action, Day, Extraction, Intent, Relation, Request, Scene, Speaker
-from tidings.inbound.workflow.choosing import fits
-from tidings.inbound.workflow.confirming import CONFIRM, is_no, is_yes
-from tidings.inbound.workflow.flow import Flow
+from tidings.inbound.domain import (
+    CalendarDay,
+    Extraction,
+    Intent,
+    InterpreterContext,
+    ShiftAction,
+    ShiftRequest,
+    Speaker,
+    WorkflowRelation,
+)
+from tidings.inbound.workflow.confirmation import CONFIRM, is_no, is_yes
+from tidings.inbound.workflow.correlation import fits
 from tidings.inbound.workflow.graph import PlainRunner
-from tidings.inbound.workflow.langgraph import GraphRunner
-from tidings.inbound.workflow.planning import Plan, Sheet
-from tidings.inbound.workflow.rules import House
-from tidings.inbound.workflow.stages import Stage
+from tidings.inbound.workflow.instance import Workflow
+from tidings.inbound.workflow.langgraph import LangGraphRunner
+from tidings.inbound.workflow.plans import GraphState, WorkflowPlan
+from tidings.inbound.workflow.state_machine import WorkflowStage
+from tidings.inbound.workflow.validation import WorkflowPolicy
 from tidings.model.time import SECOND
 
 NOW = 1_800_000_000 * SECOND  # Friday 15 January 2027, 08:00 UTC
 SAT, SUN = "20270116", "20270117"
-WANTED = Request(Action.ADD, "34", SAT, "1800", "0600")
+WANTED = ShiftRequest(ShiftAction.ADD, "34", SAT, "1800", "0600")
 ANN = Speaker("ann", "Ann", "34", "member")
 
 
@@ -26,37 +35,41 @@ class Reader:
 
     name = "reader"
 
-    def __init__(self, *requests: Request, is_loose: bool) -> None:
+    def __init__(self, *requests: ShiftRequest, is_loose: bool) -> None:
         self._requests, self._is_loose = requests, is_loose
 
-    async def intent(self, scene: Scene) -> Intent:
+    async def intent(self, scene: InterpreterContext) -> Intent:
         """Not asked here."""
         raise NotImplementedError
 
-    async def relate(self, scene: Scene) -> Relation:
+    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
         """Not asked here."""
         raise NotImplementedError
 
-    async def extract(self, scene: Scene) -> Extraction:
+    async def extract(self, scene: InterpreterContext) -> Extraction:
         """The request, or what is open."""
         told = self._requests or tuple(scene.open_requests)
         return Extraction(told, (), (), "", self.name, is_loose=self._is_loose and bool(self._requests))
 
 
-async def _empty(date: str) -> Day:
-    return Day(date, {})
+async def _empty(date: str) -> CalendarDay:
+    return CalendarDay(date, {})
 
 
-async def _said(text: str, flow: Flow | None, *requests: Request, is_loose: bool = True) -> Plan:
+async def _said(
+    text: str, flow: Workflow | None, *requests: ShiftRequest, is_loose: bool = True
+) -> WorkflowPlan:
     """The plan that both runners make of a message."""
-    flow = flow or Flow("f", "t", "c", "34", NOW)
-    scene = Scene(NOW, "UTC", ("34", "42"), ANN, text, open_requests=flow.requests, asked=flow.asked)
-    sheet: Sheet = {
-        "flow": flow, "scene": scene, "house": House(("34", "42"), "UTC"), "now": NOW, "plan_id": "p",
-        "taken": frozenset(), "remarks": (),
+    flow = flow or Workflow("f", "t", "c", "34", NOW)
+    scene = InterpreterContext(
+        NOW, "UTC", ("34", "42"), ANN, text, open_requests=flow.requests, asked=flow.asked
+    )
+    sheet: GraphState = {
+        "flow": flow, "scene": scene, "house": WorkflowPolicy(("34", "42"), "UTC"), "now": NOW,
+        "plan_id": "p", "taken": frozenset(), "remarks": (),
     }  # fmt: skip
     plain = await PlainRunner(Reader(*requests, is_loose=is_loose), _empty).run(sheet)
-    assert plain == await GraphRunner(Reader(*requests, is_loose=is_loose), _empty).run(sheet)
+    assert plain == await LangGraphRunner(Reader(*requests, is_loose=is_loose), _empty).run(sheet)
     return plain
 
 
@@ -64,12 +77,12 @@ async def test_a_loose_request_is_read_back_and_a_yes_books_it() -> None:
     """Nothing is in the ledger before the yes."""
     asked = await _said("sat night? why not", None, WANTED)
 
-    assert (asked.flow.stage, asked.flow.asked, asked.commands) == (Stage.WAITING, CONFIRM, ())
+    assert (asked.flow.stage, asked.flow.asked, asked.commands) == (WorkflowStage.WAITING, CONFIRM, ())
     assert asked.replies == [
         "I understood: a crew for 34, Sat 16 Jan 1800-0600. Is that right? Please answer yes or no."
     ]
     done = await _said("yes please", asked.flow)
-    assert done.flow.stage is Stage.EXECUTING
+    assert done.flow.stage is WorkflowStage.EXECUTING
     assert [each.date for each in done.commands] == [SAT]
 
 
@@ -77,7 +90,7 @@ async def test_a_plain_request_is_not_read_back() -> None:
     """A needless question is a fault, too."""
     plan = await _said("add us saturday night", None, WANTED, is_loose=False)
 
-    assert plan.flow.stage is Stage.EXECUTING
+    assert plan.flow.stage is WorkflowStage.EXECUTING
 
 
 async def test_a_no_drops_what_was_read_back() -> None:
@@ -86,7 +99,7 @@ async def test_a_no_drops_what_was_read_back() -> None:
 
     dropped = await _said("no", asked.flow)
 
-    assert (dropped.flow.stage, dropped.commands) == (Stage.CANCELLED, ())
+    assert (dropped.flow.stage, dropped.commands) == (WorkflowStage.CANCELLED, ())
 
 
 async def test_what_is_neither_yes_nor_no_books_nothing_and_ends_with_a_person() -> None:
@@ -95,7 +108,7 @@ async def test_what_is_neither_yes_nor_no_books_nothing_and_ends_with_a_person()
     second = await _said("let me ask Bob", first.flow)
     third = await _said("still asking", second.flow)
 
-    assert [plan.flow.stage for plan in (second, third)] == [Stage.WAITING, Stage.NEEDS_HUMAN]
+    assert [plan.flow.stage for plan in (second, third)] == [WorkflowStage.WAITING, WorkflowStage.NEEDS_HUMAN]
     assert not second.commands and not third.commands
     assert [call.reason for call in third.calls] == ["unclear"]
 
@@ -106,7 +119,7 @@ async def test_a_correction_is_read_back_again() -> None:
 
     second = await _said("sunday", first.flow, WANTED._replace(date=SUN), is_loose=False)
 
-    assert (second.flow.stage, second.commands) == (Stage.WAITING, ())
+    assert (second.flow.stage, second.commands) == (WorkflowStage.WAITING, ())
     assert "Sun 17 Jan" in second.replies[0]
     assert [each.date for each in (await _said("yep", second.flow)).commands] == [SUN]
 

@@ -14,10 +14,10 @@ from tidings.model.errors import Invalid
 from tidings.model.task import Category
 from tidings.model.time import SECOND
 from tidings.outbound.receipts import telegram, twilio, whatsapp_cloud, whatsapp_session
-from tidings.outbound.receipts.folding import merged
-from tidings.outbound.receipts.receipt import Callback, Reader, Receipt, What
-from tidings.outbound.receipts.standing import delivery, in_words
-from tidings.wire.signature import BadSignature
+from tidings.outbound.receipts.base import Callback, CallbackReader, Receipt, ReceiptStatus
+from tidings.outbound.receipts.delivery_status import describe_receipts, overall_status
+from tidings.outbound.receipts.receipt_recorder import merge_receipts
+from tidings.wire.webhook_signatures import BadSignature
 
 NOW = 1_790_000_060_000_000
 BASE = "https://mycompany.com"
@@ -48,11 +48,11 @@ def status(status: str, **more: str) -> Callback:
     return form({"MessageSid": SID, "MessageStatus": status, "AccountSid": ACCOUNT, **more})
 
 
-READERS: dict[str, Reader] = {
-    "telegram": telegram.TelegramReader("123456", "a-secret-of-ours_1"),
-    "whatsapp_cloud": whatsapp_cloud.WhatsAppCloudReader("1234567890", "secret", "our-token"),
-    "whatsapp_session": whatsapp_session.WahaReader("default", "my-secret-key"),
-    "twilio": twilio.TwilioReader(ACCOUNT, "12345", BASE),
+READERS: dict[str, CallbackReader] = {
+    "telegram": telegram.TelegramCallbackReader("123456", "a-secret-of-ours_1"),
+    "whatsapp_cloud": whatsapp_cloud.WhatsAppCloudCallbackReader("1234567890", "secret", "our-token"),
+    "whatsapp_session": whatsapp_session.WahaCallbackReader("default", "my-secret-key"),
+    "twilio": twilio.TwilioCallbackReader(ACCOUNT, "12345", BASE),
 }
 WAHA_BODY = b'{"event":"message","session":"default","engine":"WEBJS"}'
 GENUINE: dict[str, Callback] = {
@@ -138,17 +138,17 @@ def test_twilios_signature_holds_for_its_own_address_only() -> None:
     ):
         with pytest.raises(BadSignature):
             READERS["twilio"].verify(GENUINE["twilio"]._replace(target=target))
-    with_port = twilio.TwilioReader(ACCOUNT, "12345", "https://mycompany.com:443")
+    with_port = twilio.TwilioCallbackReader(ACCOUNT, "12345", "https://mycompany.com:443")
     with_port.verify(GENUINE["twilio"])
     with pytest.raises(BadSignature):
-        twilio.TwilioReader(ACCOUNT, "12345", "https://mycompany.com:8443").verify(GENUINE["twilio"])
+        twilio.TwilioCallbackReader(ACCOUNT, "12345", "https://mycompany.com:8443").verify(GENUINE["twilio"])
 
 
 def test_only_whatsapp_cloud_asks_and_only_our_token_is_answered() -> None:
     """The bare challenge, or nothing."""
     asked = {"hub.mode": "subscribe", "hub.verify_token": "our-token", "hub.challenge": "1158201444"}
     assert READERS["whatsapp_cloud"].challenge(asked) == "1158201444"
-    without = whatsapp_cloud.WhatsAppCloudReader("1", "secret", None)
+    without = whatsapp_cloud.WhatsAppCloudCallbackReader("1", "secret", None)
     for reader, query in [
         (READERS["whatsapp_cloud"], {**asked, "hub.verify_token": "another"}),
         (READERS["whatsapp_cloud"], {**asked, "hub.mode": "unsubscribe"}),
@@ -167,9 +167,14 @@ def test_only_whatsapp_cloud_asks_and_only_our_token_is_answered() -> None:
 
 @pytest.mark.parametrize(
     ("said", "what"),
-    [("queued", What.SENT), ("sent", What.SENT), ("delivered", What.DELIVERED), ("read", What.READ)],
+    [
+        ("queued", ReceiptStatus.SENT),
+        ("sent", ReceiptStatus.SENT),
+        ("delivered", ReceiptStatus.DELIVERED),
+        ("read", ReceiptStatus.READ),
+    ],
 )
-def test_a_status_of_twilios_is_a_receipt(said: str, what: What) -> None:
+def test_a_status_of_twilios_is_a_receipt(said: str, what: ReceiptStatus) -> None:
     """With our own id from the address."""
     assert READERS["twilio"].read(status(said), now=NOW).receipts == [
         Receipt(SID, what, NOW, ACCOUNT, "0190-a1")
@@ -191,7 +196,7 @@ def test_a_failure_that_twilio_tells_later_has_its_reason_and_category(code: str
     """By the same table as an answer."""
     (receipt,) = READERS["twilio"].read(status("undelivered", ErrorCode=code), now=NOW).receipts
 
-    assert (receipt.what, receipt.category) == (What.UNDELIVERED, category)
+    assert (receipt.what, receipt.category) == (ReceiptStatus.UNDELIVERED, category)
     assert receipt.reason is not None and code in receipt.reason
 
 
@@ -228,8 +233,8 @@ def test_statuses_of_whatsapp_cloud_are_receipts() -> None:
     news = READERS["whatsapp_cloud"].read(Callback("/", {}, body), now=NOW)
 
     first, second = news.receipts
-    assert first == Receipt("wamid.1", What.READ, 1_760_000_000 * SECOND, "1234567890", "0190-a1")
-    assert (second.what, second.category) == (What.UNDELIVERED, Category.PERMANENT)
+    assert first == Receipt("wamid.1", ReceiptStatus.READ, 1_760_000_000 * SECOND, "1234567890", "0190-a1")
+    assert (second.what, second.category) == (ReceiptStatus.UNDELIVERED, Category.PERMANENT)
     assert second.reason is not None
     assert "131047: Re-engagement message: over 24 h" in second.reason
     assert "only a template can be sent" in second.reason
@@ -246,9 +251,15 @@ def test_a_time_in_the_future_or_none_at_all_is_now() -> None:
 
 @pytest.mark.parametrize(
     ("ack", "what"),
-    [(-1, What.UNDELIVERED), (1, What.SENT), (2, What.DELIVERED), (3, What.READ), (4, What.READ)],
+    [
+        (-1, ReceiptStatus.UNDELIVERED),
+        (1, ReceiptStatus.SENT),
+        (2, ReceiptStatus.DELIVERED),
+        (3, ReceiptStatus.READ),
+        (4, ReceiptStatus.READ),
+    ],
 )
-def test_an_ack_of_wahas_is_a_receipt(ack: int, what: What) -> None:
+def test_an_ack_of_wahas_is_a_receipt(ack: int, what: ReceiptStatus) -> None:
     """Known by the id within the name, for the chat around it is not always the same."""
     payload = {"id": "true_15551234567@c.us_AAAA", "fromMe": True, "ack": ack}
     body = {"event": "message.ack", "session": "default", "timestamp": 1_760_000_000_000, "payload": payload}
@@ -299,19 +310,25 @@ def test_strange_shapes_are_left_out() -> None:
 # -- what they amount to
 
 
-def told(what: What, at: int = NOW, name: str = "wamid.1", **more: Any) -> tuple[str, Receipt]:
+def told(what: ReceiptStatus, at: int = NOW, name: str = "wamid.1", **more: Any) -> tuple[str, Receipt]:
     """One receipt of one channel."""
     return "wa", Receipt(name, what, at, "1", **more)
 
 
 def test_receipts_of_one_message_become_one_row() -> None:
     """The earliest of each; read implies delivered; a bare 'sent' without our id is no news."""
-    rows = merged([told(What.READ, NOW), told(What.DELIVERED, NOW - 5), told(What.SENT, name="wamid.2")])
+    rows = merge_receipts(
+        [
+            told(ReceiptStatus.READ, NOW),
+            told(ReceiptStatus.DELIVERED, NOW - 5),
+            told(ReceiptStatus.SENT, name="wamid.2"),
+        ]
+    )
 
     assert rows == [
         {"channel": "wa", "name": "wamid.1", "message": None, "delivered_at": NOW - 5, "read_at": NOW}
     ]
-    assert merged([told(What.READ)])[0]["delivered_at"] == NOW
+    assert merge_receipts([told(ReceiptStatus.READ)])[0]["delivered_at"] == NOW
 
 
 def standing(**facts: Any) -> dict[str, Any]:
@@ -325,16 +342,18 @@ def standing(**facts: Any) -> dict[str, Any]:
     [
         ([], None),
         ([standing()], None),
-        ([standing(delivered_at=1)], What.DELIVERED),
-        ([standing(delivered_at=1, read_at=2)], What.READ),
-        ([standing(undelivered_at=1)], What.UNDELIVERED),
-        ([standing(undelivered_at=1, delivered_at=2)], What.DELIVERED),
+        ([standing(delivered_at=1)], ReceiptStatus.DELIVERED),
+        ([standing(delivered_at=1, read_at=2)], ReceiptStatus.READ),
+        ([standing(undelivered_at=1)], ReceiptStatus.UNDELIVERED),
+        ([standing(undelivered_at=1, delivered_at=2)], ReceiptStatus.DELIVERED),
         ([standing(delivered_at=1, last=False), standing()], None),
-        ([standing(delivered_at=1, last=False), standing(delivered_at=2)], What.DELIVERED),
-        ([standing(undelivered_at=1, last=False), standing(delivered_at=2)], What.UNDELIVERED),
+        ([standing(delivered_at=1, last=False), standing(delivered_at=2)], ReceiptStatus.DELIVERED),
+        ([standing(undelivered_at=1, last=False), standing(delivered_at=2)], ReceiptStatus.UNDELIVERED),
     ],
 )
-def test_a_message_has_one_word_for_what_was_told(rows: list[dict[str, Any]], word: What | None) -> None:
+def test_a_message_has_one_word_for_what_was_told(
+    rows: list[dict[str, Any]], word: ReceiptStatus | None
+) -> None:
     """Delivered outweighs a failure before it; of parts the last decides, and one that failed counts."""
-    assert delivery(rows) == word
-    assert (in_words(rows) is None) == (word is None)
+    assert overall_status(rows) == word
+    assert (describe_receipts(rows) is None) == (word is None)

@@ -16,14 +16,20 @@ from dateutil import rrule as dateutil
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidings.inputs.timezones import parse_timezone, resolve_wall_time, wall_time
 from tidings.model.errors import Invalid
 from tidings.model.time import DAY, HOUR, MINUTE, SECOND, instant, moment
-from tidings.outbound.scheduling import rrules
-from tidings.outbound.scheduling.planning import ALL, LATEST, MOST_MADE, SKIP, Standing, plan
-from tidings.outbound.scheduling.recurrence import WEEKDAYS, Interval, Rule, Series, compile_rule
-from tidings.outbound.scheduling.rule_words import in_words
-from tidings.outbound.scheduling.rules import read_rule, shown_rule
-from tidings.reading.zones import read_zone, settle, wall
+from tidings.outbound.schedules import rrules
+from tidings.outbound.schedules.catch_up import ALL, LATEST, MAX_MADE, SKIP, ScheduleState, plan_occurrences
+from tidings.outbound.schedules.recurrence import (
+    WEEKDAYS,
+    Interval,
+    RecurrenceRule,
+    RecurrenceSeries,
+    compile_rule,
+)
+from tidings.outbound.schedules.rule_descriptions import describe_rule
+from tidings.outbound.schedules.rule_parser import parse_rule, serialize_rule
 
 BERLIN = ZoneInfo("Europe/Berlin")
 ZONES = (
@@ -38,9 +44,9 @@ YEAR_2045 = datetime(2045, 1, 1)  # noqa: DTZ001  (a wall clock's)
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
-def compiled(rule: dict[str, Any], zone: ZoneInfo, *, anchor: int = 0) -> Rule:
+def compiled(rule: dict[str, Any], zone: ZoneInfo, *, anchor: int = 0) -> RecurrenceRule:
     """A rule as a caller writes it."""
-    return compile_rule(read_rule(rule, anchor=anchor), zone)
+    return compile_rule(parse_rule(rule, anchor=anchor), zone)
 
 
 def local(rule: dict[str, Any], zone: str, after: str, n: int, **more: Any) -> list[str]:
@@ -154,7 +160,7 @@ def test_cron_fires_when_dateutil_says(seed: int) -> None:
             rule = compiled({"cron": text}, zone)
         except Invalid:
             continue  # 31 February and its like, which dateutil would look for until the year 9999
-        after = settle(begin, zone).at
+        after = resolve_wall_time(begin, zone).at
         ours = [firing.at for firing in islice(rule.after(after), 12)]
 
         assert ours == settled(by_dateutil(fields, begin), zone, after, 12), (text, zone, begin)
@@ -168,15 +174,15 @@ def test_cron_for_every_hour_fires_whenever_the_clock_matches(seed: int) -> None
     for _ in range(10):
         minutes, weekdays = a_field(rng, 0, 59, 0.2), a_field(rng, 0, 6, 0.7)
         zone = ZoneInfo(rng.choice(ZONES))
-        after = settle(begins(rng, zone), zone).at // MINUTE * MINUTE
+        after = resolve_wall_time(begins(rng, zone), zone).at // MINUTE * MINUTE
         rule = compiled({"cron": f"{minutes} * * * {weekdays}"}, zone)
         wanted = (members(minutes, 0, 59), members(weekdays, 0, 6))
         expected = []
         for at in range(after + MINUTE, after + 2 * DAY, MINUTE):
-            there = wall(at, zone)
+            there = wall_time(at, zone)
             if there.minute in wanted[0] and there.isoweekday() % 7 in wanted[1]:
                 expected.append(at)
-        expected = [at for at in expected if wall(at, zone).second == 0]
+        expected = [at for at in expected if wall_time(at, zone).second == 0]
 
         assert [f.at for f in islice(rule.after(after), len(expected))] == expected, (minutes, weekdays, zone)
 
@@ -220,9 +226,9 @@ def test_rrule_fires_when_dateutil_says(seed: int) -> None:
     while compared < 25:
         text, zone = an_rrule(rng), ZoneInfo(rng.choice(ZONES))
         begin = begins(rng, zone)
-        rule = compiled({"rrule": text}, zone, anchor=settle(begin, zone).at)
-        begin = wall(settle(begin, zone).at, zone)
-        after = settle(begin, zone).at - SECOND
+        rule = compiled({"rrule": text}, zone, anchor=resolve_wall_time(begin, zone).at)
+        begin = wall_time(resolve_wall_time(begin, zone).at, zone)
+        after = resolve_wall_time(begin, zone).at - SECOND
         ours = [firing.at for firing in islice(rule.after(after), 10)]
         if len(ours) < 10:
             continue  # so rare, or never: dateutil would look for it until the year 9999
@@ -309,9 +315,9 @@ def test_settling_keeps_the_order(one: datetime, other: datetime, name: str) -> 
     """An earlier time on the wall is never a later instant, so firings come in order."""
     zone = ZoneInfo(name)
     first, second = sorted((one, other))
-    assert settle(first, zone).at <= settle(second, zone).at
-    if settle(first, zone).note is None:
-        assert wall(settle(first, zone).at, zone) == first
+    assert resolve_wall_time(first, zone).at <= resolve_wall_time(second, zone).at
+    if resolve_wall_time(first, zone).note is None:
+        assert wall_time(resolve_wall_time(first, zone).at, zone) == first
 
 
 # -- days
@@ -356,7 +362,7 @@ def test_weekly_is_daily_on_its_days(days: set[str], clocks: set[time], begin: d
     """Against the same thing said as RRULE, through two engines of our own and one of dateutil's."""
     zone = ZoneInfo(name)
     at = sorted({clock.strftime("%H:%M") for clock in clocks})
-    after = settle(begin, zone).at
+    after = resolve_wall_time(begin, zone).at
     weekly = compiled({"weekly": {"on": sorted(days), "at": at}}, zone)
     numbers = [WEEKDAYS.index(day) for day in days]
     times = sorted(
@@ -372,8 +378,8 @@ def test_weekly_is_daily_on_its_days(days: set[str], clocks: set[time], begin: d
 # -- bounds
 
 
-def series(rule: dict[str, Any], zone: ZoneInfo = BERLIN, **bounds: Any) -> Series:
-    return Series(compiled(rule, zone), zone, **bounds)
+def series(rule: dict[str, Any], zone: ZoneInfo = BERLIN, **bounds: Any) -> RecurrenceSeries:
+    return RecurrenceSeries(compiled(rule, zone), zone, **bounds)
 
 
 def test_start_and_end_are_included_and_days_are_skipped() -> None:
@@ -388,7 +394,7 @@ def test_start_and_end_are_included_and_days_are_skipped() -> None:
 def test_a_skipped_day_of_seconds_is_passed_over_at_once() -> None:
     """Not second by second."""
     skip = frozenset({date(2027, 1, 1) + timedelta(days=n) for n in range(300)})
-    dense = Series(Interval(SECOND, 0), BERLIN, skip=skip)
+    dense = RecurrenceSeries(Interval(SECOND, 0), BERLIN, skip=skip)
     first = dense.first_after(instant(datetime(2027, 1, 1, 5, tzinfo=BERLIN)))
 
     assert first is not None
@@ -448,26 +454,26 @@ def test_an_rrule_that_cannot_be_read_is_refused_by_name(text: str) -> None:
 def test_junk_is_refused_and_never_an_error_of_ours(text: str, kind: str) -> None:
     """Whatever is written, the answer is a rule or a sentence."""
     try:
-        stored = read_rule({kind: text}, anchor=0)
+        stored = parse_rule({kind: text}, anchor=0)
     except Invalid as refused:
         assert refused.field == "rule" and refused.remedy
     else:
-        assert in_words(stored)
+        assert describe_rule(stored)
 
 
 @pytest.mark.parametrize("name", ["Europe/Berln", "europe/berlin", "Berlin", "berlin", "Europe/Berlin "])
 def test_an_unknown_zone_is_told_its_neighbours(name: str) -> None:
     """Capitals, slips and bare towns."""
     with pytest.raises(Invalid, match="Europe/Berlin"):
-        read_zone(name)
+        parse_timezone(name)
 
 
 def test_every_zone_is_known() -> None:
     """By its own name, and none that leads out of the folder of zones."""
-    assert all(read_zone(name).key == name for name in sorted(available_timezones())[::25])
+    assert all(parse_timezone(name).key == name for name in sorted(available_timezones())[::25])
     for name in ("", "../etc/passwd", "/etc/localtime", "\0", "UTC\n", "x" * 10_000):
         with pytest.raises(Invalid):
-            read_zone(name)
+            parse_timezone(name)
 
 
 # -- words
@@ -490,14 +496,14 @@ def test_every_zone_is_known() -> None:
 )
 def test_a_rule_in_words(rule: dict[str, Any], words: str) -> None:
     """So that a slip is seen before it fires."""
-    assert in_words(read_rule(rule, anchor=0)) == words
+    assert describe_rule(parse_rule(rule, anchor=0)) == words
 
 
 def test_a_rule_is_shown_as_it_can_be_written_again() -> None:
     """What is shown makes the same rule."""
     for rule in ({"cron": "@daily"}, {"every": "90m"}, {"weekly": "mon 9:00"}, {"monthly": "31, last 9:00"}):
-        stored = read_rule(rule, anchor=7, skip=["2027-01-01"])
-        again = read_rule(shown_rule(stored), anchor=7, skip=["2027-01-01"])
+        stored = parse_rule(rule, anchor=7, skip=["2027-01-01"])
+        again = parse_rule(serialize_rule(stored), anchor=7, skip=["2027-01-01"])
         assert orjson.loads(again) == orjson.loads(stored)
 
 
@@ -506,8 +512,8 @@ def test_a_rule_is_shown_as_it_can_be_written_again() -> None:
 
 def standing(
     policy: str, *, grace: int = HOUR, left: int | None = None, length: int = 10 * MINUTE
-) -> Standing:
-    return Standing(Series(Interval(length, 0), BERLIN), length, policy, grace, left)
+) -> ScheduleState:
+    return ScheduleState(RecurrenceSeries(Interval(length, 0), BERLIN), length, policy, grace, left)
 
 
 @given(
@@ -523,7 +529,7 @@ def test_every_instant_is_dealt_with_once(
     """Made, missed, or still to come: none is lost between two plans, and none is in two of them."""
     before = standing(policy, grace=grace * MINUTE, left=left, length=length * MINUTE)
     now = before.next_at + late * MINUTE
-    planned = plan(before, now)
+    planned = plan_occurrences(before, now)
 
     dealt = sorted([*planned.make, *(line.at for line in planned.lines)])
     due = [at for at in range(length * MINUTE, now + 1, length * MINUTE) if at <= planned.last_at]
@@ -533,15 +539,15 @@ def test_every_instant_is_dealt_with_once(
         assert dealt == due
     assert planned.next_at == planned.last_at + length * MINUTE
     assert all(now - at < grace * MINUTE for at in planned.make)
-    assert len(planned.make) <= (left or MOST_MADE)
+    assert len(planned.make) <= (left or MAX_MADE)
     if policy != ALL:
         assert len(planned.make) <= 1
     if planned.next_at is not None and planned.next_at <= now:
-        assert len(planned.make) in (MOST_MADE, left)
+        assert len(planned.make) in (MAX_MADE, left)
 
 
 def test_what_was_announced_is_kept() -> None:
     """Even if the rule says otherwise now (the rules of a zone were changed by its government)."""
     announced = standing(LATEST)._replace(next_at=7 * MINUTE)
-    assert plan(announced, 7 * MINUTE).make == [7 * MINUTE]
-    assert plan(announced, 7 * MINUTE).next_at == 10 * MINUTE
+    assert plan_occurrences(announced, 7 * MINUTE).make == [7 * MINUTE]
+    assert plan_occurrences(announced, 7 * MINUTE).next_at == 10 * MINUTE

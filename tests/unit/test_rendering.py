@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.time_limits import Limit
 
 from tidings.model.errors import CallerError, Invalid, TooLarge
-from tidings.outbound.templating.rendering import LARGEST_SOURCE, Compiled, compile_content
-from tidings.outbound.templating.variables import LARGEST, LARGEST_TEXT, declare
+from tidings.outbound.templates.renderer import MAX_SOURCE_SIZE, CompiledTemplate, compile_content
+from tidings.outbound.templates.variables import MAX_TEXT_SIZE, MAX_VALUES_SIZE, parse_declarations
 
 VARIABLES = {
     "name": "text",
@@ -33,9 +33,11 @@ CONTACT = {
 QUICK = 0.5  # seconds
 
 
-def compiled(text: str, variables: object = None, **more: Any) -> Compiled:
+def compiled(text: str, variables: object = None, **more: Any) -> CompiledTemplate:
     """A template with these variables, or with a few of each type."""
-    return compile_content({"text": text, **more}, declare(VARIABLES if variables is None else variables))
+    return compile_content(
+        {"text": text, **more}, parse_declarations(VARIABLES if variables is None else variables)
+    )
 
 
 def said(text: str, /, contact: dict[str, Any] | None = None, **values: Any) -> str:
@@ -125,7 +127,7 @@ def test_subject_and_the_strings_of_data_have_gaps_too() -> None:
         "subject": "For {{ name }}",
         "data": {"{{ name }}": ["{{ amount }}", 1, None, {"x": "{{ name }}"}]},
     }
-    made = compile_content({"text": "x", **content}, declare(VARIABLES)).render({"name": "Ada"})
+    made = compile_content({"text": "x", **content}, parse_declarations(VARIABLES)).render({"name": "Ada"})
 
     assert made == {"text": "x", "subject": "For Ada", "data": {"{{ name }}": ["5", 1, None, {"x": "Ada"}]}}
 
@@ -176,7 +178,7 @@ def test_a_row_of_a_file_may_have_other_columns_and_writes_everything_as_text() 
 def test_values_that_are_too_large_are_refused() -> None:
     """All texts together."""
     with pytest.raises(TooLarge):
-        compiled("{{ name }}").check({"name": "x" * (LARGEST + 1)})
+        compiled("{{ name }}").check({"name": "x" * (MAX_VALUES_SIZE + 1)})
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_values_that_are_too_large_are_refused() -> None:
 def test_a_declaration_that_means_nothing_is_refused(variables: object) -> None:
     """Names, types, defaults and examples are checked when the template is saved."""
     with pytest.raises(Invalid) as error:
-        declare(variables)
+        parse_declarations(variables)
 
     assert str(error.value.field).startswith("variables")
 
@@ -363,7 +365,7 @@ def test_a_bomb_does_not_go_off(text: str) -> None:
         assert error.problem and error.remedy
         assert len(str(error)) < 1000
     else:
-        assert len(made) <= LARGEST_TEXT
+        assert len(made) <= MAX_TEXT_SIZE
     finally:
         over = limit.is_over()
         gc.enable()
@@ -380,12 +382,14 @@ def test_many_strings_of_data_are_bounded_together() -> None:
 def test_a_source_that_is_too_large_is_refused() -> None:
     """Before anything of it is read."""
     with pytest.raises(TooLarge):
-        compiled("x" * (LARGEST_SOURCE + 1))
+        compiled("x" * (MAX_SOURCE_SIZE + 1))
 
 
 def test_the_output_has_a_limit_over_all_parts() -> None:
     """Subject and data count, too."""
-    made = compile_content({"text": "{{ name }}", "subject": "{{ name }}"}, declare({"name": "text"}))
+    made = compile_content(
+        {"text": "{{ name }}", "subject": "{{ name }}"}, parse_declarations({"name": "text"})
+    )
 
     assert made.render({"name": "x" * 50}, largest=100)["subject"] == "x" * 50
     with pytest.raises(TooLarge, match="more than 100"):

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tidings.api import sheet
-from tidings.api.repairs import numbered
-from tidings.migration import repairs
+from tidings.api import csv_export
+from tidings.api.migration_repairs import numbered_rows
+from tidings.migration import dead_letter_files
 from tidings.model.errors import Invalid
-from tidings.outbound.people.uploads import Form
+from tidings.outbound.contacts.uploads import UploadFormat
 
 NASTY: list[Any] = [
     "plain", "", "5", "true", "null", '"quoted"', "'=1+1", "=1+1", "+49 30", "-5", "@home", " padded ",
@@ -27,24 +27,28 @@ def record(fields: Mapping[str, Any] | None, id_: str = "1") -> dict[str, Any]:
 
 
 def there_and_back(
-    records: list[dict[str, Any]], form: Form, *, exact: bool = True
-) -> list[repairs.Repaired]:
+    records: list[dict[str, Any]], form: UploadFormat, *, exact: bool = True
+) -> list[dead_letter_files.Repaired]:
     """Through the bytes of a file, in pieces that cut rows anywhere."""
 
-    async def work() -> list[repairs.Repaired]:
+    async def work() -> list[dead_letter_files.Repaired]:
         if form == "ndjson":
-            data = b"".join(map(repairs.line, records))
+            data = b"".join(map(dead_letter_files.line, records))
         else:
-            names = await repairs.field_names(listed(records))
-            columns = repairs.columns(names)
-            data = sheet.head(columns, exact=exact)
-            data += sheet.sheet([repairs.cells(one, names) for one in records], columns, exact=exact)
+            names = await dead_letter_files.field_names(listed(records))
+            columns = dead_letter_files.columns(names)
+            data = csv_export.csv_header(columns, exact=exact)
+            data += csv_export.csv_rows(
+                [dead_letter_files.cells(one, names) for one in records], columns, exact=exact
+            )
 
         async def pieces() -> AsyncIterator[bytes]:
             for place in range(0, len(data), 7):
                 yield data[place : place + 7]
 
-        return [one async for one in repairs.read_back(numbered(pieces(), form, most=1000))]
+        return [
+            one async for one in dead_letter_files.parse_repairs(numbered_rows(pieces(), form, most=1000))
+        ]
 
     return asyncio.run(work())
 
@@ -75,8 +79,8 @@ def test_every_value_comes_back_from_ndjson_as_it_went_out() -> None:
 
 def test_a_spreadsheets_guard_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the safe form puts an apostrophe before, the way back takes it from; and columns are bounded."""
-    assert tuple(repairs.FORMULA) == sheet._FORMULA
-    monkeypatch.setattr(repairs, "MOST_COLUMNS", 2)
+    assert tuple(dead_letter_files.FORMULA_PREFIXES) == csv_export._FORMULA
+    monkeypatch.setattr(dead_letter_files, "MOST_COLUMNS", 2)
     fields = {"a": "1", "b": 2, "c": [3], "d": "x"}
 
     assert there_and_back([record(fields)], "csv") == [("people", "1", fields)]
@@ -100,7 +104,7 @@ def test_a_row_that_is_not_understood_is_named(row: Any, says: str) -> None:
         yield 7, row
 
     async def read() -> None:
-        async for _ in repairs.read_back(one()):
+        async for _ in dead_letter_files.parse_repairs(one()):
             pass
 
     with pytest.raises(Invalid) as refused:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.kernel import retry
-from tidings.kernel.retry import POLICIES, Backoff, Kind, Policy, Rule
+from tidings.kernel.retry import POLICIES, Backoff, RetryErrorKind, RetryPolicy, RetryRule
 from tidings.model.errors import Misconfigured
 from tidings.model.task import Category
 
@@ -21,7 +21,7 @@ SECOND = timedelta(seconds=1)
 
 chances = st.floats(min_value=0, max_value=1, exclude_max=True)
 rules = st.builds(
-    Rule,
+    RetryRule,
     max_tries=st.integers(1, 20),
     backoff=st.sampled_from([kind for kind in Backoff if kind is not Backoff.TABLE]),
     initial=st.timedeltas(timedelta(milliseconds=1), timedelta(hours=1)),
@@ -30,11 +30,11 @@ rules = st.builds(
 )
 
 
-def waits(policy: Policy, category: Category = Category.TEMPORARY, **more: Any) -> list[timedelta]:
+def waits(policy: RetryPolicy, category: Category = Category.TEMPORARY, **more: Any) -> list[timedelta]:
     """The waits between the tries of a message that fails every time."""
     found: list[timedelta] = []
     for tries in range(1, 100):
-        wait = retry.wait(policy, tries, 0, category, chance=MIDDLE, **more)
+        wait = retry.retry_delay(policy, tries, 0, category, chance=MIDDLE, **more)
         if wait is None:
             return found
         found.append(wait)
@@ -88,8 +88,8 @@ def test_migration_has_strategies_per_kind_of_error() -> None:
     """C3: timeout 3 linear from 5 s, 5xx 5, rate_limit 10; unclassified errors a limited number of times."""
     policy = POLICIES["migration"]
 
-    assert waits(policy, kind=Kind.TIMEOUT) == [5 * SECOND, 10 * SECOND]
-    assert len(waits(policy, kind=Kind.SERVER)) == 4
+    assert waits(policy, kind=RetryErrorKind.TIMEOUT) == [5 * SECOND, 10 * SECOND]
+    assert len(waits(policy, kind=RetryErrorKind.SERVER)) == 4
     assert policy.rule_for(Category.THROTTLING).max_tries == 10
     assert policy.rule_for(Category.THROTTLING).delay(1, chance=MIDDLE) == 60 * SECOND  # C5: if none is given
     assert len(waits(policy, Category.SYSTEM)) == 2
@@ -103,31 +103,31 @@ def test_the_ready_made_policies_are_known_by_their_names() -> None:
 
 @pytest.mark.parametrize("category", [Category.PERMANENT, Category.VALIDATION])
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_permanent_and_validation_errors_are_never_retried(policy: Policy, category: Category) -> None:
+def test_permanent_and_validation_errors_are_never_retried(policy: RetryPolicy, category: Category) -> None:
     """A4, E3: 'not registered' stays so, even when the other side adds a Retry-After."""
-    assert retry.wait(policy, 1, 1, category, chance=MIDDLE, after=SECOND) is None
+    assert retry.retry_delay(policy, 1, 1, category, chance=MIDDLE, after=SECOND) is None
 
 
 def test_not_even_a_policy_that_says_so_retries_a_permanent_error() -> None:
     """A4: the five categories mean the same under every policy."""
-    policy = Policy("wild", Rule(5, Backoff.FIXED, SECOND), retry_on=frozenset(Category))
+    policy = RetryPolicy("wild", RetryRule(5, Backoff.FIXED, SECOND), retry_on=frozenset(Category))
 
-    assert retry.wait(policy, 1, 0, Category.PERMANENT, chance=MIDDLE) is None
+    assert retry.retry_delay(policy, 1, 0, Category.PERMANENT, chance=MIDDLE) is None
 
 
 def test_a_throttled_answer_spends_no_try() -> None:
     """A4, C3: throttling has its own counter, so a message out of tries may still wait for its turn."""
     policy = POLICIES["companion"]
 
-    assert retry.wait(policy, 6, 0, Category.TEMPORARY, chance=MIDDLE) is None
-    assert retry.wait(policy, 6, 1, Category.THROTTLING, chance=MIDDLE, after=7 * SECOND) == 7 * SECOND
+    assert retry.retry_delay(policy, 6, 0, Category.TEMPORARY, chance=MIDDLE) is None
+    assert retry.retry_delay(policy, 6, 1, Category.THROTTLING, chance=MIDDLE, after=7 * SECOND) == 7 * SECOND
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-def test_throttling_gives_up_after_ten_answers(policy: Policy) -> None:
+def test_throttling_gives_up_after_ten_answers(policy: RetryPolicy) -> None:
     """C3: ten tries on a counter of its own."""
     given_ = [
-        retry.wait(policy, 0, count, Category.THROTTLING, chance=MIDDLE, after=SECOND)
+        retry.retry_delay(policy, 0, count, Category.THROTTLING, chance=MIDDLE, after=SECOND)
         for count in range(1, 11)
     ]
 
@@ -138,24 +138,30 @@ def test_the_wait_the_other_side_asks_for_wins() -> None:
     """A4: as long as the platform says, shorter or longer than the policy and beyond its cap."""
     personal = POLICIES["personal"]
 
-    assert retry.wait(personal, 1, 0, Category.TEMPORARY, chance=0.9, after=SECOND) == SECOND
-    assert retry.wait(personal, 1, 1, Category.THROTTLING, chance=0.9, after=90 * MINUTE) == 90 * MINUTE
+    assert retry.retry_delay(personal, 1, 0, Category.TEMPORARY, chance=0.9, after=SECOND) == SECOND
+    assert (
+        retry.retry_delay(personal, 1, 1, Category.THROTTLING, chance=0.9, after=90 * MINUTE) == 90 * MINUTE
+    )
 
 
 def test_the_wait_the_other_side_asks_for_is_believed_up_to_a_day() -> None:
     """A4: a receiver cannot park a message for ever; and nothing, or less, is no wish at all."""
     policy = POLICIES["personal"]
 
-    assert retry.wait(
+    assert retry.retry_delay(
         policy, 1, 0, Category.TEMPORARY, chance=MIDDLE, after=timedelta(days=400)
     ) == timedelta(1)
     for nothing in (timedelta(0), timedelta(seconds=-5)):
-        assert retry.wait(policy, 1, 0, Category.TEMPORARY, chance=MIDDLE, after=nothing) == 30 * SECOND
+        assert (
+            retry.retry_delay(policy, 1, 0, Category.TEMPORARY, chance=MIDDLE, after=nothing) == 30 * SECOND
+        )
 
 
 def test_a_wish_to_be_asked_again_gives_no_tries() -> None:
     """A3: `max_tries` counts, whatever Retry-After says."""
-    assert retry.wait(POLICIES["personal"], 4, 0, Category.TEMPORARY, chance=MIDDLE, after=SECOND) is None
+    assert (
+        retry.retry_delay(POLICIES["personal"], 4, 0, Category.TEMPORARY, chance=MIDDLE, after=SECOND) is None
+    )
 
 
 def test_a_message_may_have_its_own_number_of_tries() -> None:
@@ -167,19 +173,19 @@ def test_a_message_may_have_its_own_number_of_tries() -> None:
 
 
 @given(rules, st.integers(1, 10_000), chances)
-def test_no_wait_is_negative_or_over_the_cap(rule: Rule, tries: int, chance: float) -> None:
+def test_no_wait_is_negative_or_over_the_cap(rule: RetryRule, tries: int, chance: float) -> None:
     """A3: jitter first, the cap last."""
     assert timedelta(0) <= rule.delay(tries, chance=chance) <= rule.cap
 
 
 @given(rules, st.integers(1, 200))
-def test_waits_never_shrink_with_more_tries(rule: Rule, tries: int) -> None:
+def test_waits_never_shrink_with_more_tries(rule: RetryRule, tries: int) -> None:
     """A3: without chance, each wait is at least as long as the one before."""
     assert rule.delay(tries, chance=MIDDLE) <= rule.delay(tries + 1, chance=MIDDLE)
 
 
 @given(rules, st.integers(1, 30), chances)
-def test_jitter_stays_within_its_share(rule: Rule, tries: int, chance: float) -> None:
+def test_jitter_stays_within_its_share(rule: RetryRule, tries: int, chance: float) -> None:
     """A3: never further from the plain wait than the share says, a microsecond of rounding apart."""
     plain, jittered = rule.delay(tries, chance=MIDDLE), rule.delay(tries, chance=chance)
 
@@ -189,27 +195,27 @@ def test_jitter_stays_within_its_share(rule: Rule, tries: int, chance: float) ->
 
 @given(rules, st.integers(0, 50), st.integers(0, 50), st.sampled_from(Category), chances)
 def test_every_message_is_given_up_in_the_end(
-    rule: Rule, tries: int, throttles: int, category: Category, chance: float
+    rule: RetryRule, tries: int, throttles: int, category: Category, chance: float
 ) -> None:
     """B7: whatever fails for good reaches the dead letters, so no counter can run without an end."""
-    policy = Policy("any", rule)
+    policy = RetryPolicy("any", rule)
     spent, allowed = (throttles, 10) if category is Category.THROTTLING else (tries, rule.max_tries)
 
-    wait = retry.wait(policy, tries, throttles, category, chance=chance)
+    wait = retry.retry_delay(policy, tries, throttles, category, chance=chance)
 
     assert (wait is None) == (category not in retry.RETRYABLE or spent >= allowed)
 
 
 def test_a_policy_can_be_told_in_one_line() -> None:
     """A3, B6: what `why` shows."""
-    assert retry.explain(POLICIES["companion"]) == "6 tries, 5 min × tries², at most 12 h, ±15 %"
-    assert retry.explain(POLICIES["broadcast"]) == "6 tries, 5 min, 15 min, 1 h, 5 h, 15 h"
-    assert retry.explain(POLICIES["migration"]) == "5 tries, 2 s, doubling, at most 1 h, ±10 %"
+    assert retry.describe_policy(POLICIES["companion"]) == "6 tries, 5 min × tries², at most 12 h, ±15 %"
+    assert retry.describe_policy(POLICIES["broadcast"]) == "6 tries, 5 min, 15 min, 1 h, 5 h, 15 h"
+    assert retry.describe_policy(POLICIES["migration"]) == "5 tries, 2 s, doubling, at most 1 h, ±10 %"
 
 
 def test_a_policy_of_ones_own_is_read_from_a_table() -> None:
     """A3: a policy, not a constant; durations as text or seconds, sub-tables for what differs."""
-    policy = retry.parse(
+    policy = retry.parse_policy(
         "gentle",
         {
             "max_tries": 4,
@@ -226,14 +232,14 @@ def test_a_policy_of_ones_own_is_read_from_a_table() -> None:
     assert waits(policy) == [30 * SECOND, 60 * SECOND, 90 * SECOND]
     assert waits(policy, Category.SYSTEM) == []
     assert policy.rule_for(Category.THROTTLING).max_tries == 20
-    assert policy.rule_for(Category.THROTTLING).backoff is retry.THROTTLE.backoff
-    assert waits(policy, kind=Kind.TIMEOUT) == [5 * SECOND]
-    assert policy.rule_for(Category.TEMPORARY, Kind.TIMEOUT).cap == 5 * MINUTE
+    assert policy.rule_for(Category.THROTTLING).backoff is retry.THROTTLE_RULE.backoff
+    assert waits(policy, kind=RetryErrorKind.TIMEOUT) == [5 * SECOND]
+    assert policy.rule_for(Category.TEMPORARY, RetryErrorKind.TIMEOUT).cap == 5 * MINUTE
 
 
 def test_a_table_of_waits_needs_nothing_else() -> None:
     """B6: the tries follow from the table, one more than its entries; no cap cuts what was written."""
-    policy = retry.parse("mine", {"table": ["1m", "48h"], "jitter": 0.5})
+    policy = retry.parse_policy("mine", {"table": ["1m", "48h"], "jitter": 0.5})
 
     assert waits(policy) == [MINUTE, timedelta(hours=48)]
     assert policy.rule.delay(2, chance=0.99) > timedelta(hours=70)
@@ -241,11 +247,11 @@ def test_a_table_of_waits_needs_nothing_else() -> None:
 
 def test_a_sub_table_may_leave_the_table_of_waits() -> None:
     """C3: a strategy per kind of error, with a backoff of its own."""
-    policy = retry.parse(
+    policy = retry.parse_policy(
         "mine", {"table": ["1m"], "5xx": {"backoff": "fixed", "initial": "1s", "max_tries": 3}}
     )
 
-    assert waits(policy, kind=Kind.SERVER) == [SECOND, SECOND]
+    assert waits(policy, kind=RetryErrorKind.SERVER) == [SECOND, SECOND]
 
 
 PLAIN: Mapping[str, Any] = {"max_tries": 3, "backoff": "fixed", "initial": "1s"}
@@ -279,4 +285,4 @@ PLAIN: Mapping[str, Any] = {"max_tries": 3, "backoff": "fixed", "initial": "1s"}
 def test_a_policy_that_cannot_be_meant_is_refused(options: Mapping[str, Any], words: str) -> None:
     """A3: the start stops with the key and what to write instead."""
     with pytest.raises(Misconfigured, match=words):
-        retry.parse("mine", options)
+        retry.parse_policy("mine", options)

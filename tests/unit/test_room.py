@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidings.kernel.capacity import Capacity
 from tidings.kernel.lanes import Lane
-from tidings.kernel.room import Room
 from tidings.model.task import Task
 
 
@@ -16,7 +16,7 @@ def task(queue: str) -> Task:
 
 def test_what_is_in_hand_takes_its_slot_until_it_is_dropped() -> None:
     """A1: never more at once than there are slots."""
-    room = Room(8, {"q": Lane("q")}, ())
+    room = Capacity(8, {"q": Lane("q")}, ())
     tasks = [task("q") for _ in range(8)]
 
     room.reserve(tasks)
@@ -29,14 +29,14 @@ def test_what_is_in_hand_takes_its_slot_until_it_is_dropped() -> None:
 
 def test_results_that_cannot_be_written_leave_no_room() -> None:
     """A1: twice the slots, in hand or unwritten, is the most that can be lost with a node."""
-    room = Room(8, {"q": Lane("q")}, ())
+    room = Capacity(8, {"q": Lane("q")}, ())
 
     assert [room.free(unwritten) for unwritten in (0, 8, 12, 16, 99)] == [8, 8, 4, 0, 0]
 
 
 def test_a_channel_has_its_own_cap_and_says_when_it_was_full() -> None:
     """A channel that is slow leaves slots to the others."""
-    room = Room(100, {"slow": Lane("slow", cap=2), "q": Lane("q")}, ())
+    room = Capacity(100, {"slow": Lane("slow", cap=2), "q": Lane("q")}, ())
     room.reserve([task("slow"), task("slow"), task("q")])
 
     assert (room.of("slow", 50), room.of("q", 50)) == (0, 50)
@@ -48,7 +48,7 @@ def test_a_channel_has_its_own_cap_and_says_when_it_was_full() -> None:
 
 def test_a_keyed_queue_is_claimed_again_only_when_the_last_have_their_instants() -> None:
     """A limit per recipient is shared out before more is taken."""
-    room = Room(100, {"chat": Lane("chat"), "q": Lane("q")}, {"chat"})
+    room = Capacity(100, {"chat": Lane("chat"), "q": Lane("q")}, {"chat"})
     taken = [task("chat"), task("chat")]
     room.reserve(taken)
 

@@ -9,8 +9,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tidings.inbound.language.rules import RulesMind
-from tidings.inbound.words import Extraction, Mind, Relation, Request, Scene, Speaker, Utterance
+from tidings.inbound.domain import (
+    Extraction,
+    Interpreter,
+    InterpreterContext,
+    ShiftRequest,
+    Speaker,
+    Utterance,
+    WorkflowRelation,
+)
+from tidings.inbound.language.rule_interpreter import RuleInterpreter
 from tidings.model.time import MINUTE, instant
 
 ZONE = "America/New_York"
@@ -19,13 +27,13 @@ SQUADS = ("34", "35", "42", "43", "54")
 ANN, BOB = Speaker("1", "Ann", "42", "member"), Speaker("2", "Bob", "42", "member")
 MAX, OLGA = Speaker("3", "Max", "43", "member"), Speaker("4", "Olga", "43", "officer")
 
-MIND: Mind = RulesMind()
+MIND: Interpreter = RuleInterpreter()
 
 
 class Turn(NamedTuple):
     """What was made of a line."""
 
-    relation: Relation
+    relation: WorkflowRelation
     extraction: Extraction
 
     @property
@@ -33,19 +41,21 @@ class Turn(NamedTuple):
         return [" ".join(slot or "." for slot in request) for request in self.extraction.requests]
 
 
-def scene(speaker: Speaker, text: str, **more: Any) -> Scene:
-    return Scene(NOW, ZONE, SQUADS, speaker, text)._replace(**more)
+def scene(speaker: Speaker, text: str, **more: Any) -> InterpreterContext:
+    return InterpreterContext(NOW, ZONE, SQUADS, speaker, text)._replace(**more)
 
 
 async def talk(*lines: tuple[Speaker, str], keeps_state: bool = True) -> list[Turn]:
     """A conversation about one workflow, with its state kept, or read again from the start each time."""
     turns: list[Turn] = []
     thread: list[Utterance] = []
-    known: Sequence[Request] = ()
+    known: Sequence[ShiftRequest] = ()
     asked: str | None = None
     for number, (speaker, text) in enumerate(lines):
         at = NOW + number * MINUTE
-        here = Scene(at, ZONE, SQUADS, speaker, text, thread, known if keeps_state else (), asked)
+        here = InterpreterContext(
+            at, ZONE, SQUADS, speaker, text, thread, known if keeps_state else (), asked
+        )
         turns.append(Turn(await MIND.relate(here), await MIND.extract(here)))
         known, missing = turns[-1].extraction.requests, turns[-1].extraction.missing
         asked = missing[0] if missing else None

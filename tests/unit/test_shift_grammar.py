@@ -8,24 +8,24 @@ from datetime import date, timedelta
 import pytest
 from tests.time_limits import Limit
 
-from tidings.inbound.language.grammar import Heard, Setting, read
-from tidings.inbound.language.pieces import Moment
+from tidings.inbound.domain import CalendarCommand, ShiftAction, ShiftRequest
+from tidings.inbound.language.parser import ParsedMessage, ParserContext, parse_message
 from tidings.inbound.language.shift_words import minutes, shift_words
-from tidings.inbound.words import Action, Command, Request
+from tidings.inbound.language.tokens import LocalMoment
 from tidings.model.errors import Invalid
 
 SQUADS = ("34", "35", "42", "43", "54")
-SATURDAY = Moment(date(2026, 1, 3), 21 * 60 + 8, date(2026, 1, 3))
-THURSDAY = Moment(date(2026, 1, 8), 10 * 60, date(2026, 1, 8))
-SMALL_HOURS = Moment(date(2026, 1, 4), 2 * 60, date(2026, 1, 3))
+SATURDAY = LocalMoment(date(2026, 1, 3), 21 * 60 + 8, date(2026, 1, 3))
+THURSDAY = LocalMoment(date(2026, 1, 8), 10 * 60, date(2026, 1, 8))
+SMALL_HOURS = LocalMoment(date(2026, 1, 4), 2 * 60, date(2026, 1, 3))
 SHIFTS = shift_words()
 
 
-def hear(text: str, now: Moment = SATURDAY, squad: str | None = "43") -> Heard:
-    return read(text, Setting(now, squad, SQUADS, SHIFTS))
+def hear(text: str, now: LocalMoment = SATURDAY, squad: str | None = "43") -> ParsedMessage:
+    return parse_message(text, ParserContext(now, squad, SQUADS, SHIFTS))
 
 
-def told(text: str, now: Moment = SATURDAY) -> list[str]:
+def told(text: str, now: LocalMoment = SATURDAY) -> list[str]:
     """The requests of a text in short: action, squad, date, hours; a dot for what was not said."""
     return [" ".join(slot or "." for slot in request) for request in hear(text, now).requests]
 
@@ -316,7 +316,7 @@ def test_every_hour_of_the_week_is_one_window_of_one_day(template: str) -> None:
     monday = date(2026, 3, 9)
     for hour in range(7 * 24):
         said, at = monday + timedelta(days=hour % 5), hour * 5 % 24
-        now = Moment(said, at * 60, said if at >= 6 else said - timedelta(days=1))
+        now = LocalMoment(said, at * 60, said if at >= 6 else said - timedelta(days=1))
         day, start = now.operational + timedelta(days=1 + hour // 24 % 6), hour % 24
         length = 1 + hour % min(6, (5 - start) % 24 + 1)
         way = hour % 3
@@ -326,7 +326,7 @@ def test_every_hour_of_the_week_is_one_window_of_one_day(template: str) -> None:
         (request,) = hear(text, now).requests
 
         assert request.date == f"{day:%Y%m%d}", (text, now)
-        command = Command(Action.ADD, "42", *(slot or "" for slot in request[2:]))
+        command = CalendarCommand(ShiftAction.ADD, "42", *(slot or "" for slot in request[2:]))
         assert (command.start, len(command.slots)) == (f"{start:02d}00", 2 * length), (text, now)
 
 
@@ -361,14 +361,14 @@ def test_anything_can_be_read_in_no_time(text: str) -> None:
 def test_shift_words_are_a_setting() -> None:
     """D10: the hours of "night" are this house's, and a word of its own is understood."""
     shifts = shift_words({"night": ("1900", "0700"), "swing": ("1400", "2200")})
-    setting = Setting(THURSDAY, "43", SQUADS, shifts)
+    setting = ParserContext(THURSDAY, "43", SQUADS, shifts)
 
-    assert read("no crew tomorrow swing", setting).requests == (
-        Request(Action.NO_CREW, "43", "20260109", "1400", "2200"),
+    assert parse_message("no crew tomorrow swing", setting).requests == (
+        ShiftRequest(ShiftAction.NO_CREW, "43", "20260109", "1400", "2200"),
     )
-    assert read("no crew tomorrow night", setting).requests == (
-        Request(Action.NO_CREW, "43", "20260109", "1900", "0600"),
-        Request(Action.NO_CREW, "43", "20260110", "0600", "0700"),
+    assert parse_message("no crew tomorrow night", setting).requests == (
+        ShiftRequest(ShiftAction.NO_CREW, "43", "20260109", "1900", "0600"),
+        ShiftRequest(ShiftAction.NO_CREW, "43", "20260110", "0600", "0700"),
     )
 
 

@@ -10,20 +10,20 @@ from datetime import date
 import pytest
 
 from tidings.inbound.language.courtesy import without_courtesies
-from tidings.inbound.language.grammar import Heard, Setting, read
 from tidings.inbound.language.numbers import spelled_out
-from tidings.inbound.language.pieces import Moment
+from tidings.inbound.language.parser import ParsedMessage, ParserContext, parse_message
 from tidings.inbound.language.shift_words import shift_words
 from tidings.inbound.language.subjects import has_strange_subject
+from tidings.inbound.language.tokens import LocalMoment
 
-NOW = Moment(date(2026, 1, 8), 10 * 60, date(2026, 1, 8))
+NOW = LocalMoment(date(2026, 1, 8), 10 * 60, date(2026, 1, 8))
 SQUADS = ("34", "35", "42", "43", "54")
 SHIFTS = shift_words()
 FRIDAY = "20260109 1800 0600"
 
 
-def hear(text: str) -> Heard:
-    return read(text, Setting(NOW, "43", SQUADS, SHIFTS))
+def hear(text: str) -> ParsedMessage:
+    return parse_message(text, ParserContext(NOW, "43", SQUADS, SHIFTS))
 
 
 def told(text: str) -> list[str]:
@@ -205,9 +205,9 @@ def test_a_part_or_an_end_without_hours_is_asked_about(text: str, request_: str)
 
 def test_at_two_it_is_still_last_night_and_at_five_a_new_day() -> None:
     """D10: who writes "tonight" before dawn means the coming night, who writes it at two the one he is in."""
-    at_two, at_five = (Moment(date(2026, 1, 8), hour * 60, date(2026, 1, 7)) for hour in (2, 5))
+    at_two, at_five = (LocalMoment(date(2026, 1, 8), hour * 60, date(2026, 1, 7)) for hour in (2, 5))
     said = [
-        read("no crew tonight", Setting(now, "43", SQUADS, SHIFTS)).requests[0].date
+        parse_message("no crew tonight", ParserContext(now, "43", SQUADS, SHIFTS)).requests[0].date
         for now in (at_two, at_five)
     ]
 

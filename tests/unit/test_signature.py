@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
-from tidings.wire.signature import BadSignature, headers, parse_secret, sign, verify
+from tidings.wire.webhook_signatures import BadSignature, parse_secret, sign, signature_headers, verify
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + b64encode(b"quite another secret of ours").decode()
@@ -23,7 +23,7 @@ KEY = parse_secret(SECRET)
 
 def signed(**changed: str) -> dict[str, str]:
     """The headers of the published vector, some of them changed."""
-    given = headers([KEY], ID, AT, BODY)
+    given = signature_headers([KEY], ID, AT, BODY)
     return {**given, **{name.replace("_", "-"): value for name, value in changed.items()}}
 
 
@@ -43,7 +43,7 @@ def test_the_reference_library_signs_the_same(body: str, at: int) -> None:
 def test_the_reference_library_accepts_either_secret_during_a_rotation() -> None:
     """S7: several signatures in one header, any may match."""
     now = int(time.time())
-    given = headers([parse_secret(OTHER), KEY], ID, now, BODY)
+    given = signature_headers([parse_secret(OTHER), KEY], ID, now, BODY)
 
     for secret in (SECRET, OTHER):
         assert Webhook(secret).verify(BODY, given) == {"test": 2432232314}
@@ -113,7 +113,7 @@ def test_without_keys_nothing_is_accepted_and_nothing_is_signed() -> None:
     """An empty list of secrets verifies nobody, and sends no empty signature."""
     with pytest.raises(BadSignature):
         verify([], signed(), BODY, now=AT)
-    assert headers([], ID, AT, BODY) == {"webhook-id": ID, "webhook-timestamp": str(AT)}
+    assert signature_headers([], ID, AT, BODY) == {"webhook-id": ID, "webhook-timestamp": str(AT)}
 
 
 def test_an_id_with_a_dot_is_not_signed() -> None:

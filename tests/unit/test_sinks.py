@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tidings.model.errors import Misconfigured
-from tidings.observability import counting
+from tidings.observability import counters
 from tidings.observability.events import (
     AttemptFailed,
     AuthenticationFailed,
@@ -23,9 +23,9 @@ from tidings.observability.events import (
     TasksExpired,
     TasksReaped,
 )
-from tidings.observability.extras import extra_sinks
 from tidings.observability.metrics import Metrics
-from tidings.observability.statsd import LARGEST, StatsdSink, lines
+from tidings.observability.sinks import optional_sinks
+from tidings.observability.statsd import MAX_PACKET, StatsdSink, statsd_lines
 
 FACTS: list[Event] = [
     BatchSettled(
@@ -78,7 +78,7 @@ def scraped(facts: list[Event]) -> Counter[str]:
     for line in metrics.text().decode().splitlines():
         name, _, value = line.rpartition(" ")
         bare, _, label = name.partition("{")
-        if bare in counting.COUNTERS and float(value):
+        if bare in counters.COUNTERS and float(value):
             value_of = label.partition('"')[2].partition('"')[0]
             sums[f"{bare}.{value_of.replace(':', '_').replace(' ', '_')}" if label else bare] += int(
                 float(value)
@@ -95,7 +95,7 @@ def test_statsd_gets_what_prometheus_counts(receiver: socket.socket) -> None:
     sink.close()
 
     assert totals(found) == scraped(FACTS)
-    assert set(counting.COUNTERS) == {name.partition(".")[0] for name in totals(found)}
+    assert set(counters.COUNTERS) == {name.partition(".")[0] for name in totals(found)}
     assert "tidings.schedule_execution_lag:2000|ms" in found
     assert "tidings.processing_time:30|ms" in found
 
@@ -103,7 +103,7 @@ def test_statsd_gets_what_prometheus_counts(receiver: socket.socket) -> None:
 def test_a_large_batch_is_sampled_and_fits_its_packets(receiver: socket.socket) -> None:
     """At most twenty times of a name, each with the share that it stands for."""
     batch = BatchSettled(1, 1000, {"done": 1000}, 1.0, [0.001] * 1000, [float(n) for n in range(1000)])
-    found = list(lines(batch))
+    found = list(statsd_lines(batch))
     timed = [line for line in found if "|ms|@" in line]
     assert len(timed) == 40 and all(line.endswith("|@0.020000") for line in timed)
 
@@ -113,7 +113,7 @@ def test_a_large_batch_is_sampled_and_fits_its_packets(receiver: socket.socket) 
     while sum(packet.count("\n") + 1 for packet in packets) < len(found):
         packets.append(receiver.recv(65_536).decode())
     sink.close()
-    assert max(map(len, packets)) <= LARGEST
+    assert max(map(len, packets)) <= MAX_PACKET
 
 
 def test_nobody_listening_disturbs_nothing() -> None:
@@ -141,7 +141,7 @@ def test_opentelemetry_gets_what_prometheus_counts() -> None:
     sink.close()
 
     sums: Counter[str] = Counter()
-    for name in counting.COUNTERS:
+    for name in counters.COUNTERS:
         for point in metrics[f"tidings.{name.removesuffix('_total')}"].data.data_points:
             labels = [value.replace(":", "_").replace(" ", "_") for value in point.attributes.values()]
             sums[".".join([name, *labels])] += point.value
@@ -153,6 +153,6 @@ def test_opentelemetry_gets_what_prometheus_counts() -> None:
 
 def test_a_host_that_is_not_known_stops_the_start() -> None:
     """With what to do about it; without extras there is none."""
-    assert extra_sinks() == []
+    assert optional_sinks() == []
     with pytest.raises(Misconfigured, match="cannot be found"):
-        extra_sinks(statsd=("no-such-host.invalid", 8125))
+        optional_sinks(statsd=("no-such-host.invalid", 8125))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tidings.kernel.claim_backoff import ClaimBackoff
 from tidings.kernel.clock import ManualClock
-from tidings.kernel.stagger import Stagger
 
 
 class Certain(ManualClock):
@@ -16,7 +16,7 @@ class Certain(ManualClock):
 
 def test_a_node_that_is_alone_waits_for_nobody() -> None:
     """Without company there is nobody to let go first, however often nothing was found."""
-    stagger = Stagger(Certain(), lambda: False)
+    stagger = ClaimBackoff(Certain(), lambda: False)
     for _ in range(10):
         stagger.note(found=False)
     assert (stagger.seconds(), stagger.late()) == (0.0, 0.0)
@@ -24,7 +24,7 @@ def test_a_node_that_is_alone_waits_for_nobody() -> None:
 
 def test_whoever_found_something_last_follows_the_next_hint_at_once() -> None:
     """Within 3 ms, and punctually where the instant is known."""
-    stagger = Stagger(Certain(), lambda: True)
+    stagger = ClaimBackoff(Certain(), lambda: True)
     stagger.note(found=False)
     stagger.note(found=True)
     assert 0 < stagger.seconds() <= 0.003
@@ -33,7 +33,7 @@ def test_whoever_found_something_last_follows_the_next_hint_at_once() -> None:
 
 def test_whoever_came_for_nothing_waits_longer_each_time_up_to_a_tenth_of_a_second() -> None:
     """So that a quiet fleet costs little more than one node; and it is never long."""
-    stagger = Stagger(Certain(), lambda: True)
+    stagger = ClaimBackoff(Certain(), lambda: True)
     waits = []
     for _ in range(12):
         stagger.note(found=False)
@@ -44,7 +44,7 @@ def test_whoever_came_for_nothing_waits_longer_each_time_up_to_a_tenth_of_a_seco
 
 def test_whoever_came_for_nothing_is_behind_until_it_finds_something() -> None:
     """Then a look is worth more than a claim; alone, nobody is ever behind."""
-    stagger, alone = Stagger(Certain(), lambda: True), Stagger(Certain(), lambda: False)
+    stagger, alone = ClaimBackoff(Certain(), lambda: True), ClaimBackoff(Certain(), lambda: False)
     assert not stagger.is_behind
     for one in (stagger, alone):
         one.note(found=False)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidings.inputs.natural_times import describe_time, parse_in, parse_when
 from tidings.model.errors import Invalid
 from tidings.model.time import Instant, instant, iso, moment
-from tidings.reading.when import echo, parse_in, parse_when
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NEW_YORK = ZoneInfo("America/New_York")
@@ -306,7 +306,7 @@ def test_what_is_shown_can_be_given_again(when: int, zone: ZoneInfo) -> None:
 def test_the_date_parser_is_imported_only_for_words() -> None:
     """It takes most of a second, which an API that is given ISO times never pays."""
     code = (
-        "import sys; from zoneinfo import ZoneInfo; from tidings.reading.when import parse_when as p;"
+        "import sys; from zoneinfo import ZoneInfo; from tidings.inputs.natural_times import parse_when as p;"
         "p('2026-11-16T08:00:00Z', now=0, zone=ZoneInfo('UTC')); p('in 10 min', now=0, zone=ZoneInfo('UTC'));"
         "sys.exit('dateparser' in sys.modules)"
     )
@@ -333,9 +333,15 @@ def test_a_time_is_echoed_in_full() -> None:
     """In the user's zone, in UTC, and from now, so that a misunderstanding is seen at once."""
     later = at(2026, 11, 16, 8, 10)
 
-    assert echo(later, BERLIN, now=NOW) == "Mon 16 Nov 2026 09:10:00 CET (2026-11-16T08:10:00Z), in 10 min"
-    assert echo(NOW, ZULU, now=later) == "Mon 16 Nov 2026 08:00:00 UTC (2026-11-16T08:00:00Z), 10 min ago"
-    assert echo(NOW, ZULU, now=NOW).endswith(", now")
-    assert echo(at(2027, 7, 1, 12), BERLIN, now=NOW).startswith(
+    assert (
+        describe_time(later, BERLIN, now=NOW)
+        == "Mon 16 Nov 2026 09:10:00 CET (2026-11-16T08:10:00Z), in 10 min"
+    )
+    assert (
+        describe_time(NOW, ZULU, now=later)
+        == "Mon 16 Nov 2026 08:00:00 UTC (2026-11-16T08:00:00Z), 10 min ago"
+    )
+    assert describe_time(NOW, ZULU, now=NOW).endswith(", now")
+    assert describe_time(at(2027, 7, 1, 12), BERLIN, now=NOW).startswith(
         "Thu 01 Jul 2027 14:00:00 CEST (2027-07-01T12:00:00Z)"
     )

@@ -10,9 +10,9 @@ import pytest
 from tidings.model.errors import NotFound
 from tidings.model.outcome import Defer, Done, Outcome, Reject, Retry, Skip, Unknown
 from tidings.model.task import Category
-from tidings.outbound import trials
+from tidings.outbound import channel_probes
+from tidings.outbound.channel_probes import probe_channel, probe_result
 from tidings.outbound.channels.noop import NoopChannel, NoopSettings
-from tidings.outbound.trials import judge, try_out
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from tidings.outbound.trials import judge, try_out
 )
 def test_every_outcome_has_a_verdict(outcome: Outcome, works: bool | None, said: str, remedy: str) -> None:
     """What works, what does not, and what cannot be told without sending."""
-    trial = judge("mine", "noop", outcome)
+    trial = probe_result("mine", "noop", outcome)
 
     assert (trial.works, trial.said) == (works, said)
     assert remedy in trial.remedy
@@ -39,7 +39,7 @@ def test_every_outcome_has_a_verdict(outcome: Outcome, works: bool | None, said:
 async def test_a_name_that_is_not_configured_is_told_so() -> None:
     """With the names that are."""
     with pytest.raises(NotFound, match="configured channels: mine"):
-        await try_out({"mine": NoopChannel()}, "other")
+        await probe_channel({"mine": NoopChannel()}, "other")
 
 
 async def test_a_probe_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,9 +50,9 @@ async def test_a_probe_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch)
             await asyncio.Event().wait()
             return Done()
 
-    monkeypatch.setattr(trials, "OVERRUN", timedelta())
+    monkeypatch.setattr(channel_probes, "PROBE_GRACE", timedelta())
     channel = Hanging(NoopSettings(deadline=timedelta(milliseconds=10)))
-    trial = await try_out({"mine": channel}, "mine")
+    trial = await probe_channel({"mine": channel}, "mine")
 
     assert (trial.works, trial.category) == (False, Category.TEMPORARY)
     assert "no answer within" in trial.said

@@ -14,7 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.model.errors import Invalid, TidingsError, TooLarge
-from tidings.outbound.people.uploads import MOST_BYTES, Form, form_of, name_of, rows
+from tidings.outbound.contacts.uploads import (
+    MAX_UPLOAD_BYTES,
+    UploadFormat,
+    normalize_column,
+    read_rows,
+    upload_format,
+)
 
 LARGEST = 10_000
 MOST = 1000
@@ -29,14 +35,14 @@ async def cut(data: bytes, places: Sequence[int]) -> AsyncIterator[bytes]:
 
 async def read(
     data: bytes,
-    form: Form = "csv",
+    form: UploadFormat = "csv",
     places: Sequence[int] = (),
     *,
     most_lines: int = MOST,
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int = MAX_UPLOAD_BYTES,
 ) -> list[tuple[int, Any]]:
     """All rows; errors as what they say."""
-    found = rows(cut(data, places), form, largest=LARGEST, most_lines=most_lines, most_bytes=most_bytes)
+    found = read_rows(cut(data, places), form, largest=LARGEST, most_lines=most_lines, most_bytes=most_bytes)
     return [(number, row.problem if isinstance(row, TidingsError) else row) async for number, row in found]
 
 
@@ -97,7 +103,7 @@ async def test_a_quoted_field_may_run_over_lines_and_counts_as_one_row() -> None
 async def test_a_row_of_another_width_is_told_with_its_number_and_the_others_are_read() -> None:
     """Too few, too many; empty cells over the end, as spreadsheets leave them, are nothing."""
     found = [
-        (number, row) async for number, row in rows(
+        (number, row) async for number, row in read_rows(
             cut(b"name,zone\nada\ngrace,UTC,x\nlin,UTC,,\n", ()), "csv", largest=LARGEST, most_lines=MOST
         )
     ]  # fmt: skip
@@ -142,7 +148,7 @@ async def test_a_quote_that_is_never_closed_is_told() -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "ndjson"])
-async def test_a_row_that_is_too_long_is_told_once_and_never_held(form: Form) -> None:
+async def test_a_row_that_is_too_long_is_told_once_and_never_held(form: UploadFormat) -> None:
     """S17: however long it is, and wherever it is cut; what follows is read."""
     head, good = (b"name,n\n", b"ada,1\n") if form == "csv" else (b'{"n": 1}\n', b'{"name": "ada"}\n')
 
@@ -152,7 +158,7 @@ async def test_a_row_that_is_too_long_is_told_once_and_never_held(form: Form) ->
             yield b"x" * 1000
         yield b"\n" + good
 
-    found = [item async for item in rows(long(), form, largest=LARGEST, most_lines=MOST)]
+    found = [item async for item in read_rows(long(), form, largest=LARGEST, most_lines=MOST)]
 
     bad, last = found[-2:]
     assert (bad[0], isinstance(bad[1], TooLarge)) == (2, True)
@@ -192,7 +198,7 @@ async def test_without_a_header_nothing_is_read(data: bytes, said: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "ndjson"])
-async def test_too_many_rows_or_bytes_end_the_upload(form: Form) -> None:
+async def test_too_many_rows_or_bytes_end_the_upload(form: UploadFormat) -> None:
     """Limits are enforced while reading, whatever was announced."""
     data = b"name\n" + b'"ada"\n' * 20 if form == "csv" else b'"ada"\n' * 20
 
@@ -222,22 +228,22 @@ async def test_a_line_of_ndjson_is_an_object_or_an_address() -> None:
         ("people.jsonl", "ndjson"),
     ],
 )
-def test_the_form_is_told_by_type_or_name(kind: str, form: Form) -> None:
+def test_the_form_is_told_by_type_or_name(kind: str, form: UploadFormat) -> None:
     """Of a request or a file."""
-    assert form_of(kind) == form
+    assert upload_format(kind) == form
 
 
 @pytest.mark.parametrize("kind", ["", "application/json", "people.xlsx", "csvfile/nothing"])
 def test_another_form_is_refused(kind: str) -> None:
     """With what to use instead."""
     with pytest.raises(Invalid, match="neither CSV nor NDJSON") as error:
-        form_of(kind)
+        upload_format(kind)
     assert "text/csv" in error.value.remedy
 
 
 def test_names_of_columns_are_looked_up_in_one_form() -> None:
     """As people type headings, so programs need not guess."""
-    assert [name_of(name) for name in (" First  Name ", "address.SMS", "E-Mail")] == [
+    assert [normalize_column(name) for name in (" First  Name ", "address.SMS", "E-Mail")] == [
         "first_name",
         "address.sms",
         "e-mail",

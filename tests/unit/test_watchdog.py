@@ -14,15 +14,15 @@ import pytest
 from tests.servers import is_running
 from tests.time_limits import until
 
-from tidings.testing import Cluster, Rabbit
-from tidings.testing.watchdog import listening
+from tidings.testing import PostgresCluster, RabbitBroker
+from tidings.testing.watchdog import listening_processes
 
 pytestmark = pytest.mark.process
 
 OWNER = """
 import sys
 from pathlib import Path
-from tidings.testing import Cluster, Rabbit
+from tidings.testing import PostgresCluster, RabbitBroker
 
 server = {maker}(parent=Path(sys.argv[1])).start()
 print(server._process.pid, {port}, flush=True)
@@ -57,9 +57,9 @@ async def test_a_postgresql_server_and_its_folder_are_gone_after_its_owner_was_k
     reachable: Path, stopped: bool
 ) -> None:
     """The watchdog ends it, even a stopped one, and removes data, socket and log."""
-    if Cluster.find() is None:
+    if PostgresCluster.find() is None:
         pytest.skip("no PostgreSQL 14 or newer: install postgresql")
-    owner, server, _ = started(reachable, "Cluster", "0")
+    owner, server, _ = started(reachable, "PostgresCluster", "0")
     assert is_running(server) and any(reachable.iterdir())
     if stopped:
         os.kill(server, signal.SIGSTOP)
@@ -76,14 +76,14 @@ async def test_a_rabbitmq_broker_its_port_mapper_and_its_folder_are_gone_after_i
     reachable: Path,
 ) -> None:
     """The watchdog ends both processes and removes the broker's data."""
-    if Rabbit.find() is None:
+    if RabbitBroker.find() is None:
         pytest.skip("no RabbitMQ: install rabbitmq-server")
-    owner, broker, mapper = started(reachable, "Rabbit", "server._mapper")
-    assert is_running(broker) and listening(mapper) and any(reachable.iterdir())
+    owner, broker, mapper = started(reachable, "RabbitBroker", "server._mapper")
+    assert is_running(broker) and listening_processes(mapper) and any(reachable.iterdir())
 
     owner.kill()
     owner.communicate()
 
     assert await until(lambda: not is_running(broker)), "the broker outlived its owner"
-    assert await until(lambda: not listening(mapper)), "its port mapper outlived it"
+    assert await until(lambda: not listening_processes(mapper)), "its port mapper outlived it"
     assert await until(lambda: not any(reachable.iterdir())), "its folder is still there"

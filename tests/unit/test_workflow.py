@@ -7,68 +7,74 @@ from dataclasses import replace
 
 import pytest
 
-from tidings.inbound.people.telling import REASONS, in_words
-from tidings.inbound.words import (
-    Action,
-    Command,
-    Day,
+from tidings.inbound.domain import (
+    CalendarCommand,
+    CalendarDay,
     Extraction,
     Intent,
-    Relation,
-    Request,
-    Scene,
+    InterpreterContext,
+    ShiftAction,
+    ShiftRequest,
     Speaker,
     Utterance,
+    WorkflowRelation,
 )
-from tidings.inbound.workflow import wording
-from tidings.inbound.workflow.book import flow_row
-from tidings.inbound.workflow.choosing import Decision, band, choose
-from tidings.inbound.workflow.flow import Flow, Slot, read
+from tidings.inbound.escalation.reasons import REASONS, format_escalation
+from tidings.inbound.workflow import reply_texts
+from tidings.inbound.workflow.correlation import MessageDecision, band, choose
 from tidings.inbound.workflow.graph import BRANCHES, NEXT, PlainRunner, nodes
-from tidings.inbound.workflow.langgraph import GraphRunner
-from tidings.inbound.workflow.planning import Plan, Sheet, is_withdrawal
-from tidings.inbound.workflow.rules import House, judge
-from tidings.inbound.workflow.stages import ENDS, MOVES, Cause, Stage, moved
-from tidings.model.errors import WrongStore
+from tidings.inbound.workflow.instance import SlotValue, Workflow, read
+from tidings.inbound.workflow.langgraph import LangGraphRunner
+from tidings.inbound.workflow.plans import GraphState, WorkflowPlan, is_withdrawal
+from tidings.inbound.workflow.repository import flow_row
+from tidings.inbound.workflow.state_machine import (
+    TERMINAL_STAGES,
+    TRANSITIONS,
+    WorkflowStage,
+    WorkflowTrigger,
+    next_stage,
+)
+from tidings.inbound.workflow.validation import WorkflowPolicy, validate_requests
+from tidings.model.errors import StoreUnusable
 from tidings.model.time import SECOND
-from tidings.store.migrations import migrations
+from tidings.store.migrations import load_migrations
 
 NOW = 1_800_000_000 * SECOND  # Friday 15 January 2027, 08:00 UTC
 SAT = "20270116"
-HOUSE = House(("34", "42"), "UTC")
+HOUSE = WorkflowPolicy(("34", "42"), "UTC")
 ANN, ADA = Speaker("ann", "Ann", "34", "member"), Speaker("ada", "Ada", "34", "officer")
 
 
 def test_every_cause_has_an_answer_in_every_stage() -> None:
     """The table of moves is total (D6)."""
-    assert set(MOVES) == set(Stage)
-    assert all(set(moves) == set(Cause) for moves in MOVES.values())
+    assert set(TRANSITIONS) == set(WorkflowStage)
+    assert all(set(moves) == set(WorkflowTrigger) for moves in TRANSITIONS.values())
 
 
 def test_no_stage_is_a_trap() -> None:
     """From every stage an end can be reached, and by time alone, too; an end stays one (D6)."""
-    for stage in Stage:
-        assert moved(stage, *([Cause.IDLE] * len(Stage))) in ENDS
-        reached, last = {stage}, set[Stage]()
+    for stage in WorkflowStage:
+        assert next_stage(stage, *([WorkflowTrigger.IDLE] * len(WorkflowStage))) in TERMINAL_STAGES
+        reached, last = {stage}, set[WorkflowStage]()
         while reached != last:
-            last, reached = reached, reached | {to for each in reached for to in MOVES[each].values()}
-        assert reached & ENDS
-    assert all(set(MOVES[stage].values()) == {stage} for stage in ENDS)
+            last, reached = reached, reached | {to for each in reached for to in TRANSITIONS[each].values()}
+        assert reached & TERMINAL_STAGES
+    assert all(set(TRANSITIONS[stage].values()) == {stage} for stage in TERMINAL_STAGES)
 
 
 def test_every_stage_can_be_reached_from_new() -> None:
     """No word that nobody uses."""
-    reached, last = {Stage.NEW}, set[Stage]()
+    reached, last = {WorkflowStage.NEW}, set[WorkflowStage]()
     while reached != last:
-        last, reached = reached, reached | {to for each in reached for to in MOVES[each].values()}
-    assert reached == set(Stage)
+        last, reached = reached, reached | {to for each in reached for to in TRANSITIONS[each].values()}
+    assert reached == set(WorkflowStage)
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_the_schema_knows_the_same_stages(dialect: str) -> None:
     """The CHECK repeats them."""
-    sql = next(m.sql for m in migrations(dialect) if m.name == "0008_workflows")
-    assert all(f"'{stage}'" in sql for stage in Stage)
+    sql = next(m.sql for m in load_migrations(dialect) if m.name == "0008_workflows")
+    assert all(f"'{stage}'" in sql for stage in WorkflowStage)
 
 
 def test_the_graph_leads_only_to_nodes_that_are_there() -> None:
@@ -87,46 +93,46 @@ class Told:
     def __init__(self, *extractions: Extraction) -> None:
         self._extractions = list(extractions)
 
-    async def intent(self, scene: Scene) -> Intent:
+    async def intent(self, scene: InterpreterContext) -> Intent:
         """Not asked here."""
         raise NotImplementedError
 
-    async def relate(self, scene: Scene) -> Relation:
+    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
         """Not asked here."""
         raise NotImplementedError
 
-    async def extract(self, scene: Scene) -> Extraction:
+    async def extract(self, scene: InterpreterContext) -> Extraction:
         """The next one."""
         return self._extractions.pop(0)
 
 
-async def _empty(date: str) -> Day:
-    return Day(date, {})
+async def _empty(date: str) -> CalendarDay:
+    return CalendarDay(date, {})
 
 
-FULL = Request(Action.ADD, "34", SAT, "1800", "0600")
-CASES: Sequence[tuple[Sequence[Request], Stage, int]] = [
-    ([FULL], Stage.EXECUTING, 1),
-    ([FULL, FULL], Stage.EXECUTING, 1),
-    ([FULL._replace(squad=None)], Stage.EXECUTING, 1),
-    ([FULL._replace(start=None, end=None)], Stage.WAITING, 0),
-    ([FULL, FULL._replace(date=None)], Stage.WAITING, 0),
-    ([FULL._replace(squad="42")], Stage.FAILED, 0),
-    ([FULL, FULL._replace(squad="42")], Stage.EXECUTING, 1),
-    ([FULL._replace(action=Action.REMOVE)], Stage.COMPLETED, 0),
-    ([FULL, FULL._replace(action=Action.NO_CREW)], Stage.WAITING, 0),
-    ([], Stage.COMPLETED, 0),
+FULL = ShiftRequest(ShiftAction.ADD, "34", SAT, "1800", "0600")
+CASES: Sequence[tuple[Sequence[ShiftRequest], WorkflowStage, int]] = [
+    ([FULL], WorkflowStage.EXECUTING, 1),
+    ([FULL, FULL], WorkflowStage.EXECUTING, 1),
+    ([FULL._replace(squad=None)], WorkflowStage.EXECUTING, 1),
+    ([FULL._replace(start=None, end=None)], WorkflowStage.WAITING, 0),
+    ([FULL, FULL._replace(date=None)], WorkflowStage.WAITING, 0),
+    ([FULL._replace(squad="42")], WorkflowStage.FAILED, 0),
+    ([FULL, FULL._replace(squad="42")], WorkflowStage.EXECUTING, 1),
+    ([FULL._replace(action=ShiftAction.REMOVE)], WorkflowStage.COMPLETED, 0),
+    ([FULL, FULL._replace(action=ShiftAction.NO_CREW)], WorkflowStage.WAITING, 0),
+    ([], WorkflowStage.COMPLETED, 0),
 ]
 
 
 @pytest.mark.parametrize(("requests", "stage", "commands"), CASES)
 async def test_both_runners_make_the_same_plan(
-    requests: Sequence[Request], stage: Stage, commands: int
+    requests: Sequence[ShiftRequest], stage: WorkflowStage, commands: int
 ) -> None:
     """The graph can be run with LangGraph or without (reference, form C)."""
     found = Extraction(requests, (), (), "", "told")
     plain = await PlainRunner(Told(found), _empty).run(_sheet())
-    graph = await GraphRunner(Told(found), _empty).run(_sheet())
+    graph = await LangGraphRunner(Told(found), _empty).run(_sheet())
 
     assert plain == graph
     assert (plain.flow.stage, len(plain.commands)) == (stage, commands)
@@ -136,18 +142,18 @@ async def test_what_neither_model_nor_rules_understand_goes_to_a_person() -> Non
     """Degrade to rules, then to a person; never guess (D13)."""
     plan = await PlainRunner(Told(Extraction((), (), (), "both are down", "unknown")), _empty).run(_sheet())
 
-    assert plan.flow.stage is Stage.NEEDS_HUMAN
+    assert plan.flow.stage is WorkflowStage.NEEDS_HUMAN
     assert [call.reason for call in plan.calls] == ["unclear"]
 
 
 async def test_questions_are_counted_for_each_thing_apart() -> None:
     """Attempts per question, not per workflow (D12)."""
-    nothing = Extraction([Request(Action.ADD, "34")], (), (), "", "told")
-    dated = Extraction([Request(Action.ADD, "34", SAT)], (), (), "", "told")
+    nothing = Extraction([ShiftRequest(ShiftAction.ADD, "34")], (), (), "", "told")
+    dated = Extraction([ShiftRequest(ShiftAction.ADD, "34", SAT)], (), (), "", "told")
     runner = PlainRunner(Told(nothing, nothing, dated, dated, dated), _empty)
     asked, flow = [], _flow()
     for _ in range(5):
-        plan: Plan = await runner.run(_sheet(flow))
+        plan: WorkflowPlan = await runner.run(_sheet(flow))
         flow = plan.flow
         asked.append((flow.asked, flow.stage.value))
 
@@ -181,7 +187,7 @@ async def test_questions_are_counted_for_each_thing_apart() -> None:
 )
 def test_the_rules_of_the_house(change: dict[str, str], rule: str | None) -> None:
     """Each with its reason; a night belongs to the day it starts (D10)."""
-    found = judge([_want(change)], _days(change), ANN, "34", HOUSE, NOW)
+    found = validate_requests([_want(change)], _days(change), ANN, "34", HOUSE, NOW)
 
     assert [finding.rule for finding in found] == ([rule] if rule else [])
 
@@ -201,20 +207,22 @@ def test_what_is_so_already_is_not_done_again(
     action: str, crewed: Sequence[int], marked: Sequence[int], rule: str | None
 ) -> None:
     """Double booking, and taking out what is not there."""
-    days = {SAT: Day(SAT, {"34": frozenset(crewed)}, no_crew={"34": frozenset(marked)})}
-    found = judge([_want({"action": action})], days, ANN, "34", HOUSE, NOW)
+    days = {SAT: CalendarDay(SAT, {"34": frozenset(crewed)}, no_crew={"34": frozenset(marked)})}
+    found = validate_requests([_want({"action": action})], days, ANN, "34", HOUSE, NOW)
 
     assert [finding.rule for finding in found] == ([rule] if rule else [])
 
 
 def test_a_member_may_go_on_with_what_an_officer_began_but_not_widen_it() -> None:
     """Authority is judged by who named the squad (D5)."""
-    by_officer = {**_want({}), "squad": Slot("42", "ada", "34", "officer", NOW)}
-    by_member = {**_want({}), "squad": Slot("42", "ann", "34", "member", NOW)}
+    by_officer = {**_want({}), "squad": SlotValue("42", "ada", "34", "officer", NOW)}
+    by_member = {**_want({}), "squad": SlotValue("42", "ann", "34", "member", NOW)}
 
-    assert judge([by_officer], _days({}), ANN, "34", HOUSE, NOW) == []
-    assert [f.rule for f in judge([by_member], _days({}), ANN, "34", HOUSE, NOW)] == ["no_authority"]
-    assert judge([by_member], _days({}), ADA, "34", HOUSE, NOW) == []
+    assert validate_requests([by_officer], _days({}), ANN, "34", HOUSE, NOW) == []
+    assert [f.rule for f in validate_requests([by_member], _days({}), ANN, "34", HOUSE, NOW)] == [
+        "no_authority"
+    ]
+    assert validate_requests([by_member], _days({}), ADA, "34", HOUSE, NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -235,53 +243,56 @@ def test_taking_back_is_the_whole_message_or_not_at_all(text: str, is_it: bool) 
 @pytest.mark.parametrize(
     ("is_request", "confidence", "decision"),
     [
-        (True, 50, Decision.STARTED),
-        (True, 49, Decision.REVIEW),
-        (True, 30, Decision.REVIEW),
-        (True, 29, Decision.UNSURE),
-        (None, 45, Decision.REVIEW),
-        (None, 90, Decision.REVIEW),
-        (False, 99, Decision.NOISE),
+        (True, 50, MessageDecision.STARTED),
+        (True, 49, MessageDecision.REVIEW),
+        (True, 30, MessageDecision.REVIEW),
+        (True, 29, MessageDecision.UNSURE),
+        (None, 45, MessageDecision.REVIEW),
+        (None, 90, MessageDecision.REVIEW),
+        (False, 99, MessageDecision.NOISE),
     ],
 )
-def test_the_bands_of_intent(is_request: bool | None, confidence: int, decision: Decision) -> None:
+def test_the_bands_of_intent(is_request: bool | None, confidence: int, decision: MessageDecision) -> None:
     """50 and more start, 30 to 49 are listed, less is told; what nobody knows never starts (D9)."""
     assert band(Intent(is_request, (), confidence, "", "t"), start_at=50, review_at=30) is decision
 
 
 def test_of_several_open_workflows_day_and_question_choose_then_the_newest() -> None:
     """With a warning where it was a guess (D6)."""
-    first = replace(_flow("1"), stage=Stage.WAITING, topic="20270116", asked="start")
-    second = replace(_flow("2"), stage=Stage.WAITING, topic="20270117", asked="date")
+    first = replace(_flow("1"), stage=WorkflowStage.WAITING, topic="20270116", asked="start")
+    second = replace(_flow("2"), stage=WorkflowStage.WAITING, topic="20270117", asked="date")
 
     assert choose([first, second], "on the 16th", ["20270116"]).flow is first
     assert choose([first, second], "1800-0600", []).flow is first
     assert choose([first, second], "yes", []) == (second, True)
-    assert choose([replace(first, stage=Stage.EXECUTING)], "yes", []).flow is None
+    assert choose([replace(first, stage=WorkflowStage.EXECUTING)], "yes", []).flow is None
 
 
 def test_a_workflow_comes_back_from_its_row_as_it_was() -> None:
     """State is our own JSON; a newer schema is refused, not misread."""
     flow = replace(
         _flow(), wants=(_want({}),), thread=(Utterance("Ann", "34", NOW, "hi"),), attempts={"0.date": 1},
-        commands=(Command(Action.ADD, "34", SAT, "1800", "0600"),), plan="p", doubts=1,
+        commands=(CalendarCommand(ShiftAction.ADD, "34", SAT, "1800", "0600"),), plan="p", doubts=1,
     )  # fmt: skip
     row = flow_row(flow, NOW, idle=1)
 
     assert read(row) == flow
-    with pytest.raises(WrongStore, match="newer program"):
+    with pytest.raises(StoreUnusable, match="newer program"):
         read({**row, "schema": 99})
 
 
 def test_the_words_of_a_summary_say_partial_as_partial() -> None:
     """Each command with its result (D11)."""
-    command = Command(Action.NO_CREW, "34", SAT, "1800", "0600")
-    done, not_done = wording.Result(command, True), wording.Result(command, False, "refused")
+    command = CalendarCommand(ShiftAction.NO_CREW, "34", SAT, "1800", "0600")
+    done, not_done = (
+        reply_texts.CommandResult(command, True),
+        reply_texts.CommandResult(command, False, "refused"),
+    )
 
-    assert wording.summary([done]) == "Done:\n✓ no crew for 34, Sat 16 Jan 1800-0600"
-    assert wording.summary([done, not_done]).startswith("Only 1 of 2 done:")
-    assert wording.summary([not_done]).startswith("Not done:")
-    assert len(wording.summary([not_done] * 40)) <= wording.LONGEST
+    assert reply_texts.summary([done]) == "Done:\n✓ no crew for 34, Sat 16 Jan 1800-0600"
+    assert reply_texts.summary([done, not_done]).startswith("Only 1 of 2 done:")
+    assert reply_texts.summary([not_done]).startswith("Not done:")
+    assert len(reply_texts.summary([not_done] * 40)) <= reply_texts.LONGEST
 
 
 def test_a_notice_says_what_an_admin_must_know() -> None:
@@ -295,28 +306,28 @@ def test_a_notice_says_what_an_admin_must_know() -> None:
         "case": "c1",
     }
     for reason in REASONS:
-        text = in_words({**facts, "reason": reason})
+        text = format_escalation({**facts, "reason": reason})
         for part in ("it is stuck", "w1", "34", "Ann", "help", "What to do: "):
             assert part in text
 
 
-def _flow(id_: str = "w1") -> Flow:
-    return Flow(id_, "default", "crew/g1", "34", NOW)
+def _flow(id_: str = "w1") -> Workflow:
+    return Workflow(id_, "default", "crew/g1", "34", NOW)
 
 
-def _sheet(flow: Flow | None = None) -> Sheet:
-    scene = Scene(NOW, "UTC", HOUSE.squads, ANN, "text")
+def _sheet(flow: Workflow | None = None) -> GraphState:
+    scene = InterpreterContext(NOW, "UTC", HOUSE.squads, ANN, "text")
     return {
         "flow": flow or _flow(), "scene": scene, "house": HOUSE, "now": NOW, "plan_id": "p1",
         "taken": frozenset(), "remarks": [],
     }  # fmt: skip
 
 
-def _want(change: dict[str, str]) -> dict[str, Slot]:
+def _want(change: dict[str, str]) -> dict[str, SlotValue]:
     values = {"action": "add", "squad": "34", "date": SAT, "start": "1800", "end": "0600", **change}
-    return {name: Slot(value, "ann", "34", "member", NOW) for name, value in values.items()}
+    return {name: SlotValue(value, "ann", "34", "member", NOW) for name, value in values.items()}
 
 
-def _days(change: dict[str, str]) -> dict[str, Day]:
+def _days(change: dict[str, str]) -> dict[str, CalendarDay]:
     date = change.get("date", SAT)
-    return {date: Day(date, {})}
+    return {date: CalendarDay(date, {})}

@@ -17,8 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from tidings.inbound.language.rules import RulesMind
-from tidings.inbound.words import Action, Intent, Mind, Request, Scene, Speaker
+from tidings.inbound.domain import Intent, Interpreter, InterpreterContext, ShiftAction, ShiftRequest, Speaker
+from tidings.inbound.language.rule_interpreter import RuleInterpreter
 from tidings.model.time import instant
 
 ZONE = "America/New_York"
@@ -32,8 +32,8 @@ _CHATTER_SQUAD = "43"
 class Case:
     """A message and what it asks for; nothing, if it is none of the calendar's business."""
 
-    scene: Scene
-    expected: frozenset[Request]
+    scene: InterpreterContext
+    expected: frozenset[ShiftRequest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Answer:
 
     case: Case
     intent: Intent
-    requests: frozenset[Request]
+    requests: frozenset[ShiftRequest]
     is_read_back: bool = False  # before it is booked
 
     @property
@@ -142,7 +142,7 @@ def load(folder: Path, part: str) -> list[Case]:
     return cases
 
 
-async def evaluate(mind: Mind, cases: Sequence[Case]) -> Score:
+async def evaluate(mind: Interpreter, cases: Sequence[Case]) -> Score:
     """Ask a mind about every case."""
     answers = []
     for case in cases:
@@ -177,28 +177,28 @@ def _lines(path: Path) -> Iterator[str]:
                 yield line.strip()
 
 
-def _request(text: str) -> Request:
+def _request(text: str) -> ShiftRequest:
     action, *slots = text.split()
     squad, date, start, end = (None if slot == "-" else slot for slot in slots)
-    return Request(Action(action), squad, date, start, end)
+    return ShiftRequest(ShiftAction(action), squad, date, start, end)
 
 
-def _scene(at: int, squad: str, text: str) -> Scene:
-    return Scene(at, ZONE, SQUADS, Speaker("1", "Sam", squad, "officer"), text)
+def _scene(at: int, squad: str, text: str) -> InterpreterContext:
+    return InterpreterContext(at, ZONE, SQUADS, Speaker("1", "Sam", squad, "officer"), text)
 
 
 def _instant(text: str) -> int:
     return instant(datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=ZoneInfo(ZONE)))
 
 
-def _spelt(requests: frozenset[Request]) -> str:
+def _spelt(requests: frozenset[ShiftRequest]) -> str:
     return "; ".join(sorted(" ".join(slot or "-" for slot in request) for request in requests)) or "nothing"
 
 
 def main(arguments: Sequence[str]) -> str:
     """Measure the rules on one part of a folder."""
     folder, part = Path(arguments[0]), arguments[1]
-    score = asyncio.run(evaluate(RulesMind(), load(folder, part)))
+    score = asyncio.run(evaluate(RuleInterpreter(), load(folder, part)))
     table = [f"{count:6} {behind:6}  {reason}" for reason, (count, behind) in sorted(score.grounds().items())]
     return "\n".join([f"rules on {part}", score.report(errors="--errors" in arguments), *table])
 

@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidings.inbound import language
-from tidings.inbound.language.features import of_mention, of_message
-from tidings.inbound.language.grammar import moment_of
-from tidings.inbound.language.pieces import Day, Span, Squad
-from tidings.inbound.language.row import Row, row
-from tidings.inbound.language.rules import RulesMind
+from tidings.inbound.domain import ShiftRequest
+from tidings.inbound.language.classifier import requests_from_mentions
+from tidings.inbound.language.features import mention_features, message_features
+from tidings.inbound.language.normalization import normalize
+from tidings.inbound.language.parser import moment_of
+from tidings.inbound.language.rule_interpreter import RuleInterpreter
 from tidings.inbound.language.scanner import Vocabulary, scan
 from tidings.inbound.language.shift_words import Shift, hhmm, shift_words
-from tidings.inbound.language.spelling import spell
-from tidings.inbound.language.weighing import planned
-from tidings.inbound.language.weights import ACTIONS, FILE, Weights, likely, parsed, printed
-from tidings.inbound.words import Request
+from tidings.inbound.language.token_row import TokenRow, build_token_row
+from tidings.inbound.language.tokens import ClockSpan, DayMention, SquadMention
+from tidings.inbound.language.weights import ACTIONS, FILE, Weights, format_weights, parse_weights, sigmoid
 
 from .evaluate import Case, evaluate, load
 
@@ -74,7 +74,7 @@ def study(cases: Sequence[Case]) -> Studied:
     for case in cases:
         seen = _row(case)
         wanted = {request.action for request in case.expected}
-        messages.append(Lesson(of_message(seen), tuple(float(action in wanted) for action in ACTIONS)))
+        messages.append(Lesson(message_features(seen), tuple(float(action in wanted) for action in ACTIONS)))
         if len(wanted) == 1:
             mentions.extend(_mentions(seen, case.expected))
     return Studied(messages, mentions)
@@ -85,41 +85,45 @@ def fit(lessons: Sequence[Studied]) -> Weights:
     messages = [lesson for each in lessons for lesson in each.messages]
     mentions = [lesson for each in lessons for lesson in each.mentions]
     of_mentions = {name: values[0] for name, values in _fitted(mentions, 1).items()}
-    return parsed(printed(Weights(_fitted(messages, len(ACTIONS)), of_mentions)))
+    return parse_weights(format_weights(Weights(_fitted(messages, len(ACTIONS)), of_mentions)))
 
 
-def _row(case: Case) -> Row:
+def _row(case: Case) -> TokenRow:
     scene = case.scene
     now, squads = moment_of(scene.now, scene.zone), tuple(scene.squads)
-    plain = spell(scene.text)
-    return row(plain, scan(plain, now, Vocabulary(squads, shift_words())), now, scene.speaker.squad, squads)
+    plain = normalize(scene.text)
+    return build_token_row(
+        plain, scan(plain, now, Vocabulary(squads, shift_words())), now, scene.speaker.squad, squads
+    )
 
 
-def _mentions(seen: Row, expected: frozenset[Request]) -> Iterator[Lesson]:
+def _mentions(seen: TokenRow, expected: frozenset[ShiftRequest]) -> Iterator[Lesson]:
     """Each mention with whether it belongs to what was wanted."""
     action = next(iter(expected)).action
     assert action is not None
     places = set(seen.mentions())
     hours = {(request.date, request.start, request.end) for request in expected}
-    all_told = {(each.date, each.start, each.end) for each in planned(seen, action, places, [])}
+    all_told = {
+        (each.date, each.start, each.end) for each in requests_from_mentions(seen, action, places, [])
+    }
     for place in sorted(places):
         item = seen.items[place]
-        is_time = not isinstance(item, Squad)
+        is_time = not isinstance(item, SquadMention)
         belongs = (is_time and hours == all_told) or _belongs(item, expected)
-        yield Lesson(of_mention(seen, place, action), (float(belongs),))
+        yield Lesson(mention_features(seen, place, action), (float(belongs),))
 
 
-def _belongs(item: object, expected: frozenset[Request]) -> bool:
+def _belongs(item: object, expected: frozenset[ShiftRequest]) -> bool:
     match item:
-        case Squad():
+        case SquadMention():
             return any(request.squad == item.name for request in expected)
-        case Day():
+        case DayMention():
             near = {f"{item.date + timedelta(days=days):%Y%m%d}" for days in (0, 7)}
             return any(request.date in near for request in expected)
         case Shift():
             start, end = (None if at is None else hhmm(at) for at in item.hours)
             return any(start == request.start or end == request.end for request in expected)
-        case Span():
+        case ClockSpan():
             return item.follows or any(
                 _shows(request.start, item.start and item.start.at)
                 and _shows(request.end, item.end and item.end.at)
@@ -162,7 +166,7 @@ def _run(lessons: Sequence[Lesson], names: set[str], width: int, seed: int) -> d
 
 
 def _learn(lesson: Lesson, i: int, weights: dict[str, list[float]], moved: dict[str, list[float]]) -> None:
-    error = likely(sum(weights[name][i] for name in lesson.names)) - lesson.truth[i]
+    error = sigmoid(sum(weights[name][i] for name in lesson.names)) - lesson.truth[i]
     if abs(error) < _SETTLED:
         return
     for name in lesson.names:
@@ -177,7 +181,7 @@ def across(folder: Path, authors: Sequence[str], *, errors: bool) -> Iterator[st
     others = study([case for case in _cases(folder, ("tuning",)) if not case.expected])
     for author in authors:
         weights = fit([others, *(lessons for other, lessons in studied.items() if other != author)])
-        score = asyncio.run(evaluate(RulesMind(weights=weights), cases[author]))
+        score = asyncio.run(evaluate(RuleInterpreter(weights=weights), cases[author]))
         yield f"{author}\n{score.report(errors=errors)}\n"
 
 
@@ -199,10 +203,10 @@ def main(arguments: Sequence[str]) -> int:
     weights = fit([study(_cases(folder, parts)) for parts in shown])
     table = Path(language.__file__).parent / FILE
     if "--check" in arguments:
-        is_same = table.read_text(encoding="utf-8") == printed(weights)
+        is_same = table.read_text(encoding="utf-8") == format_weights(weights)
         sys.stdout.write(f"{FILE} is {'what' if is_same else 'NOT what'} the messages give\n")
         return int(not is_same)
-    table.write_text(printed(weights), encoding="utf-8")
+    table.write_text(format_weights(weights), encoding="utf-8")
     return 0
 
 

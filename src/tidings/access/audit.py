@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from ..inputs.pagination import Page, decode_position, page_size
 from ..model.errors import NotFound, TidingsError
 from ..model.time import iso
-from ..reading.cursor import page_size, place
 from ..store.port import Row, Step, Store
 from .caller import Caller
-from .rules import DEFAULT_TENANT
+from .permissions import DEFAULT_TENANT
 
 LONGEST = 200
 PAGE = 1000
@@ -35,7 +35,7 @@ _SECRET = re.compile(r"tdk_([0-9a-z]{8})_[\w-]+")
 _log = logging.getLogger("tidings.access")
 
 
-class Line(NamedTuple):
+class AuditEntry(NamedTuple):
     """One thing that was done or tried."""
 
     tenant: str
@@ -49,22 +49,17 @@ class Line(NamedTuple):
     detail: str | None = None
 
 
-class Lines(NamedTuple):
-    """A page of the trail; `next` is where the next one begins."""
-
-    items: list[Row]
-    next: str | None
-
-
-def line(caller: Caller, what: str, *, target: str | None = None, **more: Any) -> Line:
+def audit_entry(caller: Caller, what: str, *, target: str | None = None, **more: Any) -> AuditEntry:
     """A line about this caller, with secrets and control characters taken out."""
     fields: dict[str, Any] = {
-        name: clean(value) if isinstance(value, str) else value for name, value in more.items()
+        name: sanitize(value) if isinstance(value, str) else value for name, value in more.items()
     }
-    return Line(caller.tenant, caller.who, caller.key, what, clean(target), clean(caller.origin), **fields)
+    return AuditEntry(
+        caller.tenant, caller.who, caller.key, what, sanitize(target), sanitize(caller.origin), **fields
+    )
 
 
-def clean(text: str | None) -> str | None:
+def sanitize(text: str | None) -> str | None:
     """A text fit for the trail: short, printable, with the public part of a key only."""
     if text is None:
         return None
@@ -72,7 +67,7 @@ def clean(text: str | None) -> str | None:
     return masked if masked.isprintable() else "".join(c if c.isprintable() else " " for c in masked)
 
 
-def step(lines: Sequence[Line]) -> Step:
+def step(lines: Sequence[AuditEntry]) -> Step:
     """Lines for a transaction of somebody's."""
     rows = [{**one._asdict(), "digest": digest(one)} for one in lines]
     return Step("audit_add", {"rows": orjson.dumps(rows).decode()})
@@ -83,22 +78,22 @@ def digest(content: Sequence[Any]) -> str:
     return hashlib.sha256(orjson.dumps(list(content))).hexdigest()
 
 
-class Audit:
+class AuditLog:
     """Writes the trail and reads it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._waiting: list[Line] = []
+        self._waiting: list[AuditEntry] = []
         self._writing: asyncio.Task[None] | None = None
 
-    async def note(self, entry: Line) -> None:
+    async def note(self, entry: AuditEntry) -> None:
         """Write a line down. What was done is done: a line that cannot be written is logged instead."""
         try:
             await self._store.write([step([entry])])
         except TidingsError as error:
             _log.error("the audit line %s could not be written: %s", entry, error.problem)
 
-    def note_soon(self, entry: Line) -> None:
+    def note_soon(self, entry: AuditEntry) -> None:
         """Write a line down without waiting; what comes while one batch is written is the next."""
         self._waiting.append(entry)
         if self._writing is None or self._writing.done():
@@ -118,17 +113,17 @@ class Audit:
         limit: int = 50,
         after: str | None = None,
         tenant: str = DEFAULT_TENANT,
-    ) -> Lines:
+    ) -> Page:
         """What was done, newest first; `of` is another tenant, or * for all, for those who run the engine."""
         rows = await self._store.read(
             "audit_page",
-            tenant=reached(of, tenant),
+            tenant=visible_tenant(of, tenant),
             who=who,
             what=what,
-            before=place(after),
+            before=decode_position(after),
             limit=page_size(limit),
         )
-        return Lines([described(row) for row in rows], str(rows[-1]["n"]) if len(rows) == limit else None)
+        return Page([described(row) for row in rows], str(rows[-1]["n"]) if len(rows) == limit else None)
 
     async def _write(self) -> None:
         while self._waiting:
@@ -139,7 +134,7 @@ class Audit:
                 _log.error("%d audit lines could not be written: %s", len(batch), error.problem)
 
 
-def reached(of: str | None, tenant: str) -> str | None:
+def visible_tenant(of: str | None, tenant: str) -> str | None:
     """The tenant that is looked at, None for all; those of another tenant see their own only."""
     if of is None or of == tenant:
         return tenant
@@ -150,4 +145,4 @@ def reached(of: str | None, tenant: str) -> str | None:
 
 def described(row: Row) -> Row:
     """A line as people see it."""
-    return {"at": iso(row["at"]), **{name: row[name] for name in Line._fields}}
+    return {"at": iso(row["at"]), **{name: row[name] for name in AuditEntry._fields}}

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from .rules import ALLOWED, DEFAULT_TENANT, OPEN, Action, Role, Rule, may
+from .permissions import DEFAULT_TENANT, OPEN, ROLE_PERMISSIONS, AccessRule, Permission, Role, may
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Caller:
     @property
     def is_known(self) -> bool:
         """Whether they have shown a key."""
-        return self.who not in UNKNOWN
+        return self.who not in RESERVED_NAMES
 
     @property
     def view(self) -> object:
         """What decides what they see; the same for all who see the same."""
         return (self.tenant, self.role, self.scopes)
 
-    def may(self, action: Action, *, area: str | None = None, whole: bool = False) -> bool:
+    def may(self, action: Permission, *, area: str | None = None, whole: bool = False) -> bool:
         """Whether they may do this; `area` is the part of the API or of the pages."""
         if action is OPEN:
             return True
@@ -46,7 +46,7 @@ class Caller:
     def lacks(self, other: Caller) -> str | None:
         """The field in which another key may do more than this one; None: in none."""
         beyond = {
-            "role": not ALLOWED[other.role] <= ALLOWED[self.role],
+            "role": not ROLE_PERMISSIONS[other.role] <= ROLE_PERMISSIONS[self.role],
             "tenant": self.tenant not in (DEFAULT_TENANT, other.tenant),
             "scopes": bool(self.scopes) and not (other.scopes and other.scopes <= self.scopes),
             "rate": _is_over(other.rate, self.rate),
@@ -54,7 +54,7 @@ class Caller:
         }
         return next((name for name, is_beyond in beyond.items() if is_beyond), None)
 
-    def passes(self, rule: Rule, area: str) -> bool:
+    def passes(self, rule: AccessRule, area: str) -> bool:
         """Whether a route is open to them."""
         return self.may(rule.action, area=area, whole=rule.whole)
 
@@ -64,18 +64,20 @@ def _is_over(value: int | None, limit: int | None) -> bool:
     return limit is not None and (value is None or value > limit)
 
 
-PAGE = "page"
+DASHBOARD = "page"
 COMMAND_LINE = Caller("command line")
 THIS_MACHINE = Caller("this machine")  # on loopback, as long as there is no key
-NOBODY = Caller("nobody", Role.VIEWER)  # where no key is needed
+ANONYMOUS = Caller("nobody", Role.VIEWER)  # where no key is needed
 
-NO_KEY = frozenset({PAGE, THIS_MACHINE.who})  # callers in no-key mode
-UNKNOWN = frozenset({PAGE, COMMAND_LINE.who, THIS_MACHINE.who, NOBODY.who})  # no key may be called so
+NO_KEY_NAMES = frozenset({DASHBOARD, THIS_MACHINE.who})  # callers in no-key mode
+RESERVED_NAMES = frozenset(
+    {DASHBOARD, COMMAND_LINE.who, THIS_MACHINE.who, ANONYMOUS.who}
+)  # no key may be called so
 
 _current: ContextVar[Caller] = ContextVar("caller", default=COMMAND_LINE)
 
 
-def current() -> Caller:
+def current_caller() -> Caller:
     """Whoever this is done for; without a request it is the command line, or the engine itself."""
     return _current.get()
 

@@ -7,23 +7,25 @@ from typing import NamedTuple
 
 from starlette.requests import cookie_parser
 
-from ..access.door import COOKIE
+from ..access.authentication import SESSION_COOKIE
 
 
-class Shown(NamedTuple):
+class RequestCredentials(NamedTuple):
     """A key, or the session of a browser."""
 
     key: str | None
     session: str | None
 
 
-def shown(headers: Mapping[bytes, bytes]) -> Shown:
+def read_credentials(headers: Mapping[bytes, bytes]) -> RequestCredentials:
     """What these headers carry; a key comes before a session."""
     key = headers.get(b"x-api-key") or _bearer(headers.get(b"authorization", b""))
     if key is not None:
-        return Shown(key.decode("latin-1"), None)
+        return RequestCredentials(key.decode("latin-1"), None)
     cookie = headers.get(b"cookie")
-    return Shown(None, None if cookie is None else cookie_parser(cookie.decode("latin-1")).get(COOKIE))
+    return RequestCredentials(
+        None, None if cookie is None else cookie_parser(cookie.decode("latin-1")).get(SESSION_COOKIE)
+    )
 
 
 def _bearer(header: bytes) -> bytes | None:

@@ -12,32 +12,32 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from ..model.errors import CallerError, InProgress, Temporary, TidingsError, TooOften
+from ..model.errors import CallerError, InProgress, RateLimited, TemporaryError, TidingsError
 
-_SECONDS = {InProgress: 1, Temporary: 5}  # Retry-After
+_SECONDS = {InProgress: 1, TemporaryError: 5}  # Retry-After
 
 
-class Malformed(CallerError):
+class MalformedBody(CallerError):
     """The body cannot be read at all."""
 
     code = "malformed"
 
 
-class Unauthorised(CallerError):
+class Unauthorized(CallerError):
     """No key, or a wrong one; both are told in the same words."""
 
     code = "unauthorised"
     status = 401
 
 
-class TooSlow(CallerError):
+class BodyTimeout(CallerError):
     """The body of a caller without a key does not come in time."""
 
     code = "timeout"
     status = 408
 
 
-class Unexpected(TidingsError):
+class InternalError(TidingsError):
     """Our own mistake; the log has the details, the answer has none."""
 
     code = "internal"
@@ -56,24 +56,24 @@ class Problem(BaseModel):
     request_id: str
 
 
-class Envelope(BaseModel):
+class ErrorEnvelope(BaseModel):
     """The body of every error."""
 
     error: Problem
 
 
-def refusal(error: TidingsError, request_id: str) -> Response:
+def error_response(error: TidingsError, request_id: str) -> Response:
     """The answer to a request that failed."""
     headers = {"retry-after": str(s)} if (s := _seconds(error)) else {}
-    if isinstance(error, Unauthorised):
+    if isinstance(error, Unauthorized):
         headers["www-authenticate"] = "Bearer"
-    if isinstance(error, TooSlow):
+    if isinstance(error, BodyTimeout):
         headers["connection"] = "close"  # the rest of its body is not waited for
-    body = orjson.dumps({"error": described(error, request_id)})
+    body = orjson.dumps({"error": error_body(error, request_id)})
     return Response(body, error.status, headers, media_type="application/json")
 
 
-def described(error: TidingsError, request_id: str) -> dict[str, Any]:
+def error_body(error: TidingsError, request_id: str) -> dict[str, Any]:
     """The inside of the envelope."""
     return {
         "code": error.code,
@@ -84,18 +84,18 @@ def described(error: TidingsError, request_id: str) -> dict[str, Any]:
     }
 
 
-def parts() -> dict[str, Any]:
+def error_schemas() -> dict[str, Any]:
     """The envelope and what is in it, for the reference."""
-    envelope = Envelope.model_json_schema(ref_template=_PLACE)
-    return {**envelope.pop("$defs"), Envelope.__name__: envelope}
+    envelope = ErrorEnvelope.model_json_schema(ref_template=_PLACE)
+    return {**envelope.pop("$defs"), ErrorEnvelope.__name__: envelope}
 
 
-def told_of(description: str) -> dict[str, Any]:
+def error_response_schema(description: str) -> dict[str, Any]:
     """How the reference says that an answer is the envelope.
 
     By its name: the framework would build a reader for every answer of every route, more than a thousand.
     """
-    schema = {"$ref": _PLACE.format(model=Envelope.__name__)}
+    schema = {"$ref": _PLACE.format(model=ErrorEnvelope.__name__)}
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
@@ -106,14 +106,14 @@ def install(api: FastAPI) -> None:
     api.add_exception_handler(RequestValidationError, _of_parameters)
 
 
-def id_of(request: Request) -> str:
+def request_id_of(request: Request) -> str:
     """The id under which this request is known, in its answer and in the log."""
     return str(getattr(request.state, "request_id", ""))
 
 
 async def _ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, TidingsError)
-    return refusal(error, id_of(request))
+    return error_response(error, request_id_of(request))
 
 
 async def _of_routing(request: Request, error: Exception) -> Response:
@@ -122,12 +122,14 @@ async def _of_routing(request: Request, error: Exception) -> Response:
     asked = f"{request.method} {request.url.path[:100]}"
     told: TidingsError
     if error.status_code == 405:
-        told = _With(405, "method_not_allowed", f"there is no {asked}", f"allowed here: {_allowed(request)}")
+        told = _FrameworkError(
+            405, "method_not_allowed", f"there is no {asked}", f"allowed here: {_allowed(request)}"
+        )
     elif error.status_code == 404:
-        told = no_route(request.method, request.url.path)
+        told = route_not_found(request.method, request.url.path)
     else:
-        told = _With(error.status_code, "refused", str(error.detail), "see /docs")
-    answer = refusal(told, id_of(request))
+        told = _FrameworkError(error.status_code, "refused", str(error.detail), "see /docs")
+    answer = error_response(told, request_id_of(request))
     if error.status_code == 405:
         answer.headers["allow"] = _allowed(request)
     return answer
@@ -138,19 +140,21 @@ async def _of_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     name = str(first["loc"][-1])
-    told = _With(
+    told = _FrameworkError(
         422, "invalid", f"{name} cannot be read: {first['msg']}", "correct it, or leave it out", name
     )
-    return refusal(told, id_of(request))
+    return error_response(told, request_id_of(request))
 
 
-def no_route(method: str, path: str) -> TidingsError:
+def route_not_found(method: str, path: str) -> TidingsError:
     """What is said of an address that leads nowhere."""
-    return _With(404, "not_found", f"there is no {method} {path[:100]}", "the routes are listed at /docs")
+    return _FrameworkError(
+        404, "not_found", f"there is no {method} {path[:100]}", "the routes are listed at /docs"
+    )
 
 
 def _seconds(error: TidingsError) -> int | None:
-    if isinstance(error, TooOften):
+    if isinstance(error, RateLimited):
         return error.seconds
     return next((seconds for kind, seconds in _SECONDS.items() if isinstance(error, kind)), None)
 
@@ -165,7 +169,7 @@ def _allowed(request: Request) -> str:
     return ", ".join(sorted({method.upper() for known in fits for method in known}))
 
 
-class _With(TidingsError):
+class _FrameworkError(TidingsError):
     """An error of the framework, in our words."""
 
     def __init__(self, status: int, code: str, problem: str, remedy: str, field: str | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from . import engine, output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, AsJson, ConfigFile, Limit, argument, option
 from .output import Column
@@ -17,7 +17,7 @@ group = typer.Typer(help="Alerts: what is wrong with the engine, and who takes c
 
 @command(group, "list", epilog=examples("tidings alerts list", "tidings alerts list --past --json"))
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     past: Annotated[bool, typer.Option("--past", help="Those that are over, too.")] = False,
     limit: Limit = 20,
@@ -38,7 +38,7 @@ async def list_(
 
 @command(group, epilog=examples("tidings alerts ack 0198c2f0-… --by Ada"))
 async def ack(
-    ask: Ask,
+    ask: CommandContext,
     alert: Annotated[str, argument("ALERT", "The alert's id.")],
     *,
     by: Annotated[str, option("--by", "NAME", "Who takes it on.", show_default=False)],
@@ -53,10 +53,10 @@ async def ack(
 @group.command(epilog=examples("tidings alerts rules > tidings.rules.yml", "promtool check rules FILE"))
 def rules(as_json: AsJson = False, config: ConfigFile = None) -> None:
     """The rules with your thresholds, as a file for Prometheus."""
-    from ..outbound.alerts import prometheus
+    from ..outbound.alerts import prometheus_rules
 
     limits = engine.settings(config, None).alerts
     if as_json:
-        output.say_json(prometheus.alerts(limits))
+        output.say_json(prometheus_rules.prometheus_alerts(limits))
     else:
-        typer.echo(prometheus.written(limits), nl=False)
+        typer.echo(prometheus_rules.rules_file(limits), nl=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from . import output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, option
 from .output import Column
@@ -19,7 +19,7 @@ group = typer.Typer(help="The audit trail: who changed what, when, from where.",
     group, "list", epilog=examples("tidings audit list", "tidings audit list --what channels.pause --json")
 )
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     who: Annotated[str | None, option("--who", "NAME", "Only by this key, or 'command line'.")] = None,
     what: Annotated[str | None, option("--what", "WHAT", "Only this, such as messages.cancel.")] = None,
@@ -44,7 +44,7 @@ async def list_(
 
 @command(group, epilog=examples("tidings audit verify", "tidings audit verify --head 1238:0f3a... --json"))
 async def verify(
-    ask: Ask,
+    ask: CommandContext,
     *,
     head: Annotated[
         str | None, option("--head", "N:HASH", "Head of an earlier verification, noted elsewhere.")
@@ -54,7 +54,7 @@ async def verify(
 
     Follows the chain of hashes over all lines. The exit code is 1 when it is broken.
     """
-    from ..access.chain import verify as follow
+    from ..access.audit_chain import verify_chain as follow
 
     found = await follow(ask.app.store, head=head)
 

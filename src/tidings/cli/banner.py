@@ -12,17 +12,19 @@ from urllib.parse import urlsplit
 from .. import __version__
 from ..app import App
 from ..config import Settings, mask_url
-from ..dispatch.roles import Role, Share
+from ..dispatch.roles import ProcessRole, ProcessShare
 from . import output
-from .phone import Phone
-from .ports import shown
+from .ports import display_host
+from .sandbox_phone import SandboxPhone
 
 
-def show(app: App, phone: Phone | None, *, share: Share, config: Path | None, is_open: bool) -> None:
+def show(
+    app: App, phone: SandboxPhone | None, *, share: ProcessShare, config: Path | None, is_open: bool
+) -> None:
     """Addresses, database, whether this process works, and a ready `tidings send` line."""
     settings = app.settings
     lines = [
-        ("page", f"http://{shown(settings.host)}:{settings.port}/", ""),
+        ("page", f"http://{display_host(settings.host)}:{settings.port}/", ""),
         ("database", mask_url(settings.database), ""),
         ("working", *_working(app, share)),
         ("access", *_access(is_open=is_open)),
@@ -43,7 +45,7 @@ def show(app: App, phone: Phone | None, *, share: Share, config: Path | None, is
     sys.stdout.flush()
 
 
-def show_roles(settings: Settings, share: Share, problem: str | None = None) -> None:
+def show_roles(settings: Settings, share: ProcessShare, problem: str | None = None) -> None:
     """A process without pages: what it does, and on what; or what it waits for."""
     stands = " is ready: " if problem is None else " waits for its broker: "
     output.say(("Tidings ", "bold"), (__version__, "bold"), stands, ", ".join(sorted(share.roles)))
@@ -64,7 +66,7 @@ def stopping() -> None:
     sys.stdout.flush()
 
 
-def bye() -> None:
+def stopped() -> None:
     """Everything is down."""
     output.say("Stopped.")
 
@@ -102,10 +104,10 @@ def _access(*, is_open: bool) -> tuple[str, str]:
     return "with a key", ""
 
 
-def _working(app: App, share: Share) -> tuple[str, str]:
+def _working(app: App, share: ProcessShare) -> tuple[str, str]:
     if not share.works:
         return "no", "accepts and shows, but sends nothing"
-    if not share.roles & {Role.WORKER, Role.DISPATCHER}:
+    if not share.roles & {ProcessRole.WORKER, ProcessRole.DISPATCHER}:
         return ", ".join(sorted(share.roles)), "sends nothing: that needs a worker, or a dispatcher"
     if app.store.may_work():
         return f"yes, up to {app.settings.slots:,} messages at once", ""

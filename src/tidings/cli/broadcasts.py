@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import completing, files, output
-from .commands import Ask, command
+from . import files, output, shell_completion
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, channel_option, option
 from .output import Column, Row
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..app import App
-    from ..outbound.desk import Desk
+    from ..outbound.service import OutboundService
 
 group = typer.Typer(help="Broadcasts: one message for many people.", no_args_is_help=True)
 
-Id = Annotated[str, argument("ID", "The broadcast's id.", complete=completing.broadcasts)]
+Id = Annotated[str, argument("ID", "The broadcast's id.", complete=shell_completion.broadcasts)]
 Form = Annotated[str | None, option("--form", "csv|ndjson", "Without it as the file is called.")]
 Reason = Annotated[str | None, option("--reason", "TEXT", "Shown with it.")]
 Expect = Annotated[int | None, option("--expect", "N", "Refuse it unless there are N rows.")]
@@ -48,19 +48,19 @@ _TIMES = ("accepted", "scheduled", "frozen", "started", "paused", "ended")
     fast=True,
 )
 async def create(
-    ask: Ask,
+    ask: CommandContext,
     *,
     channel: Annotated[str, channel_option("The way out.")],
     to: Annotated[list[str] | None, option("--to", "WHO", "An address; as often as needed.")] = None,
     file: Annotated[str | None, option("--file", "FILE", "Addresses as CSV or NDJSON; - is input.")] = None,
     list_: Annotated[
-        str | None, option("--list", "NAME", "A list of contacts.", complete=completing.lists)
+        str | None, option("--list", "NAME", "A list of contacts.", complete=shell_completion.lists)
     ] = None,
     text: Annotated[str | None, option("--text", "-t", "TEXT", "The words.")] = None,
     subject: Annotated[str | None, option("--subject", "TEXT", "A headline.")] = None,
     data: Annotated[str | None, option("--data", "JSON", "Anything else.")] = None,
     template: Annotated[
-        str | None, option("--template", "NAME", "Or a template.", complete=completing.templates)
+        str | None, option("--template", "NAME", "Or a template.", complete=shell_completion.templates)
     ] = None,
     var: Annotated[list[str] | None, option("--var", "NAME=VALUE", "The same for everybody.")] = None,
     name: Annotated[str | None, option("--name", "TEXT", "What people call it.")] = None,
@@ -113,7 +113,7 @@ async def create(
         "recipients": "upload" if file is not None else None,
     }  # fmt: skip
     given = {field: value for field, value in body.items() if value is not None}
-    made = await ask.desk.freezer.create(given, key=key)
+    made = await ask.desk.broadcast_creator.create(given, key=key)
     row = made.answer
     if made.replayed:
         row = await ask.desk.broadcasts.show(row["id"])
@@ -124,14 +124,14 @@ async def create(
             row = await _fill(ask.app, ask.desk, row["id"], file, form, expect, as_json=ask.as_json)
         except CallerError as error:
             if not made.replayed:  # an earlier call's upload may still go on
-                await ask.desk.freezer.withdraw(row["id"], reason=error.problem, key=key)
+                await ask.desk.broadcast_creator.withdraw(row["id"], reason=error.problem, key=key)
             raise
     _made(row, as_json=ask.as_json)
 
 
 @command(group, epilog=examples("tidings broadcasts upload ID people.csv --expect 12000"), fast=True)
 async def upload(
-    ask: Ask,
+    ask: CommandContext,
     broadcast: Id,
     file: File,
     *,
@@ -144,20 +144,29 @@ async def upload(
 
 
 async def _fill(
-    app: App, desk: Desk, id_: str, name: str, form: str | None, expect: int | None, *, as_json: bool
+    app: App,
+    desk: OutboundService,
+    id_: str,
+    name: str,
+    form: str | None,
+    expect: int | None,
+    *,
+    as_json: bool,
 ) -> Row:
-    from ..outbound.people.uploads import rows
+    from ..outbound.contacts.uploads import read_rows
 
     read_as = files.form_of(name, form)
     with files.opened(name) as file, files.progress(file, is_shown=not as_json) as show:
         largest = 3 * app.settings.max_body + 16_384
-        found = rows(files.pieces(file, show), read_as, largest=largest, most_lines=app.settings.max_bulk)
-        return await desk.freezer.upload(id_, found, expected=expect)
+        found = read_rows(
+            files.pieces(file, show), read_as, largest=largest, most_lines=app.settings.max_bulk
+        )
+        return await desk.broadcast_creator.upload(id_, found, expected=expect)
 
 
 @command(group, "list", epilog=examples("tidings broadcasts list", "tidings broadcasts list --state paused"))
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     state: Annotated[str | None, option("--state", "NAME", "Only in this state.")] = None,
     xref: Annotated[str | None, option("--xref", "KEY", "Only of this group.")] = None,
@@ -171,39 +180,39 @@ async def list_(
 
 
 @command(group, epilog=examples("tidings broadcasts show ID"))
-async def show(ask: Ask, broadcast: Id) -> None:
+async def show(ask: CommandContext, broadcast: Id) -> None:
     """One broadcast: its options, its times, its exact tally."""
     row = await ask.desk.broadcasts.show(broadcast)
     ask.answer(row, lambda: _print(ask.app, row))
 
 
 @command(group, epilog=examples("tidings broadcasts trigger ID"))
-async def trigger(ask: Ask, broadcast: Id) -> None:
+async def trigger(ask: CommandContext, broadcast: Id) -> None:
     """Start it now; what has started already is left alone."""
     _moved(ask, await ask.desk.broadcasts.trigger(broadcast), "started")
 
 
 @command(group, epilog=examples('tidings broadcasts pause ID --reason "wrong date in the text"'))
-async def pause(ask: Ask, broadcast: Id, *, reason: Reason = None) -> None:
+async def pause(ask: CommandContext, broadcast: Id, *, reason: Reason = None) -> None:
     """Start nothing more of it; what is being sent ends as it would."""
     _moved(ask, await ask.desk.broadcasts.pause(broadcast, **_given(reason=reason)), "paused")
 
 
 @command(group, epilog=examples("tidings broadcasts resume ID"))
-async def resume(ask: Ask, broadcast: Id) -> None:
+async def resume(ask: CommandContext, broadcast: Id) -> None:
     """Go on after a pause, a canary, or a stop by errors."""
     _moved(ask, await ask.desk.broadcasts.resume(broadcast), "goes on")
 
 
 @command(group, epilog=examples('tidings broadcasts cancel ID --reason "the water is back"'))
-async def cancel(ask: Ask, broadcast: Id, *, reason: Reason = None) -> None:
+async def cancel(ask: CommandContext, broadcast: Id, *, reason: Reason = None) -> None:
     """Give it up: what waits is cancelled."""
     _moved(ask, await ask.desk.broadcasts.cancel(broadcast, **_given(reason=reason)), "cancelled")
 
 
 @command(group, epilog=examples("tidings broadcasts retry ID", "tidings broadcasts retry ID --in-doubt"))
 async def retry(
-    ask: Ask,
+    ask: CommandContext,
     broadcast: Id,
     *,
     held: Annotated[
@@ -216,7 +225,7 @@ async def retry(
 
 @command(group, epilog=examples("tidings broadcasts rate ID 20", "tidings broadcasts rate ID none"))
 async def rate(
-    ask: Ask,
+    ask: CommandContext,
     broadcast: Id,
     per_second: Annotated[str, typer.Argument(metavar="N", help="First tries a second, or none.")],
 ) -> None:
@@ -233,15 +242,15 @@ async def rate(
 
 
 @command(group, epilog=examples("tidings broadcasts watch ID"))
-async def watch(ask: Ask, broadcast: Id) -> int:
+async def watch(ask: CommandContext, broadcast: Id) -> int:
     """Stay until it has ended, and show how far it is."""
-    from .watching import follow
+    from .broadcast_progress import follow
 
     row = await follow(ask.desk, broadcast, as_json=ask.as_json)
     return 0 if row["state"] == "completed" else 1
 
 
-def _moved(ask: Ask, row: Row, words: str) -> None:
+def _moved(ask: CommandContext, row: Row, words: str) -> None:
     ask.answer(row, lambda: output.say((row["id"], "bold"), f" {words}: ", _tally(row)))
 
 
@@ -278,7 +287,7 @@ def _print(app: App, row: Row) -> None:
             *output.fields(row, "reason", "channel", "trigger", "xref"),
             ("text", content.get("text"), None),
             ("template", row["template"], None),
-            *((name, at, output.full(at, zone, now)) for name, at in times),
+            *((name, at, output.full_time(at, zone, now)) for name, at in times),
             (
                 "options",
                 row["options"],

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import orjson
 
 from ..model.errors import CallerError, Invalid, TidingsError, TooLarge
-from ..outbound.drafts import Reading
+from ..outbound.draft_parser import DraftParser
 from . import engine, files, output
-from .noting import noted
+from .command_audit import audited
 
 if TYPE_CHECKING:
     from ..config import Settings
@@ -29,14 +29,14 @@ async def send_file(
     """Accept every line; the exit code says whether all of them were good."""
     accepted = refused = 0
     with files.opened(name) as file:
-        async with engine.opened(chosen) as app, noted(app, "messages.accept_many"):
-            reading = Reading(now=app.clock.now(), zone=chosen.zone)
+        async with engine.opened(chosen) as app, audited(app, "messages.accept_many"):
+            reading = DraftParser(now=app.clock.now(), zone=chosen.zone)
             with files.progress(file, is_shown=not as_json) as show:
                 drafts = _drafts(file, reading, usual, show, most=chosen.max_bulk)
                 try:
                     async for lines in app.desk.messages.accept_many(drafts, key=key):
                         bad = [(line.number, line.error) for line in lines if line.error is not None]
-                        files.tell(bad, word="line", room=files.MOST_TOLD - refused)
+                        files.print_bad_rows(bad, word="line", room=files.MAX_REPORTED - refused)
                         accepted, refused = accepted + len(lines) - len(bad), refused + len(bad)
                 except BaseException:  # a signal, too: whoever broke it off must know what stands
                     print(f"broken off: {accepted:,} were accepted before that", file=sys.stderr)
@@ -54,7 +54,7 @@ async def send_file(
 
 
 async def _drafts(
-    file: BinaryIO, reading: Reading, usual: Mapping[str, Any], show: files.Show, *, most: int
+    file: BinaryIO, reading: DraftParser, usual: Mapping[str, Any], show: files.Show, *, most: int
 ) -> AsyncIterator[tuple[int, Draft | TidingsError]]:
     read = 0
     for number, line in enumerate(file, 1):
@@ -68,7 +68,7 @@ async def _drafts(
     show(read)
 
 
-def _draft(line: bytes, reading: Reading, usual: Mapping[str, Any]) -> Draft | TidingsError:
+def _draft(line: bytes, reading: DraftParser, usual: Mapping[str, Any]) -> Draft | TidingsError:
     """One line; what it does not say is taken from the flags."""
     try:
         fields = orjson.loads(line)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from . import output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column, Row
@@ -20,7 +20,7 @@ Who = Annotated[str | None, option("--who", "NAME", "Who asks, for the history."
 
 @command(group, epilog=examples("tidings calendar show", "tidings calendar show --week 2027-W03"))
 async def show(
-    ask: Ask,
+    ask: CommandContext,
     *,
     week: Annotated[str | None, option("--week", "WEEK", "Such as 2027-W03, or a day of it.")] = None,
 ) -> None:
@@ -40,7 +40,7 @@ async def show(
 
 @command(group, epilog=examples("tidings calendar history", "tidings calendar history --day 2027-01-15"))
 async def history(
-    ask: Ask,
+    ask: CommandContext,
     *,
     day: Annotated[str | None, option("--day", "DATE", "Only of this day.")] = None,
     limit: Limit = 50,
@@ -63,7 +63,7 @@ async def history(
 
 @command(group, epilog=examples("tidings calendar change add 34 2027-01-15 1800 0600 --who Ada"))
 async def change(
-    ask: Ask,
+    ask: CommandContext,
     action: Annotated[str, typer.Argument(metavar="ACTION", help="add, no-crew or remove.")],
     squad: Annotated[str, typer.Argument(metavar="SQUAD")],
     date: Annotated[str, typer.Argument(metavar="DATE", help="The day it starts.")],
@@ -79,7 +79,7 @@ async def change(
 
 
 @command(group, epilog=examples("tidings calendar undo ID --who Ada"))
-async def undo(ask: Ask, change: Change, *, who: Who = None) -> None:
+async def undo(ask: CommandContext, change: Change, *, who: Who = None) -> None:
     """Bring back what the calendar said before a change, unless it was changed since."""
     made = await ask.app.shifts.undo(change, who=who or "by hand")
     if ask.as_json:

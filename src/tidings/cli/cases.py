@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from . import output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column
@@ -24,7 +24,7 @@ By = Annotated[str, option("--by", "NAME", "Who does it.", show_default=False)]
     group, "list", epilog=examples("tidings cases list", "tidings cases list --reason review --state open")
 )
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     state: Annotated[
         str | None, option("--state", "-s", "STATE", "open, claimed, answered or closed.")
@@ -49,20 +49,20 @@ async def list_(
 
 
 @command(group, epilog=examples("tidings cases show ID"))
-async def show(ask: Ask, case: Case) -> None:
+async def show(ask: CommandContext, case: Case) -> None:
     """One case with the last lines of its conversation."""
     _say(ask, await ask.app.workflows.cases.show(case))
 
 
 @command(group, epilog=examples("tidings cases claim 0198c2f0-… --by Ada"))
-async def claim(ask: Ask, case: Case, *, by: By) -> None:
+async def claim(ask: CommandContext, case: Case, *, by: By) -> None:
     """Take a case: the bot is silent in its conversation until it is given back."""
     _say(ask, await ask.app.workflows.cases.claim(case, by))
 
 
 @command(group, epilog=examples('tidings cases answer 0198c2f0-… --text "Which night do you mean?"'))
 async def answer(
-    ask: Ask,
+    ask: CommandContext,
     case: Case,
     *,
     text: Annotated[str, option("--text", "TEXT", "What to say to the group.", show_default=False)],
@@ -75,7 +75,7 @@ async def answer(
     group, epilog=examples("tidings cases handback 0198c2f0-…", "tidings cases handback 0198c2f0-… --related")
 )
 async def handback(
-    ask: Ask,
+    ask: CommandContext,
     case: Case,
     *,
     related: Annotated[
@@ -92,7 +92,7 @@ async def handback(
 
 @command(group, epilog=examples('tidings cases close ID --note "called back"'))
 async def close(
-    ask: Ask,
+    ask: CommandContext,
     case: Case,
     *,
     note: Annotated[str, option("--note", "TEXT", "What was done about it.")] = "",
@@ -102,7 +102,7 @@ async def close(
 
 
 @command(group, epilog=examples("tidings cases notices"))
-async def notices(ask: Ask, *, limit: Limit = 20, after: After = None) -> None:
+async def notices(ask: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
     """What admins were told, newest first."""
     page = await ask.app.workflows.cases.notices(limit=limit, after=after)
     now = ask.desk.clock.now()
@@ -120,7 +120,7 @@ async def notices(ask: Ask, *, limit: Limit = 20, after: After = None) -> None:
 
 @command(group, epilog=examples("tidings cases acknowledge ID --by Ada"))
 async def acknowledge(
-    ask: Ask,
+    ask: CommandContext,
     notice: Annotated[str, argument("NOTICE", "The notice's id.")],
     *,
     by: By,
@@ -132,7 +132,7 @@ async def acknowledge(
     )
 
 
-def _say(ask: Ask, row: output.Row) -> None:
+def _say(ask: CommandContext, row: output.Row) -> None:
     def in_words() -> None:
         known = {name: value for name, value in row.items() if name != "lines"}
         output.facts(output.fields(known))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import completing, engine, output
-from .commands import Ask, command
+from . import engine, output, shell_completion
+from .commands import CommandContext, command
 from .help import examples
 from .options import AsJson, ConfigFile, argument, option
 from .output import Column, Row
@@ -16,15 +16,15 @@ from .output import Column, Row
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from ..outbound.connections.codes import Scan
+    from ..outbound.sessions.qr_codes import SessionQrCode
 
 group = typer.Typer(help="The ways out: how they stand, pause, resume, test, link.", no_args_is_help=True)
 
-Name = Annotated[str, argument("NAME", "The channel's name.", complete=completing.channels)]
+Name = Annotated[str, argument("NAME", "The channel's name.", complete=shell_completion.channels)]
 
 
 @command(group, "list", epilog=examples("tidings channels list"))
-async def list_(ask: Ask) -> None:
+async def list_(ask: CommandContext) -> None:
     """Every channel, and whether it sends."""
     now = ask.app.clock.now()
     columns = [
@@ -41,7 +41,7 @@ async def list_(ask: Ask) -> None:
 
 
 @command(group, epilog=examples("tidings channels show texts"))
-async def show(ask: Ask, name: Name) -> None:
+async def show(ask: CommandContext, name: Name) -> None:
     """One channel: how it stands, its limits, and the address that its provider is to call."""
     row = await ask.desk.channels.one(name)
     ask.answer(row, lambda: _facts(row, is_public=ask.app.settings.public_url is not None))
@@ -49,7 +49,7 @@ async def show(ask: Ask, name: Name) -> None:
 
 @command(group, epilog=examples('tidings channels pause phone --reason "the provider is down"'))
 async def pause(
-    ask: Ask,
+    ask: CommandContext,
     name: Name,
     *,
     reason: Annotated[str, option("TEXT", "Shown wherever somebody asks why.")] = "paused by hand",
@@ -59,7 +59,7 @@ async def pause(
 
 
 @command(group, epilog=examples("tidings channels resume phone"))
-async def resume(ask: Ask, name: Name) -> None:
+async def resume(ask: CommandContext, name: Name) -> None:
     """Let a channel send again: lifts a pause, a wait and an open breaker."""
     _answer(ask, await ask.desk.channels.resume(name))
 
@@ -70,12 +70,12 @@ def test(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> N
 
     The exit code is 1 when it does not work.
     """
-    from ..outbound.trials import try_out
+    from ..outbound.channel_probes import probe_channel
 
     async def work() -> bool:
         async with engine.channels(engine.settings(config)) as channels:
             with output.working(f"asking the provider of {name}", is_shown=not as_json):
-                trial = await try_out(channels, name)
+                trial = await probe_channel(channels, name)
         if as_json:
             output.say_json(trial._asdict())
         else:
@@ -99,7 +99,7 @@ def secret(
     config: ConfigFile = None,
 ) -> None:
     """Show the signing secrets of one receiver, newest first. Needs no database."""
-    from ..outbound.channels.signing import endpoint_secrets
+    from ..outbound.channels.signing_secrets import endpoint_secrets
 
     async def work() -> Row:
         async with engine.channels(engine.settings(config)) as channels:
@@ -119,12 +119,12 @@ def qr(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> Non
 
     The exit code is 1 when there is nothing to scan, though the session is not connected.
     """
-    from ..outbound.connections import codes
+    from ..outbound.sessions import qr_codes
 
-    async def work() -> codes.Scan:
+    async def work() -> qr_codes.SessionQrCode:
         async with engine.channels(engine.settings(config)) as channels:
             with output.working(f"asking the session of {name}", is_shown=not as_json):
-                return await codes.ask(channels, name)
+                return await qr_codes.read_qr_code(channels, name)
 
     scan = engine.run(work())
     if as_json:
@@ -135,13 +135,13 @@ def qr(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> Non
         raise typer.Exit(1)
 
 
-def _show_code(scan: Scan) -> None:
-    from ..outbound.connections import codes
+def _show_code(scan: SessionQrCode) -> None:
+    from ..outbound.sessions import qr_codes
 
     words = scan.link.replace("_", " ")
     output.say((scan.channel, "bold"), " is ", (words, "yellow" if scan.code else ""), f": {scan.reason}")
     if scan.code is not None:
-        sys.stdout.write(codes.for_terminal(scan.code, colours=output.on_terminal()))
+        sys.stdout.write(qr_codes.render_terminal(scan.code, colours=output.on_terminal()))
         output.say(("→ on the phone: WhatsApp, Linked devices, Link a device; the code changes often", "dim"))
     elif scan.link == "logged_out":
         output.say(("→ no code is offered: start the session where it is held, then ask again", "dim"))
@@ -180,7 +180,7 @@ def _left_alone(destination: Row) -> str:
     return f"{destination['host']}{whose} until {destination['until']}: {destination['reason']}"
 
 
-def _answer(ask: Ask, row: Row) -> None:
+def _answer(ask: CommandContext, row: Row) -> None:
     paused = f" is paused: {row['pause_reason']}" if row["paused"] else " sends again"
     ask.answer(row, lambda: output.say((row["name"], "bold"), paused))
 

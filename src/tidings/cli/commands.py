@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 import typer
 
 from . import engine, output
-from .noting import noted
+from .command_audit import audited
 from .options import AsJson, ConfigFile, Database
 
 if TYPE_CHECKING:
     from ..app import App
-    from ..outbound.desk import Desk
+    from ..outbound.service import OutboundService
 
 Command = TypeVar("Command", bound=Callable[..., Awaitable[int | None]])
 
@@ -28,11 +28,11 @@ _SHARED = (
 )
 
 
-class Ask(NamedTuple):
+class CommandContext(NamedTuple):
     """What a command asks with, and how its answer is wanted."""
 
     app: App
-    desk: Desk
+    desk: OutboundService
     as_json: bool
 
     def answer(self, row: output.Row, in_words: Callable[[], None]) -> None:
@@ -74,9 +74,9 @@ def command(
                 target = next((given[one] for one in words if isinstance(given[one], str)), None)
                 async with (
                     engine.opened(engine.settings(config, database)) as app,
-                    noted(app, what, target),
+                    audited(app, what, target),
                 ):
-                    return await function(Ask(app, app.desk, as_json), **_gathered(own, given))
+                    return await function(CommandContext(app, app.desk, as_json), **_gathered(own, given))
 
             if code := engine.run(work(), fast=fast):
                 raise typer.Exit(code)

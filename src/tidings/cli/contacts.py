@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import completing, engine, output
-from .commands import Ask, command
+from . import engine, output, shell_completion
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, AsJson, ConfigFile, Database, Limit, argument, channel_option, option
 from .output import Column
 
 if TYPE_CHECKING:
     from ..config import Settings
-    from ..outbound.messages import Page
+    from ..inputs.pagination import Page
 
 group = typer.Typer(help="Contacts: who can be written to, and under which address.", no_args_is_help=True)
 
@@ -59,7 +59,7 @@ class ContactOptions:
     ),
 )
 async def add(
-    ask: Ask,
+    ask: CommandContext,
     *,
     details: ContactOptions,
     or_change: Annotated[
@@ -77,7 +77,7 @@ async def add(
 
 @command(group, epilog=examples("tidings contacts edit ID --zone Asia/Tokyo --attribute city=Tokyo"))
 async def edit(
-    ask: Ask,
+    ask: CommandContext,
     contact: Contact,
     *,
     details: ContactOptions,
@@ -88,7 +88,7 @@ async def edit(
 
 @command(group, "list", epilog=examples("tidings contacts list --tag volunteer --language de"))
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Only those with all of these.")] = None,
     language: Annotated[str | None, option("CODE", "Only those of this language.")] = None,
@@ -98,7 +98,7 @@ async def list_(
     after: After = None,
 ) -> None:
     """Contacts, newest first."""
-    from ..outbound.people.filters import read_filter
+    from ..outbound.contacts.contact_filters import read_filter
 
     said = {"tags_all": tag or None, "language": language, "zone": zone, "channel": channel}
     wanted = read_filter(said, ask.desk.contacts.channels) if any(said.values()) else None
@@ -107,15 +107,15 @@ async def list_(
 
 
 @command(group, epilog=examples("tidings contacts show ID"))
-async def show(ask: Ask, contact: Contact) -> None:
+async def show(ask: CommandContext, contact: Contact) -> None:
     """One contact in full."""
     _print(ask, await ask.desk.contacts.show(contact))
 
 
 @command(group, epilog=examples("tidings contacts find phone ada"))
 async def find(
-    ask: Ask,
-    channel: Annotated[str, argument("CHANNEL", "Which channel.", complete=completing.channels)],
+    ask: CommandContext,
+    channel: Annotated[str, argument("CHANNEL", "Which channel.", complete=shell_completion.channels)],
     address: Annotated[str, argument("ADDRESS", "Which address.")],
 ) -> None:
     """The contact that has an address."""
@@ -128,7 +128,7 @@ async def find(
 
 
 @command(group, epilog=examples("tidings contacts remove ID"))
-async def remove(ask: Ask, contact: Contact) -> None:
+async def remove(ask: CommandContext, contact: Contact) -> None:
     """Forget a contact. Whoever has opted out stays opted out."""
     await ask.desk.contacts.remove(contact)
     ask.done({"id": contact}, "removed")
@@ -151,7 +151,8 @@ def import_(
     ] = None,
     tag: Annotated[list[str] | None, option("--tag", "-t", "WORD", "Put on everybody in the file.")] = None,
     list_: Annotated[
-        str | None, option("--list", "LIST", "A list that all of them are put on.", complete=completing.lists)
+        str | None,
+        option("--list", "LIST", "A list that all of them are put on.", complete=shell_completion.lists),
     ] = None,
     all_or_nothing: Annotated[
         bool, typer.Option("--all-or-nothing", help="Take nobody when one row is bad.")
@@ -167,7 +168,7 @@ def import_(
     Columns are name, zone, language, tags (a;b or a|b) and address.CHANNEL; any other is an attribute. An
     empty cell changes nothing, tags are added. A bad row is told with its number, the others are taken.
     """
-    from .intake import take_contacts
+    from .contact_imports import take_contacts
 
     options = {"channel": channel, "names": map_ or [], "tags": tag or [], "list_": list_}
     chosen: Settings = engine.settings(config, database)
@@ -187,7 +188,7 @@ def import_(
         raise typer.Exit(code)
 
 
-def listed(ask: Ask, page: Page, *, nothing: str) -> None:
+def listed(ask: CommandContext, page: Page, *, nothing: str) -> None:
     """Contacts, a line each."""
     columns = [
         Column("id", lambda row: row["id"], keep=True),
@@ -200,7 +201,7 @@ def listed(ask: Ask, page: Page, *, nothing: str) -> None:
     ask.listing(page.items, columns, more=page.next, nothing=nothing)
 
 
-def _print(ask: Ask, row: output.Row) -> None:
+def _print(ask: CommandContext, row: output.Row) -> None:
     several = {"addresses": row["addresses"], "attributes": row["attributes"]}
     lines = {
         name: ", ".join(f"{n}={output.flat(v)}" for n, v in found.items()) for name, found in several.items()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from . import output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .inbox import group
 from .options import After, Limit, argument
@@ -19,7 +19,7 @@ Conversation = Annotated[str, argument("CONVERSATION", "Its name, such as crew/1
 
 
 @command(group, epilog=examples("tidings inbox conversations"))
-async def conversations(ask: Ask, *, limit: Limit = 20, after: After = None) -> None:
+async def conversations(ask: CommandContext, *, limit: Limit = 20, after: After = None) -> None:
     """Conversations, the one with the newest message first."""
     page = await ask.app.workflows.conversations.page(limit=limit, after=after)
     now = ask.desk.clock.now()
@@ -32,7 +32,7 @@ async def conversations(ask: Ask, *, limit: Limit = 20, after: After = None) -> 
 
 
 @command(group, epilog=examples("tidings inbox conversation crew/1234"))
-async def conversation(ask: Ask, conversation: Conversation, *, after: After = None) -> None:
+async def conversation(ask: CommandContext, conversation: Conversation, *, after: After = None) -> None:
     """One conversation: each message with every step and decision."""
     row = await ask.app.workflows.conversations.show(conversation, after=after)
 
@@ -58,7 +58,7 @@ async def conversation(ask: Ask, conversation: Conversation, *, after: After = N
     group, epilog=examples("tidings inbox replay crew/1234", "tidings inbox replay crew/1234 --rules --all")
 )
 async def replay(
-    ask: Ask,
+    ask: CommandContext,
     conversation: Conversation,
     *,
     by_rules: Annotated[

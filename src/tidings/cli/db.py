@@ -25,7 +25,7 @@ group = typer.Typer(help="The database: upgrade, check, backup, move, re-encrypt
 )
 def upgrade(as_json: AsJson = False, database: Database = None, config: ConfigFile = None) -> None:
     """Bring the schema up to this program's. Make a backup first: there is no way back but that."""
-    from ..model.errors import WrongStore
+    from ..model.errors import StoreUnusable
 
     chosen = engine.settings(config, database)
 
@@ -33,7 +33,7 @@ def upgrade(as_json: AsJson = False, database: Database = None, config: ConfigFi
         try:
             await _open(chosen, upgrade=False)
             changed = False
-        except WrongStore:
+        except StoreUnusable:
             with output.working("upgrading", is_shown=not as_json):
                 await _open(chosen, upgrade=True)  # raises again what an upgrade does not mend
             changed = True
@@ -103,7 +103,7 @@ def move(
 
     Stop every process first. Afterwards the file refuses to be worked on, so that nothing is sent twice.
     """
-    from .moving import move as run
+    from .database_move import move as run
 
     chosen = engine.settings(config, database)
     _must_exist(chosen)
@@ -136,14 +136,14 @@ def reencrypt(as_json: AsJson = False, database: Database = None, config: Config
 
 async def _open(chosen: Settings, *, upgrade: bool, create: bool = True) -> None:
     from ..app import build
-    from ..model.errors import WrongStore
+    from ..model.errors import StoreUnusable
 
     app = build(chosen)
     try:
         await app.store.open(upgrade=upgrade, create=create)
         damage = await app.store.damage()
         if damage:
-            raise WrongStore(f"the database is damaged: {damage[0]}", remedy="restore a backup")
+            raise StoreUnusable(f"the database is damaged: {damage[0]}", remedy="restore a backup")
         if not create:
             await app.cipher.check()
     finally:
@@ -169,15 +169,15 @@ async def _copy(app: App, target: Path) -> None:
 
 
 def _must_be_file(chosen: Settings, target: Path) -> None:
-    from ..model.errors import Refused
+    from ..model.errors import Conflict
 
     if chosen.database_path is None:
         from ..config import mask_url
 
         command = f"pg_dump --format=custom --file={target} '{mask_url(chosen.database)}'"
-        raise Refused("PostgreSQL is backed up with its own tool", remedy=f"run: {command}")
+        raise Conflict("PostgreSQL is backed up with its own tool", remedy=f"run: {command}")
     if target.exists():
-        raise Refused(f"{target} is there already", remedy="choose another name, or move it away")
+        raise Conflict(f"{target} is there already", remedy="choose another name, or move it away")
 
 
 def _must_exist(chosen: Settings) -> None:

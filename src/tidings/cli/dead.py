@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import completing, output
-from .commands import Ask, command
+from . import output, shell_completion
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, InDoubt, Limit, OfChannel, argument, option
 from .output import Column
 
 if TYPE_CHECKING:
-    from ..outbound.dead import Swept
+    from ..outbound.dead_letters import DeadLetterMoves
 
 group = typer.Typer(help="Dead letters: what failed for good and waits for a person.", no_args_is_help=True)
 
 Category = Annotated[
     str | None, option("NAME", "Only temporary, permanent, throttling, validation or system ones.")
 ]
-Letter = Annotated[str | None, argument("ID", "One message's id.", complete=completing.dead_letters)]
+Letter = Annotated[str | None, argument("ID", "One message's id.", complete=shell_completion.dead_letters)]
 All = Annotated[bool, typer.Option("--all", help="All that match the filters.")]
 PerSecond = Annotated[float | None, option("N", "With --all: so many a second, not all at once.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -32,7 +32,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
     epilog=examples("tidings dead list", "tidings dead list --channel phone --category permanent"),
 )
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     channel: OfChannel = None,
     category: Category = None,
@@ -58,7 +58,7 @@ async def list_(
 
 
 @command(group, epilog=examples("tidings dead groups"))
-async def groups(ask: Ask) -> None:
+async def groups(ask: CommandContext) -> None:
     """Dead letters counted by channel and category, with an error of each."""
     now = ask.desk.clock.now()
     columns = [
@@ -74,7 +74,7 @@ async def groups(ask: Ask) -> None:
 
 @command(group, epilog=examples("tidings dead retry --all --channel phone --category temporary"))
 async def retry(
-    ask: Ask,
+    ask: CommandContext,
     message: Letter = None,
     *,
     all_: All = False,
@@ -102,7 +102,7 @@ async def retry(
 
 @command(group, epilog=examples("tidings dead discard --all --category validation --yes"))
 async def discard(
-    ask: Ask,
+    ask: CommandContext,
     message: Letter = None,
     *,
     all_: All = False,
@@ -148,6 +148,6 @@ def _confirm(
     typer.confirm(f"{verb.capitalize()} all {which}?", abort=True)
 
 
-def _many(ask: Ask, verb: str, swept: Swept) -> None:
+def _many(ask: CommandContext, verb: str, swept: DeadLetterMoves) -> None:
     more = "; there are more: run it again" if swept.more else ""
     ask.answer({verb: swept.moved, "more": swept.more}, lambda: output.say(f"{swept.moved:,} {verb}", more))

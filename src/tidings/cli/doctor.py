@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from ..diagnosis import Finding
+    from ..doctor import DoctorFinding
 
 EXAMPLES = examples("tidings doctor", "tidings doctor --config /etc/tidings.toml")
 _MARKS = {"fine": ("✓", "green"), "note": ("!", "yellow"), "wrong": ("✗", "bold red")}
@@ -30,7 +30,7 @@ def doctor(as_json: AsJson = False, database: Database = None, config: ConfigFil
 
     Changes nothing. The exit code is 1 when something is wrong that a person must mend.
     """
-    from ..diagnosis import Grade
+    from ..doctor import FindingSeverity
 
     with output.working("looking at everything", is_shown=not as_json):
         findings = _examine(config, database)
@@ -43,18 +43,18 @@ def doctor(as_json: AsJson = False, database: Database = None, config: ConfigFil
             output.say(_mark(row), f" {row['check']:<14}", row["what"])
             if row["remedy"]:
                 output.say((f"                 → {row['remedy']}", _MARKS[row["grade"]][1]))
-    raise typer.Exit(1 if any(finding.grade is Grade.WRONG for finding in findings) else 0)
+    raise typer.Exit(1 if any(finding.grade is FindingSeverity.WRONG for finding in findings) else 0)
 
 
-def _examine(config: Path | None, database: str | None) -> list[Finding]:
-    from ..diagnosis import Finding, Grade, examine
+def _examine(config: Path | None, database: str | None) -> list[DoctorFinding]:
+    from ..doctor import DoctorFinding, FindingSeverity, run_checks
     from ..model.errors import Misconfigured
 
     try:
         chosen = engine.settings(config, database)
     except Misconfigured as error:
-        return [Finding("settings", Grade.WRONG, error.problem, error.remedy)]
-    return engine.run(examine(chosen))
+        return [DoctorFinding("settings", FindingSeverity.WRONG, error.problem, error.remedy)]
+    return engine.run(run_checks(chosen))
 
 
 def _mark(row: Row) -> Text:

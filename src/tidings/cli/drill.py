@@ -20,9 +20,9 @@ from .output import Column
 
 if TYPE_CHECKING:
     from ..config import Settings
-    from ..drill.plan import Course
-    from ..drill.report import Report
-    from ..drill.run import Progress
+    from ..drill.report import DrillReport
+    from ..drill.runner import DrillProgress
+    from ..drill.workload import DrillOptions
 
 EXAMPLES = examples(
     "tidings drill",
@@ -36,7 +36,7 @@ _BOUNDS = {"messages": (1, 1_000_000), "kills": (0, 10_000), "workers": (1, 64),
 _STYLE = {True: "bold red", False: ""}
 
 
-class Rule(StrEnum):
+class UnknownOutcomeChoice(StrEnum):
     """What happens to a message of which nobody knows whether it went out."""
 
     RESEND = "resend"
@@ -50,8 +50,9 @@ def drill(
     workers: Annotated[int, option("N", "Workers at any time.")] = 3,
     seconds: Annotated[float, option("S", "How long messages come in.")] = 15,
     on_unknown: Annotated[
-        Rule, option("RULE", "resend: what is in doubt is sent again; hold: a person decides.")
-    ] = Rule.RESEND,
+        UnknownOutcomeChoice,
+        option("RULE", "resend: what is in doubt is sent again; hold: a person decides."),
+    ] = UnknownOutcomeChoice.RESEND,
     seed: Annotated[int | None, option("N", "Where chance begins; without it a new one.")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch database and the logs.")] = False,
     clean: Annotated[
@@ -72,10 +73,10 @@ def drill(
     if clean:
         return _clean(chosen, as_json=as_json)
     _check(messages=messages, kills=kills, workers=workers, seconds=seconds)
-    from ..drill.plan import Course
+    from ..drill.workload import DrillOptions
 
     seed = _seed() if seed is None else seed
-    course = Course(messages, kills, workers, seconds, str(on_unknown), seed)
+    course = DrillOptions(messages, kills, workers, seconds, str(on_unknown), seed)
     raise typer.Exit(engine.run(_drill(chosen, course, keep=keep, as_json=as_json), fast=True))
 
 
@@ -87,13 +88,13 @@ def _check(**given: float) -> None:
             raise Invalid(f"{name} is {value:g}", field=name, remedy=f"Give --{name} {least} to {most:,}")
 
 
-async def _drill(chosen: Settings, course: Course, *, keep: bool, as_json: bool) -> int:
-    from ..drill.run import run
-    from ..drill.scratch import scratch
+async def _drill(chosen: Settings, course: DrillOptions, *, keep: bool, as_json: bool) -> int:
+    from ..drill.runner import run
+    from ..drill.scratch import scratch_space
 
     asked = _on_sigterm()
     try:
-        async with scratch(chosen, keep=keep) as place:
+        async with scratch_space(chosen, keep=keep) as place:
             with _line(course, is_shown=output.on_terminal() and not as_json) as told:
                 found = await run(course, chosen, place, told)
             place.keep = keep or not found.is_clean
@@ -119,9 +120,9 @@ def _on_sigterm() -> asyncio.Event:
 
 
 def _clean(chosen: Settings, *, as_json: bool) -> None:
-    from ..drill.scratch import clean
+    from ..drill.scratch import remove_leftovers
 
-    gone = engine.run(clean(chosen))
+    gone = engine.run(remove_leftovers(chosen))
     if as_json:
         output.say_json({"removed": gone})
         return
@@ -132,14 +133,14 @@ def _clean(chosen: Settings, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _line(course: Course, *, is_shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+def _line(course: DrillOptions, *, is_shown: bool) -> Iterator[Callable[[DrillProgress], None] | None]:
     """The line that says how far it is."""
     if not is_shown:
         yield None
         return
     with output.console().status("starting the workers") as status:
 
-        def told(now: Progress) -> None:
+        def told(now: DrillProgress) -> None:
             status.update(
                 f"{now.seconds:.0f} s   accepted {now.accepted:,} of {course.messages:,}   "
                 f"arrived {now.arrived:,}   waiting {now.waiting:,}   killed {now.killed} of {course.kills}"
@@ -148,16 +149,16 @@ def _line(course: Course, *, is_shown: bool) -> Iterator[Callable[[Progress], No
         yield told
 
 
-def _tell(found: Report, *, kept: str | None, as_json: bool) -> None:
+def _tell(found: DrillReport, *, kept: str | None, as_json: bool) -> None:
     from ..drill.report import as_json as told
-    from ..drill.report import figures
+    from ..drill.report import report_figures
 
     if as_json:
         import orjson
 
         print(orjson.dumps({**told(found), "kept": kept}).decode())
         return
-    rows = [figure._asdict() for figure in figures(found)]
+    rows = [figure._asdict() for figure in report_figures(found)]
     if output.on_terminal():
         _table(rows)
     else:
@@ -179,7 +180,7 @@ def _table(rows: list[dict[str, Any]]) -> None:
     output.console().print(grid)
 
 
-def _sum_up(found: Report) -> None:
+def _sum_up(found: DrillReport) -> None:
     if found.is_clean:
         output.say(("✓ ", "green"), "nothing was lost, and nothing was doubled in silence")
     for name, ids in found.look_at.items():

@@ -37,7 +37,7 @@ async def opened(chosen: Settings) -> AsyncIterator[App]:
     app = build(chosen)
     try:
         await app.open()
-        await learn_time(app)
+        await sync_clock(app)
         yield app
     finally:
         await app.close()
@@ -56,7 +56,7 @@ async def channels(chosen: Settings) -> AsyncIterator[Mapping[str, Channel]]:
             await channel.close()
 
 
-async def learn_time(app: App) -> None:
+async def sync_clock(app: App) -> None:
     """Ask the database what time it is, so that 'in 10 min' counts from there."""
     asked = app.clock.monotonic()
     rows = await app.store.read("now")

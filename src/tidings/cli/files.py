@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from ..model.errors import Invalid, TidingsError
 from . import output
-from .failures import sentence
+from .errors import error_text
 
 if TYPE_CHECKING:
-    from ..outbound.people.uploads import Form
+    from ..outbound.contacts.uploads import UploadFormat
 
-MOST_TOLD = 20  # bad lines that are spelt out
+MAX_REPORTED = 20  # bad lines that are spelt out
 _PIECE = 1 << 16
 
 Show = Callable[[int], None]
@@ -74,20 +74,20 @@ async def pieces(file: BinaryIO, show: Show) -> AsyncIterator[bytes]:
         show(read)
 
 
-def form_of(name: str, given: str | None) -> Form:
+def form_of(name: str, given: str | None) -> UploadFormat:
     """CSV or NDJSON, as said or as the file is called."""
-    from ..outbound.people.uploads import form_of
+    from ..outbound.contacts.uploads import upload_format
 
     if given is None and name == "-":
         raise Invalid(
             "standard input does not say what it is", field="form", remedy="add --form csv or --form ndjson"
         )
-    return form_of(f".{given}" if given is not None else name)
+    return upload_format(f".{given}" if given is not None else name)
 
 
-def tell(bad: Sequence[tuple[int, TidingsError]], *, word: str, room: int) -> None:
+def print_bad_rows(bad: Sequence[tuple[int, TidingsError]], *, word: str, room: int) -> None:
     """Bad lines on standard error, as many as there is room for."""
     for number, error in bad[: max(0, room)]:
-        print(f"{word} {number}: {sentence(error)}", file=sys.stderr)
+        print(f"{word} {number}: {error_text(error)}", file=sys.stderr)
     if 0 <= room < len(bad):
         print(f"further bad {word}s are only counted", file=sys.stderr)

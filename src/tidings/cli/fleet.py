@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from ..app import App, Carrier, build, build_carrier
+from ..app import App, TransportProcess, build, build_transport
 from ..config import Settings
-from ..dispatch.roles import Role, Share
-from ..kernel.garbage import look_less_often
+from ..dispatch.roles import ProcessRole, ProcessShare
+from ..kernel.gc_tuning import tune_gc
 from ..observability.events import Emit
 from . import banner
-from .engine import learn_time
+from .engine import sync_clock
 
 
-async def work(settings: Settings, share: Share, stop: asyncio.Event, *, emit: Emit) -> None:
+async def run_roles(settings: Settings, share: ProcessShare, stop: asyncio.Event, *, emit: Emit) -> None:
     """Take this share of the work until asked to stop."""
     problem = None
     async with AsyncExitStack() as stack:
@@ -24,26 +24,28 @@ async def work(settings: Settings, share: Share, stop: asyncio.Event, *, emit: E
             app.workflows.ready()
             await app.open()
             await app.cipher.check()
-            await learn_time(app)
-            await begin(app)
+            await sync_clock(app)
+            await start_worker(app)
             problem = None if app.office is None else app.office.problem
-        if Role.TRANSPORT in share.roles:
-            problem = (await carry(settings, share, stack, emit=emit)).transport.problem
+        if ProcessRole.TRANSPORT in share.roles:
+            problem = (await start_transport(settings, share, stack, emit=emit)).transport.problem
         banner.show_roles(settings, share, problem)
         await stop.wait()
 
 
-async def begin(app: App) -> None:
+async def start_worker(app: App) -> None:
     """Start to work; a dispatcher talks to its broker first."""
     if app.office is not None:
         await app.office.start()
-    look_less_often()
+    tune_gc()
     app.worker.start()
 
 
-async def carry(settings: Settings, share: Share, stack: AsyncExitStack, *, emit: Emit) -> Carrier:
+async def start_transport(
+    settings: Settings, share: ProcessShare, stack: AsyncExitStack, *, emit: Emit
+) -> TransportProcess:
     """Start a transport, and have it stopped in order."""
-    carrier = build_carrier(settings, share=share, emit=emit)
+    carrier = build_transport(settings, share=share, emit=emit)
     stack.push_async_callback(carrier.close)
     await carrier.transport.start()
     return carrier

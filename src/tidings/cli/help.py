@@ -21,7 +21,7 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-class Sections(TyperGroup):
+class SectionedHelp(TyperGroup):
     """The whole program: commands by what one wants to do."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

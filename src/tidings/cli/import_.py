@@ -10,14 +10,14 @@ import typer
 from typer.core import TyperGroup
 
 from . import engine, output
+from .command_audit import audited
 from .help import examples
-from .noting import noted
 from .options import AsJson, ConfigFile, Database, argument, channel_option, option
 from .output import Column
 
 if TYPE_CHECKING:
     from ..app import App
-    from ..outbound.adoption.takeover import Report, TakeOver
+    from ..outbound.imports.table_import import TableImportReport, TableImportService
 
 
 class _TakesByDefault(TyperGroup):
@@ -67,16 +67,23 @@ def take(
     """Make messages of its rows. The same again takes only what is new."""
 
     async def work() -> None:
-        from ..outbound.adoption.takeover import Wish
-        from ..reading.zones import read_zone
-        from ..store.foreign import open_table
+        from ..inputs.timezones import parse_timezone
+        from ..outbound.imports.table_import import TableImportRequest
+        from ..store.external_tables import open_table
 
-        wish = Wish(
-            map_, where, key, channel, time, read_zone(zone) if zone else None, overdue=overdue, source=as_
+        wish = TableImportRequest(
+            map_,
+            where,
+            key,
+            channel,
+            time,
+            parse_timezone(zone) if zone else None,
+            overdue=overdue,
+            source=as_,
         )
         async with (
             engine.opened(engine.settings(config, database)) as app,
-            noted(app, "import.messages"),
+            audited(app, "import.messages"),
             open_table(from_, table) as opened,
         ):
             with _progress(is_shown=not as_json) as say:
@@ -122,7 +129,7 @@ def undo(
     """Cancel what still waits of a run, and say what was already sent."""
 
     async def work() -> None:
-        async with engine.opened(engine.settings(config, database)) as app, noted(app, "import.undo", run):
+        async with engine.opened(engine.settings(config, database)) as app, audited(app, "import.undo", run):
             told = await _takeover(app).undo(run)
         if as_json:
             output.say_json(told)
@@ -144,13 +151,15 @@ def _progress(*, is_shown: bool) -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(output.quoted(text))
 
 
-def _takeover(app: App) -> TakeOver:
-    from ..outbound.adoption.takeover import TakeOver
+def _takeover(app: App) -> TableImportService:
+    from ..outbound.imports.table_import import TableImportService
 
-    return TakeOver(app.store, app.clock, app.messages, list(app.channels), grace=app.settings.grace)
+    return TableImportService(
+        app.store, app.clock, app.messages, list(app.channels), grace=app.settings.grace
+    )
 
 
-def _print(report: Report) -> None:
+def _print(report: TableImportReport) -> None:
     row = report.described()
     is_dry = report.run is None
     output.facts(

@@ -7,21 +7,21 @@ from typing import Annotated
 import typer
 
 from . import output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column
 
 group = typer.Typer(help="The inbox: what people said, and what came of it.", no_args_is_help=True)
 
-Heard = Annotated[str, argument("ID", "The message's id.")]
+InboxMessageId = Annotated[str, argument("ID", "The message's id.")]
 
 
 @command(
     group, "list", epilog=examples("tidings inbox list --state failed", "tidings inbox list --source crew")
 )
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     state: Annotated[
         str | None,
@@ -65,7 +65,7 @@ def _said(row: output.Row) -> str:
 
 
 @command(group, epilog=examples("tidings inbox show ID"))
-async def show(ask: Ask, message: Heard) -> None:
+async def show(ask: CommandContext, message: InboxMessageId) -> None:
     """One message with its history."""
     row = await ask.app.inbound.inbox.show(message)
 
@@ -81,14 +81,14 @@ async def show(ask: Ask, message: Heard) -> None:
 
 
 @command(group, epilog=examples("tidings inbox retry 0198c2f0-…"))
-async def retry(ask: Ask, message: Heard) -> None:
+async def retry(ask: CommandContext, message: InboxMessageId) -> None:
     """Start one that failed afresh; take up one that has expired or was skipped."""
     row = await ask.app.inbound.inbox.retry(message)
     ask.answer(row, lambda: output.say((row["id"], "bold"), " is tried again"))
 
 
 @command(group, epilog=examples("tidings inbox sources"))
-async def sources(ask: Ask) -> None:
+async def sources(ask: CommandContext) -> None:
     """How far each source was read, and what is wrong with it."""
     now = ask.desk.clock.now()
     columns = [

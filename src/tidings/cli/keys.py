@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column, Row
@@ -28,7 +28,7 @@ Id = Annotated[str, argument("ID", "The key's id.")]
     ),
 )
 async def create(
-    ask: Ask,
+    ask: CommandContext,
     name: Annotated[str, argument("NAME", "Who it is for.")],
     *,
     role: Annotated[str, option("--role", "-r", "ROLE", "admin, operator, sender, viewer or metrics.")],
@@ -51,7 +51,7 @@ async def create(
 
 @command(group, "list", epilog=examples("tidings keys list", "tidings keys list --tenant acme"))
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     tenant: Annotated[str, option("--tenant", "NAME", "Only of this tenant. [all]")] = "*",
     limit: Limit = 20,
@@ -76,7 +76,7 @@ async def list_(
 
 @command(group, epilog=examples("tidings keys rotate ID", "tidings keys rotate ID --overlap 0"))
 async def rotate(
-    ask: Ask,
+    ask: CommandContext,
     id_: Id,
     *,
     overlap: Annotated[
@@ -88,7 +88,7 @@ async def rotate(
 
 
 @command(group, epilog=examples("tidings keys revoke ID"))
-async def revoke(ask: Ask, id_: Id) -> None:
+async def revoke(ask: CommandContext, id_: Id) -> None:
     """Revoke a key. It stops working everywhere within a second, and so do its sessions and live pages.
 
     The last admin key is never revoked: create another first.
@@ -97,7 +97,7 @@ async def revoke(ask: Ask, id_: Id) -> None:
     ask.answer(row, lambda: output.say((row["name"], "bold"), " opens nothing any more"))
 
 
-def _with_secret(ask: Ask, row: Row) -> None:
+def _with_secret(ask: CommandContext, row: Row) -> None:
     def in_words() -> None:
         output.facts(output.fields(row, "id", "name", "tenant", "role", "key"))
         output.say(("write the key down now: it is not shown again", "yellow"))

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from . import completing, output
-from .commands import Ask, command
+from . import output, shell_completion
+from .commands import CommandContext, command
 from .contacts import listed, pairs
 from .help import examples
 from .options import After, Limit, argument, channel_option, option
@@ -16,7 +16,7 @@ from .output import Column
 
 group = typer.Typer(help="Lists: contacts that belong together, and saved filters.", no_args_is_help=True)
 
-List = Annotated[str, argument("LIST", "The list's name or id.", complete=completing.lists)]
+List = Annotated[str, argument("LIST", "The list's name or id.", complete=shell_completion.lists)]
 Contacts = Annotated[list[str], argument("ID", "Ids of contacts.")]
 
 
@@ -57,7 +57,7 @@ class FilterOptions:
     ),
 )
 async def add(
-    ask: Ask,
+    ask: CommandContext,
     name: Annotated[str, argument("NAME", "What it is called.")],
     *,
     filter_: FilterOptions,
@@ -69,7 +69,7 @@ async def add(
 
 @command(group, epilog=examples("tidings lists edit berlin --name capital --zone Europe/Berlin"))
 async def edit(
-    ask: Ask,
+    ask: CommandContext,
     list_: List,
     *,
     name: Annotated[str | None, option("--name", "NAME", "Another name.")] = None,
@@ -82,7 +82,7 @@ async def edit(
 
 @command(group, "list", epilog=examples("tidings lists list"))
 async def list_all(
-    ask: Ask,
+    ask: CommandContext,
     *,
     limit: Limit = 20,
     after: After = None,
@@ -100,7 +100,7 @@ async def list_all(
 
 
 @command(group, epilog=examples("tidings lists show volunteers"))
-async def show(ask: Ask, list_: List) -> None:
+async def show(ask: CommandContext, list_: List) -> None:
     """One list."""
     row = await ask.desk.audience.show(list_)
     ask.answer(row, lambda: output.facts(output.fields(row)))
@@ -111,7 +111,7 @@ async def show(ask: Ask, list_: List) -> None:
     epilog=examples("tidings lists members volunteers", "tidings lists members volunteers > members.tsv"),
 )
 async def members(
-    ask: Ask,
+    ask: CommandContext,
     list_: List,
     *,
     limit: Limit = 20,
@@ -124,7 +124,7 @@ async def members(
 
 @command(group, epilog=examples("tidings lists join volunteers ID ID"))
 async def join(
-    ask: Ask,
+    ask: CommandContext,
     list_: List,
     contacts: Contacts,
 ) -> None:
@@ -134,7 +134,7 @@ async def join(
 
 @command(group, epilog=examples("tidings lists leave volunteers ID"))
 async def leave(
-    ask: Ask,
+    ask: CommandContext,
     list_: List,
     contacts: Contacts,
 ) -> None:
@@ -143,16 +143,16 @@ async def leave(
 
 
 @command(group, epilog=examples("tidings lists remove volunteers"))
-async def remove(ask: Ask, list_: List) -> None:
+async def remove(ask: CommandContext, list_: List) -> None:
     """Forget a list; the contacts stay."""
     row = await ask.desk.audience.show(list_)
     await ask.desk.audience.remove(row["id"])
     _say(ask, row, "removed")
 
 
-def _say(ask: Ask, row: output.Row, verb: str) -> None:
+def _say(ask: CommandContext, row: output.Row, verb: str) -> None:
     ask.answer(row, lambda: output.say((row["name"], "bold"), f" {verb} ({row['id']})"))
 
 
-def _count(ask: Ask, verb: str, n: int) -> None:
+def _count(ask: CommandContext, verb: str, n: int) -> None:
     ask.answer({verb: n}, lambda: output.say(f"{n:,} {verb}"))

@@ -13,7 +13,7 @@ from .options import After, AsJson, ConfigFile, Database, Limit, OfChannel, OfRe
 from .output import Column
 
 if TYPE_CHECKING:
-    from ..outbound.desk import Desk
+    from ..outbound.service import OutboundService
 
 EXAMPLES = examples("tidings log --to ada", "tidings log --csv > sent.csv")
 
@@ -61,11 +61,11 @@ def log(
     engine.run(work())
 
 
-async def _write_csv(desk: Desk, channel: str | None, to: str | None) -> None:
+async def _write_csv(desk: OutboundService, channel: str | None, to: str | None) -> None:
     """The same file as the API's: cells that a spreadsheet would run as formulas are marked as text."""
-    from ..api.sheet import head, sheet
-    from ..outbound.sent import COLUMNS
+    from ..api.csv_export import csv_header, csv_rows
+    from ..outbound.sent_log import SENT_LOG_COLUMNS
 
-    sys.stdout.buffer.write(head(COLUMNS))
+    sys.stdout.buffer.write(csv_header(SENT_LOG_COLUMNS))
     async for rows in desk.sent.export(channel=channel, to=to):
-        sys.stdout.buffer.write(sheet(rows, COLUMNS, exact=False))
+        sys.stdout.buffer.write(csv_rows(rows, SENT_LOG_COLUMNS, exact=False))

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import completing, output
-from .commands import Ask, command
+from . import output, shell_completion
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, InDoubt, Limit, MessageId, OfChannel, OfRecipient, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
     from ..app import App
-    from ..outbound.why import Why
+    from ..outbound.explanation import Explanation
 
 group = typer.Typer(
     help="Find messages, see why they stand where they stand, change them.", no_args_is_help=True
@@ -28,14 +28,16 @@ Length = Annotated[str | None, option("--in", "LENGTH", "How long from now: 10s,
 
 @command(group, "list", epilog=examples("tidings messages list --state pending --channel phone"))
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     state: Annotated[
         str | None,
         option(
             "STATE",
             "pending, processing, sent, failed, cancelled or expired.",
-            complete=completing.one_of("pending", "processing", "sent", "failed", "cancelled", "expired"),
+            complete=shell_completion.one_of(
+                "pending", "processing", "sent", "failed", "cancelled", "expired"
+            ),
         ),
     ] = None,
     channel: OfChannel = None,
@@ -54,7 +56,7 @@ async def list_(
 
 
 @command(group, epilog=examples("tidings messages show 0198f0c5-6a3e-7cc2-9b1d-3f8a5c2e7d10"))
-async def show(ask: Ask, message: MessageId) -> None:
+async def show(ask: CommandContext, message: MessageId) -> None:
     """One message: times, tries, whole history, and why."""
     row = await ask.desk.messages.show(message)
     reason = await ask.desk.why(message)
@@ -62,7 +64,7 @@ async def show(ask: Ask, message: MessageId) -> None:
 
 
 @command(group, epilog=examples("tidings messages why ID"))
-async def why(ask: Ask, message: MessageId) -> None:
+async def why(ask: CommandContext, message: MessageId) -> None:
     """What a message waits for, or what became of it."""
     from ..model.time import iso
 
@@ -76,7 +78,7 @@ async def why(ask: Ask, message: MessageId) -> None:
 
 
 @command(group, epilog=examples("tidings messages cancel ID"))
-async def cancel(ask: Ask, message: MessageId) -> None:
+async def cancel(ask: CommandContext, message: MessageId) -> None:
     """Cancel a message that has not been sent yet."""
     row = await ask.desk.messages.cancel(message)
     is_done = row["answer"] == "cancelled"
@@ -86,7 +88,7 @@ async def cancel(ask: Ask, message: MessageId) -> None:
 
 @command(group, epilog=examples("tidings messages retry ID", "tidings messages retry ID --in 10m"))
 async def retry(
-    ask: Ask,
+    ask: CommandContext,
     message: MessageId,
     *,
     at: When = None,
@@ -99,7 +101,7 @@ async def retry(
 
 @command(group, epilog=examples('tidings messages reschedule ID --at "tomorrow 9am"'))
 async def reschedule(
-    ask: Ask,
+    ask: CommandContext,
     message: MessageId,
     *,
     at: When = None,
@@ -116,20 +118,20 @@ async def reschedule(
 
 
 def _when(app: App, given: Mapping[str, str | None]) -> int | None:
-    from ..outbound.drafts import Reading
+    from ..outbound.draft_parser import DraftParser
 
-    return Reading(now=app.clock.now(), zone=app.settings.zone).when(given)
+    return DraftParser(now=app.clock.now(), zone=app.settings.zone).when(given)
 
 
 def _echo(app: App, row: Row) -> str | None:
-    return output.full(row["next_attempt_at"], app.settings.zone, app.clock.now())
+    return output.full_time(row["next_attempt_at"], app.settings.zone, app.clock.now())
 
 
 def _columns(now: int) -> list[Column]:
     return [
         Column("id", lambda row: row["id"], keep=True),
         Column("state", lambda row: row["state"], output.state),
-        Column("when", _moment, lambda row: output.away(_moment(row), now)),
+        Column("when", _moment, lambda row: output.relative_time(_moment(row), now)),
         Column("channel", lambda row: row["channel"], spare=True),
         Column("to", lambda row: row["to"]),
         Column("tries", lambda row: row["tries"], right=True, spare=True),
@@ -154,7 +156,7 @@ _TIMES = {
 }
 
 
-def _print(app: App, row: Row, reason: Why) -> None:
+def _print(app: App, row: Row, reason: Explanation) -> None:
     zone, now = app.settings.zone, app.clock.now()
     lane = app.lanes.get(row["channel"])
     is_open = row["state"] in ("pending", "processing")
@@ -168,8 +170,8 @@ def _print(app: App, row: Row, reason: Why) -> None:
             ("to", row["to"], f"{output.flat(row['to'])} on {row['channel']}"),
             ("channel", row["channel"], ""),
             *output.fields(row, "subject", "text", "data"),
-            *((name, row[field], output.full(row[field], zone, now)) for name, field in _TIMES.items()),
-            ("expires", row["expires_at"], output.full(row["expires_at"], zone, now) if is_open else ""),
+            *((name, row[field], output.full_time(row[field], zone, now)) for name, field in _TIMES.items()),
+            ("expires", row["expires_at"], output.full_time(row["expires_at"], zone, now) if is_open else ""),
             ("tries", row["tries"], f"{row['tries']} of {most}" if most else None),
             *output.fields(row, "priority", "order_key", "category", "error"),
             ("in doubt", row["unknown"], "yes: perhaps sent more than once" if row["unknown"] else ""),

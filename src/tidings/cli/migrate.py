@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import migrating, output
-from .commands import Ask, command
+from . import migration_progress, output
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
-    from ..migration.jobfile import Job
+    from ..migration.job_file import MigrationJob
 
 group = typer.Typer(help="Migrations: move records between systems.", no_args_is_help=True)
 
@@ -29,37 +29,40 @@ OfCause = Annotated[str | None, option("--cause", "CAUSE", "Only of this cause, 
 
 @command(group, epilog=examples("tidings migrate create crm.toml"))
 async def create(
-    ask: Ask,
+    ask: CommandContext,
     file: Annotated[Path, argument("FILE", "A job file.")],
 ) -> None:
     """Keep a job; nothing runs yet. The same file again is the same job."""
-    from ..migration import shown
-    from ..migration.jobfile import read_file
+    from ..migration import serializers
+    from ..migration.job_file import read_job_file
 
-    row = shown.job(await ask.app.migrations.find(await _kept(ask, read_file(file))))
+    row = serializers.job(await ask.app.migrations.find(await _kept(ask, read_job_file(file))))
     ask.answer(row, lambda: output.say((row["id"], "bold"), f" {row['state']}: {output.flat(row['name'])}"))
 
 
 @command(group, "list", epilog=examples("tidings migrate list", "tidings migrate list --state running"))
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     state: Annotated[str | None, option("--state", "NAME", "Only in this state.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
     """Jobs, newest first."""
-    from ..migration import shown
+    from ..inputs.pagination import decode_position, page_size
+    from ..migration import serializers
     from ..migration.jobs import JobState
-    from ..reading.cursor import page_size, place
 
-    chosen, size = None if state is None else migrating.word(JobState, "state", state), page_size(limit)
-    before = None if after is None else place(after)
+    chosen, size = (
+        None if state is None else migration_progress.parse_choice(JobState, "state", state),
+        page_size(limit),
+    )
+    before = None if after is None else decode_position(after)
     found = await ask.app.migrations.page(state=chosen, before=before, limit=size)
     now = ask.app.clock.now()
     columns = [
         Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], migrating.state),
+        Column("state", lambda row: row["state"], migration_progress.state),
         Column.time("changed", "changed_at", now),
         Column("from", lambda row: row["source"], spare=True),
         Column("to", lambda row: row["target"], spare=True),
@@ -67,15 +70,15 @@ async def list_(
         Column("name", lambda row: row["name"]),
     ]
     more = str(found[-1].n) if len(found) == size else None
-    ask.listing([shown.job(one) for one in found], columns, more=more, nothing="no migrations")
+    ask.listing([serializers.job(one) for one in found], columns, more=more, nothing="no migrations")
 
 
 @command(group, epilog=examples("tidings migrate lint crm.toml"))
-async def lint(ask: Ask, job: JobOrFile) -> int:
+async def lint(ask: CommandContext, job: JobOrFile) -> int:
     """Compare the map with both systems: what would be lost or refused. Exit code 1 if there is an error."""
-    from ..migration import shown
+    from ..migration import serializers
 
-    found = [shown.finding(one) for one in await ask.app.migrations.lint(await _job(ask, job))]
+    found = [serializers.finding(one) for one in await ask.app.migrations.lint(await _job(ask, job))]
     columns = [
         *Column.plain("level", "type", "field"),
         Column("code", lambda row: row["code"], spare=True),
@@ -89,35 +92,37 @@ async def lint(ask: Ask, job: JobOrFile) -> int:
     group, epilog=examples("tidings migrate plan crm.toml", "tidings migrate plan ID --no-look"), fast=True
 )
 async def plan(
-    ask: Ask,
+    ask: CommandContext,
     job: JobOrFile,
     *,
     look: Annotated[
-        bool, typer.Option("--look/--no-look", help="Ask the target what is there already.")
+        bool, typer.Option("--look/--no-look", help="CommandContext the target what is there already.")
     ] = True,
     detach: Detach = False,
 ) -> int:
     """A dry run: read and map everything, write nothing, and say what a run would do."""
-    from ..migration import shown
+    from ..migration import serializers
 
     migrations, id_ = ask.app.migrations, await _job(ask, job)
-    begun = shown.job(await migrations.plan(id_, by=migrating.who(), look=look))
+    begun = serializers.job(await migrations.plan(id_, by=migration_progress.caller_name(), look=look))
     if detach:
         _moved(ask, begun, "is being planned")
         return 0
-    row = await migrating.follow(ask.app, id_, is_quiet=ask.as_json)
+    row = await migration_progress.follow(ask.app, id_, is_quiet=ask.as_json)
     if row["state"] != "planned":
         _ended(ask, row)
         return 1
-    report = shown.plan(await migrations.plan_report(id_))
+    report = serializers.plan(await migrations.plan_report(id_))
     ask.answer(report, lambda: _print_plan(report))
     return 0
 
 
 @command(group, epilog=examples("tidings migrate approve ID"))
-async def approve(ask: Ask, job: Id) -> None:
+async def approve(ask: CommandContext, job: Id) -> None:
     """The plan may be run; `run` then does exactly that."""
-    _moved(ask, _shown(await ask.app.migrations.approve(job, by=migrating.who())), "is approved")
+    _moved(
+        ask, _shown(await ask.app.migrations.approve(job, by=migration_progress.caller_name())), "is approved"
+    )
 
 
 @command(
@@ -125,7 +130,7 @@ async def approve(ask: Ask, job: Id) -> None:
     epilog=examples("tidings migrate run crm.toml", "tidings migrate run ID --detach"),
     fast=True,
 )
-async def run(ask: Ask, job: JobOrFile, *, detach: Detach = False) -> int:
+async def run(ask: CommandContext, job: JobOrFile, *, detach: Detach = False) -> int:
     """Move the records: the approved plan exactly, or everything that the source has.
 
     This process works at it until it ends; stopped and run again, it goes on where it was.
@@ -134,50 +139,56 @@ async def run(ask: Ask, job: JobOrFile, *, detach: Detach = False) -> int:
     id_ = await _job(ask, job)
     found = await ask.app.migrations.find(id_)
     if str(found.state) not in ("planning", "running"):
-        found = await ask.app.migrations.run(id_, by=migrating.who())
+        found = await ask.app.migrations.run(id_, by=migration_progress.caller_name())
     if detach:
         _moved(ask, _shown(found), "runs")
         return 0
-    return _ended(ask, await migrating.follow(ask.app, id_, is_quiet=ask.as_json))
+    return _ended(ask, await migration_progress.follow(ask.app, id_, is_quiet=ask.as_json))
 
 
 @command(group, epilog=examples("tidings migrate status ID --watch"), fast=True)
 async def status(
-    ask: Ask,
+    ask: CommandContext,
     job: Id,
     *,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay until it is over.")] = False,
 ) -> int:
     """How far it is, by record type; its rate, what is left, what holds it up."""
     if watch:
-        return _ended(ask, await migrating.follow(ask.app, job, is_quiet=ask.as_json, works=False))
-    row = await migrating.look(ask.app, job)
+        return _ended(ask, await migration_progress.follow(ask.app, job, is_quiet=ask.as_json, works=False))
+    row = await migration_progress.look(ask.app, job)
     ask.answer(row, lambda: _print_status(ask, row))
     return 0
 
 
 @command(group, epilog=examples('tidings migrate pause ID --reason "the CRM is slow"'))
-async def pause(ask: Ask, job: Id, *, reason: Reason = "by hand") -> None:
+async def pause(ask: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
     """Read and write nothing new until it is resumed."""
-    _moved(ask, _shown(await ask.app.migrations.pause(job, by=migrating.who(), reason=reason)), "is paused")
+    _moved(
+        ask,
+        _shown(await ask.app.migrations.pause(job, by=migration_progress.caller_name(), reason=reason)),
+        "is paused",
+    )
 
 
 @command(group, epilog=examples("tidings migrate resume ID"))
-async def resume(ask: Ask, job: Id) -> None:
+async def resume(ask: CommandContext, job: Id) -> None:
     """Go on."""
-    _moved(ask, _shown(await ask.app.migrations.resume(job, by=migrating.who())), "goes on")
+    _moved(ask, _shown(await ask.app.migrations.resume(job, by=migration_progress.caller_name())), "goes on")
 
 
 @command(group, epilog=examples('tidings migrate cancel ID --reason "wrong mapping"'))
-async def cancel(ask: Ask, job: Id, *, reason: Reason = "by hand") -> None:
+async def cancel(ask: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
     """Stop for good; what is written stays."""
     _moved(
-        ask, _shown(await ask.app.migrations.cancel(job, by=migrating.who(), reason=reason)), "is cancelled"
+        ask,
+        _shown(await ask.app.migrations.cancel(job, by=migration_progress.caller_name(), reason=reason)),
+        "is cancelled",
     )
 
 
 @command(group, epilog=examples("tidings migrate verify ID"), fast=True)
-async def verify(ask: Ask, job: Id) -> int:
+async def verify(ask: CommandContext, job: Id) -> int:
     """Every record of the source against the target. Exit code 1 if something is unexplained."""
     told = 0
     with output.working("comparing", is_shown=not ask.as_json) as say:
@@ -193,35 +204,35 @@ async def verify(ask: Ask, job: Id) -> int:
     return 0 if report.passed else 1
 
 
-async def _job(ask: Ask, given: str) -> str:
+async def _job(ask: CommandContext, given: str) -> str:
     """The id of a job; a file's job is kept first."""
-    from ..migration.jobfile import read_file
+    from ..migration.job_file import read_job_file
 
     if given.endswith((".toml", ".yaml", ".yml", ".json")):
-        return await _kept(ask, read_file(Path(given)))
+        return await _kept(ask, read_job_file(Path(given)))
     return given
 
 
-async def _kept(ask: Ask, job: Job) -> str:
+async def _kept(ask: CommandContext, job: MigrationJob) -> str:
     """The newest job that says the same and was not cancelled, or a new one."""
     for one in await ask.app.migrations.page(tenant=job.tenant, limit=200):
         if one.is_local and one.definition == job.definition and str(one.state) != "cancelled":
             return one.id
-    return (await ask.app.migrations.create(job, by=migrating.who())).id
+    return (await ask.app.migrations.create(job, by=migration_progress.caller_name())).id
 
 
 def _shown(found: Any) -> Row:
-    from ..migration import shown
+    from ..migration import serializers
 
-    return shown.job(found)
+    return serializers.job(found)
 
 
-def _moved(ask: Ask, row: Row, words: str) -> None:
+def _moved(ask: CommandContext, row: Row, words: str) -> None:
     ask.answer(row, lambda: output.say((row["id"], "bold"), f" {words}"))
 
 
-def _ended(ask: Ask, row: Row) -> int:
-    ask.answer(row, lambda: migrating.say_end(row))
+def _ended(ask: CommandContext, row: Row) -> int:
+    ask.answer(row, lambda: migration_progress.print_result(row))
     return 0 if row["state"] == "completed" else 1
 
 
@@ -239,7 +250,11 @@ def _print_plan(report: Row) -> None:
         )
     for note in report["notes"]:
         output.say(("note: ", "yellow"), output.flat(note))
-    length = "" if report["seconds"] is None else f", at least {migrating.left(report['seconds'])}"
+    length = (
+        ""
+        if report["seconds"] is None
+        else f", at least {migration_progress.format_duration(report['seconds'])}"
+    )
     output.say(f"{report['calls']:,} call{'' if report['calls'] == 1 else 's'}{length}")
     if report["fits_this_month"] is False:
         output.say(("this will not fit into what is left of this month", "bold red"))
@@ -251,23 +266,27 @@ def _number(name: str) -> Column:
     return Column(name, lambda row: row.get(name, 0), right=True)
 
 
-def _print_status(ask: Ask, row: Row) -> None:
+def _print_status(ask: CommandContext, row: Row) -> None:
     zone, now = ask.app.settings.zone, ask.app.clock.now()
-    moves, more = not migrating.rests(row), row["seconds_left"] is not None
+    moves, more = not migration_progress.is_idle(row), row["seconds_left"] is not None
     output.facts(
         [
             *output.fields(row, "id", "name"),
-            ("state", row["state"], migrating.state(row)),
+            ("state", row["state"], migration_progress.state(row)),
             ("reason", row["reason"], None),
-            ("goes on", row["parked_until"], output.full(row["parked_until"], zone, now)),
+            ("goes on", row["parked_until"], output.full_time(row["parked_until"], zone, now)),
             ("problem", row["problem"], None),
             ("read", row["read"], f"{row['read']:,} of {row['expected']:,}"),
-            ("done", row["done"], migrating.tally(row)),
+            ("done", row["done"], migration_progress.tally(row)),
             ("rate", row["per_second"], f"{row['per_second']:,.1f} a second" if moves else ""),
-            ("left", row["seconds_left"], migrating.left(row["seconds_left"]) if moves and more else ""),
-            ("started", row["started_at"], output.full(row["started_at"], zone, now)),
-            ("ended", row["ended_at"], output.full(row["ended_at"], zone, now)),
-            ("records forgotten", row["forgotten_at"], output.full(row["forgotten_at"], zone, now)),
+            (
+                "left",
+                row["seconds_left"],
+                migration_progress.format_duration(row["seconds_left"]) if moves and more else "",
+            ),
+            ("started", row["started_at"], output.full_time(row["started_at"], zone, now)),
+            ("ended", row["ended_at"], output.full_time(row["ended_at"], zone, now)),
+            ("records forgotten", row["forgotten_at"], output.full_time(row["forgotten_at"], zone, now)),
             ("batches", row["batches"], ", ".join(f"{n:,} {word}" for word, n in row["batches"].items())),
             ("you can", ", ".join(row["actions"]), None),
         ]

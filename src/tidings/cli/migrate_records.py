@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import engine, files, migrating, output
-from .commands import Ask, command
+from . import engine, files, migration_progress, output
+from .commands import CommandContext, command
 from .help import examples
 from .migrate import Detach, Id, OfCause, OfType, group
 from .options import After, ConfigFile, Database, Limit, argument, option
@@ -16,14 +16,14 @@ from .output import Column
 
 if TYPE_CHECKING:
     from ..app import App
-    from ..migration.undoing import Undone
+    from ..migration.job_undo import UndoneRecord
 
 GROUP = group
 
 
 @command(GROUP, epilog=examples("tidings migrate records ID --state rejected"))
 async def records(
-    ask: Ask,
+    ask: CommandContext,
     job: Id,
     *,
     type_: OfType = None,
@@ -32,37 +32,37 @@ async def records(
     after: After = None,
 ) -> None:
     """Records with where they stand and why, in the order in which they were read."""
-    from ..migration import shown
-    from ..migration.words import Standing
-    from ..reading.cursor import page_size, place
+    from ..inputs.pagination import decode_position, page_size
+    from ..migration import serializers
+    from ..migration.connectors.port import RecordState
 
-    standing = None if state is None else migrating.word(Standing, "state", state)
-    begin, size = 0 if after is None else place(after), page_size(limit)
+    standing = None if state is None else migration_progress.parse_choice(RecordState, "state", state)
+    begin, size = 0 if after is None else decode_position(after), page_size(limit)
     found = await ask.app.migrations.records(job, type=type_, standing=standing, after=begin, limit=size)
     columns = [
         Column("type", lambda row: row["type"]),
         Column("record", lambda row: row["source_id"], keep=True),
-        Column("state", lambda row: row["state"], migrating.state),
+        Column("state", lambda row: row["state"], migration_progress.state),
         Column("target", lambda row: row["target_id"], spare=True),
         Column("changed", lambda row: row["changed_at"], spare=True),
         *Column.plain("field", "reason"),
     ]
     more = str(found[-1]["seq"]) if len(found) == size else None
-    ask.listing([shown.row(one) for one in found], columns, more=more, nothing="no records")
+    ask.listing([serializers.row(one) for one in found], columns, more=more, nothing="no records")
 
 
 @command(GROUP, epilog=examples("tidings migrate log ID people 4711"))
 async def log(
-    ask: Ask,
+    ask: CommandContext,
     job: Id,
     type_: Annotated[str, argument("TYPE", "Its record type.")],
     record: Annotated[str, argument("RECORD", "Its id in the source.")],
 ) -> None:
     """One record: what the source said, and every attempt at it."""
-    from ..migration import shown
+    from ..migration import serializers
 
     found = await ask.app.migrations.record(job, type_, record)
-    row = shown.record(found, await ask.app.migrations.find(job))
+    row = serializers.record(found, await ask.app.migrations.find(job))
     if ask.as_json:
         output.say_json(row)
         return
@@ -75,9 +75,9 @@ async def log(
 
 
 @command(GROUP, epilog=examples("tidings migrate dead ID"))
-async def dead(ask: Ask, job: Id) -> None:
+async def dead(ask: CommandContext, job: Id) -> None:
     """What was set aside, by cause, the most frequent first."""
-    from ..migration import shown
+    from ..migration import serializers
 
     columns = [
         Column("count", lambda row: row["count"], right=True),
@@ -88,7 +88,7 @@ async def dead(ask: Ask, job: Id) -> None:
         Column("cause", lambda row: row["fingerprint"], keep=True),
         Column("reason", lambda row: row["reason"]),
     ]
-    found = [shown.cause(one) for one in await ask.app.migrations.dead(job)]
+    found = [serializers.cause(one) for one in await ask.app.migrations.dead(job)]
     ask.listing(found, columns, nothing="nothing was set aside")
 
 
@@ -120,7 +120,7 @@ def export(
 
 
 def _form(given: str | None, file: Path | None) -> str:
-    from ..api.repairs import FORMS
+    from ..api.migration_repairs import FORMS
     from ..model.errors import Invalid
 
     by_name = "csv" if file is not None and file.suffix.lower() == ".csv" else "ndjson"
@@ -132,10 +132,10 @@ def _form(given: str | None, file: Path | None) -> str:
 async def _write(
     app: App, job: str, cause: str | None, type_: str | None, form: str, file: Path | None
 ) -> None:
-    from ..api.repairs import exported
+    from ..api.migration_repairs import export_records
 
     with files.written(file) as target, output.working("writing", is_shown=file is not None):
-        async for piece in exported(app.migrations, job, form=form, cause=cause, type_=type_):
+        async for piece in export_records(app.migrations, job, form=form, cause=cause, type_=type_):
             target.write(piece)
     if file is not None and output.on_terminal():
         output.say(("✓ ", "green"), f"{file} has what was set aside; mend it and give it to replay --file")
@@ -151,7 +151,7 @@ async def _write(
     fast=True,
 )
 async def replay(
-    ask: Ask,
+    ask: CommandContext,
     job: Id,
     *,
     cause: OfCause = None,
@@ -162,11 +162,11 @@ async def replay(
     detach: Detach = False,
 ) -> int:
     """Open what was set aside again, and only that: as it is, repaired, or under a repaired map."""
-    which: dict[str, Any] = {"by": migrating.who(), "fingerprint": cause, "type": type_}
+    which: dict[str, Any] = {"by": migration_progress.caller_name(), "fingerprint": cause, "type": type_}
     if job_file is not None:
-        from ..migration.jobfile import read_file
+        from ..migration.job_file import read_job_file
 
-        which["job"] = read_file(job_file)
+        which["job"] = read_job_file(job_file)
     with output.working("opening records again", is_shown=not ask.as_json) as say:
         which["tell"] = lambda opened: say(f"{opened:,} records are open again")
         if file is None:
@@ -180,19 +180,21 @@ async def replay(
         return 0
     if not ask.as_json:
         output.say(f"{opened:,} records are opened again")
-    row = await migrating.follow(ask.app, job, is_quiet=ask.as_json)
-    ask.answer({**row, "opened": opened}, lambda: migrating.say_end(row))
+    row = await migration_progress.follow(ask.app, job, is_quiet=ask.as_json)
+    ask.answer({**row, "opened": opened}, lambda: migration_progress.print_result(row))
     return 0 if row["state"] == "completed" else 1
 
 
-async def _replay_file(ask: Ask, job: str, name: str, form: str | None, which: dict[str, Any]) -> int:
-    from ..api.repairs import repaired
+async def _replay_file(
+    ask: CommandContext, job: str, name: str, form: str | None, which: dict[str, Any]
+) -> int:
+    from ..api.migration_repairs import read_repaired
     from . import files
 
     await ask.app.migrations.find(job)
     read_as, most = files.form_of(name, form), ask.app.settings.max_bulk
     with files.opened(name) as file:
-        async with repaired(files.pieces(file, lambda _: None), read_as, most=most) as records:
+        async with read_repaired(files.pieces(file, lambda _: None), read_as, most=most) as records:
             return await ask.app.migrations.replay(job, repaired=records, **which)
 
 
@@ -200,14 +202,14 @@ async def _replay_file(ask: Ask, job: str, name: str, form: str | None, which: d
     GROUP, epilog=examples("tidings migrate undo ID --dry-run", "tidings migrate undo ID --yes"), fast=True
 )
 async def undo(
-    ask: Ask,
+    ask: CommandContext,
     job: Id,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be taken out.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Take what a job has created out of the target again, unless somebody has changed it since."""
-    from ..migration import shown
+    from ..migration import serializers
     from ..model.errors import Invalid
 
     if not dry_run and not yes:
@@ -216,11 +218,13 @@ async def undo(
         typer.confirm("Delete what it has created in the target?", abort=True)
     told: list[dict[str, Any]] = []
 
-    def tell(one: Undone) -> None:
+    def tell(one: UndoneRecord) -> None:
         if len(told) < 1000:
-            told.append(shown.undone(one))
+            told.append(serializers.undone_record(one))
 
-    counts = await ask.app.migrations.undo(job, by=migrating.who(), dry_run=dry_run, tell=tell)
+    counts = await ask.app.migrations.undo(
+        job, by=migration_progress.caller_name(), dry_run=dry_run, tell=tell
+    )
     row = {
         "id": job,
         "dry_run": dry_run,
@@ -240,7 +244,7 @@ async def undo(
 
 @command(GROUP, epilog=examples("tidings migrate crosswalk ID people --source 4711"))
 async def crosswalk(
-    ask: Ask,
+    ask: CommandContext,
     job: Id,
     type_: Annotated[str, argument("TYPE", "A record type.")],
     *,
@@ -248,7 +252,7 @@ async def crosswalk(
     target: Annotated[str | None, option("--target", "ID", "Or by the target's.")] = None,
 ) -> None:
     """Which record of the target is which of the source."""
-    from ..migration import shown
+    from ..migration import serializers
 
     columns = [
         Column("source", lambda row: row["source_id"], keep=True),
@@ -257,17 +261,17 @@ async def crosswalk(
         Column("hash", lambda row: row["hash"], spare=True),
     ]
     found = await ask.app.migrations.crosswalk(job, type_, source_id=source, target_id=target)
-    ask.listing([shown.row(one) for one in found], columns, nothing="no such record was moved")
+    ask.listing([serializers.row(one) for one in found], columns, nothing="no such record was moved")
 
 
 @command(GROUP, epilog=examples("tidings migrate audit ID"))
-async def audit(ask: Ask, job: Id) -> None:
+async def audit(ask: CommandContext, job: Id) -> None:
     """Who did what to a job, and when."""
-    from ..migration import shown
+    from ..migration import serializers
 
     columns = [
         *Column.plain("at", "who", "what", "detail"),
     ]
     ask.listing(
-        [shown.row(one) for one in await ask.app.migrations.audit(job)], columns, nothing="nothing yet"
+        [serializers.row(one) for one in await ask.app.migrations.audit(job)], columns, nothing="nothing yet"
     )

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .options import Limit, argument, option
 from .output import Column
 
 if TYPE_CHECKING:
-    from ..inbound.models.settings import ModelSettings
-    from ..inbound.words import Extraction, Intent
+    from ..inbound.domain import Extraction, Intent
+    from ..inbound.llm.settings import ModelSettings
 
 group = typer.Typer(help="The language model: prompts, calls, costs, recordings.", no_args_is_help=True)
 
@@ -23,15 +23,15 @@ QUESTIONS = ("intent", "extract")
 
 
 @command(group, epilog=examples("tidings models prompts"))
-async def prompts(ask: Ask) -> None:
+async def prompts(ask: CommandContext) -> None:
     """The prompts in use, each with its version and hash. One that cannot be used is told."""
-    from ..inbound.models import prompt
+    from ..inbound.llm import prompt
 
     settings = _settings(ask)
     rows = [
         {"prompt": one.name, "version": one.version, "role": str(one.role), "model": settings.model(one.role),
          "max_tokens": one.max_tokens, "temperature": one.temperature, "hash": one.hash}
-        for one in prompt.load(settings.prompts).values()
+        for one in prompt.load_prompts(settings.prompts).values()
     ]  # fmt: skip
     columns = [
         Column("prompt", lambda row: row["prompt"], keep=True),
@@ -48,7 +48,7 @@ async def prompts(ask: Ask) -> None:
     epilog=examples('tidings models ask "no crew for 42 saturday night" --squads 34,42 --squad 42'),
 )
 async def ask_(
-    ask: Ask,
+    ask: CommandContext,
     text: Annotated[str, argument("TEXT", "What somebody says.")],
     *,
     question: Annotated[
@@ -58,11 +58,11 @@ async def ask_(
     squad: Annotated[str, option("NAME", "The squad of whoever says it.")] = "42",
 ) -> None:
     """Ask the model as the engine does. It costs what a message costs; nothing is done with the answer."""
-    from ..inbound.models import prompt
-    from ..inbound.models.journal import about
-    from ..inbound.models.line import Line
-    from ..inbound.models.mind import ModelMind
-    from ..inbound.words import Scene, Speaker
+    from ..inbound.domain import InterpreterContext, Speaker
+    from ..inbound.llm import prompt
+    from ..inbound.llm.journal import trace_calls
+    from ..inbound.llm.model_client import ModelClient
+    from ..inbound.llm.model_interpreter import ModelInterpreter
     from ..model.errors import Invalid
 
     if question not in QUESTIONS:
@@ -70,12 +70,12 @@ async def ask_(
     settings, app = _settings(ask), ask.app
     names = tuple(name.strip() for name in squads.split(",") if name.strip())
     someone = Speaker("cli", "somebody", squad, "member")
-    scene = Scene(app.clock.now(), app.settings.zone.key, names, someone, text)
-    line = Line(settings, app.store, app.clock)
+    scene = InterpreterContext(app.clock.now(), app.settings.zone.key, names, someone, text)
+    line = ModelClient(settings, app.store, app.clock)
     trace = f"cli-{app.clock.new_id()}"
     try:
-        with about(trace), output.working("asking the model", is_shown=not ask.as_json):
-            mind = ModelMind(settings, prompt.load(settings.prompts), line)
+        with trace_calls(trace), output.working("asking the model", is_shown=not ask.as_json):
+            mind = ModelInterpreter(settings, prompt.load_prompts(settings.prompts), line)
             found = await (mind.intent(scene) if question == "intent" else mind.extract(scene))
     finally:
         await line.close()
@@ -91,17 +91,17 @@ async def ask_(
 
 @command(group, epilog=examples("tidings models calls", "tidings models calls --message inbox-17"))
 async def calls(
-    ask: Ask,
+    ask: CommandContext,
     *,
     message: Annotated[str | None, option("ID", "Only those that this message caused.")] = None,
     limit: Limit = 20,
     before: Annotated[int | None, option("N", "Older than this call.")] = None,
 ) -> None:
     """Every call to a model, newest first: prompt, tokens, cost, and what came of it."""
-    from ..inbound.models.journal import Journal
+    from ..inbound.llm.journal import ModelJournal
     from ..model.time import iso
 
-    journal = Journal(ask.app.store, ask.app.clock)
+    journal = ModelJournal(ask.app.store, ask.app.clock)
     found = await (journal.newest(before=before, limit=limit) if message is None else journal.of(message))
     rows = [{**row, "at": iso(row["at"]), "cost": _money(row["cost"])} for row in found]
     now = ask.app.clock.now()
@@ -122,21 +122,21 @@ async def calls(
 
 @command(group, epilog=examples("tidings models costs --since 2027-01-01"))
 async def costs(
-    ask: Ask,
+    ask: CommandContext,
     *,
     since: Annotated[str, option("DAY", "From this day on (UTC).")] = "2000-01-01",
 ) -> None:
     """Calls, tokens and money by day, model, prompt and version."""
     from datetime import date
 
-    from ..inbound.models.journal import Journal
+    from ..inbound.llm.journal import ModelJournal
     from ..model.errors import Invalid
 
     try:
         first = date.fromisoformat(since).isoformat()
     except ValueError:
         raise Invalid(f"{since!r} is not a day", remedy="Write it as 2027-01-31", field="since") from None
-    found = await Journal(ask.app.store, ask.app.clock).days(first)
+    found = await ModelJournal(ask.app.store, ask.app.clock).days(first)
     rows = [{**row, "cost": _money(row["cost"])} for row in found]
     columns = [
         Column("day", lambda row: row["day"], keep=True),
@@ -152,19 +152,19 @@ async def costs(
 
 @command(group, epilog=examples("tidings models record answers.jsonl"))
 async def record(
-    ask: Ask,
+    ask: CommandContext,
     file: Annotated[Path, argument("FILE", "Gets one line per answer.")],
 ) -> None:
     """Write every answer into a file from which tests replay them. It holds what people wrote about."""
     import orjson
 
-    from ..inbound.models.journal import Journal
+    from ..inbound.llm.journal import ModelJournal
     from ..model.errors import Invalid
 
     count = 0
     try:
         with file.open("xb") as out:
-            async for line in Journal(ask.app.store, ask.app.clock).cassette():
+            async for line in ModelJournal(ask.app.store, ask.app.clock).cassette():
                 out.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
                 count += 1
     except OSError as error:
@@ -173,7 +173,7 @@ async def record(
     ask.answer({"file": str(file), "answers": count}, lambda: output.say(f"{count} answers are in {file}"))
 
 
-def _settings(ask: Ask) -> ModelSettings:
+def _settings(ask: CommandContext) -> ModelSettings:
     from ..model.errors import Misconfigured
 
     settings = ask.app.settings.inbound.model
@@ -187,7 +187,7 @@ def _settings(ask: Ask) -> ModelSettings:
 
 
 def _plain(found: Intent | Extraction) -> dict[str, Any]:
-    from ..inbound.words import Intent
+    from ..inbound.domain import Intent
 
     if isinstance(found, Intent):
         return found._asdict()
@@ -198,6 +198,6 @@ def _money(billionths: int) -> str:
     """Exact, and without an exponent."""
     from decimal import Decimal
 
-    from ..inbound.models.settings import BILLION
+    from ..inbound.llm.settings import BILLION
 
     return f"{(Decimal(billionths) / BILLION).normalize():f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .output import Column
 
@@ -12,7 +12,7 @@ group = typer.Typer(help="The processes that work.", no_args_is_help=True)
 
 
 @command(group, "list", epilog=examples("tidings nodes list", "tidings nodes list --json"))
-async def list_(ask: Ask) -> None:
+async def list_(ask: CommandContext) -> None:
     """Every process that works, or died and may still hold messages."""
     now = ask.app.clock.now()
     columns = [

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import completing
+from . import shell_completion
 
 
 def option(*words: str, complete: Callable[..., Any] | None = None, show_default: bool = True) -> Any:
@@ -26,7 +26,7 @@ def argument(metavar: str, help_: str, *, complete: Callable[..., Any] | None = 
 
 def channel_option(help_: str) -> Any:
     """`--channel`, completed from the configured ones."""
-    return option("--channel", "-c", "NAME", help_, complete=completing.channels)
+    return option("--channel", "-c", "NAME", help_, complete=shell_completion.channels)
 
 
 ConfigFile = Annotated[
@@ -42,7 +42,7 @@ Database = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-MessageId = Annotated[str, argument("ID", "The message's id.", complete=completing.messages)]
+MessageId = Annotated[str, argument("ID", "The message's id.", complete=shell_completion.messages)]
 OfChannel = Annotated[str | None, channel_option("Only of this channel.")]
 OfRecipient = Annotated[str | None, option("--to", "WHO", "Only to this recipient.")]
 InDoubt = Annotated[

@@ -54,7 +54,7 @@ class Column(NamedTuple):
     @classmethod
     def time(cls, title: str, key: str, now: int, *, spare: bool = False) -> Column:
         """A time; people read how far it is from now."""
-        return cls(title, itemgetter(key), lambda row: away(row[key], now), spare=spare)
+        return cls(title, itemgetter(key), lambda row: relative_time(row[key], now), spare=spare)
 
 
 def on_terminal() -> bool:
@@ -127,10 +127,10 @@ def lines(rows: Iterable[Row], columns: Sequence[Column]) -> None:
 
 def table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     """Aligned, one line per row, as wide as the terminal."""
-    from .grid import Shape, lay_out
+    from .table_layout import ColumnLayout, lay_out
 
     cells = [[quoted((column.shown or _plainly(column.value))(row)) for column in columns] for row in rows]
-    shapes = [Shape(column.title, column.keep, column.right, column.spare) for column in columns]
+    shapes = [ColumnLayout(column.title, column.keep, column.right, column.spare) for column in columns]
     terminal = console()
     for line in lay_out(shapes, cells, terminal.width):
         terminal.print(line, soft_wrap=True)
@@ -183,28 +183,28 @@ def state(row: Row) -> Text:
     )
 
 
-def away(iso_time: str | None, now: int) -> str:
+def relative_time(iso_time: str | None, now: int) -> str:
     """Roughly how far a time is from now: 'in 3 min', '2 h ago'."""
     if iso_time is None:
         return ""
-    from ..model.durations import spell
+    from ..model.durations import humanize
     from ..model.time import instant
 
     distance = timedelta(microseconds=instant(datetime.fromisoformat(iso_time)) - now)
     if abs(distance) < timedelta(seconds=1):
         return "now"
-    length = " ".join(spell(abs(distance)).split()[:2])
+    length = " ".join(humanize(abs(distance)).split()[:2])
     return f"in {length}" if distance > timedelta(0) else f"{length} ago"
 
 
-def full(iso_time: str | None, zone: Any, now: int) -> str | None:
+def full_time(iso_time: str | None, zone: Any, now: int) -> str | None:
     """A time in full with its distance, as it is echoed everywhere."""
     if iso_time is None:
         return None
+    from ..inputs.natural_times import describe_time
     from ..model.time import instant
-    from ..reading.when import echo
 
-    return echo(instant(datetime.fromisoformat(iso_time)), zone, now=now)
+    return describe_time(instant(datetime.fromisoformat(iso_time)), zone, now=now)
 
 
 def spoken(text: str) -> str:

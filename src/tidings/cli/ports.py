@@ -6,7 +6,7 @@ import errno
 import socket
 
 from ..model.errors import Misconfigured
-from ..wire.connections import BACKLOG
+from ..wire.connection_limits import BACKLOG
 
 
 class PortInUse(Misconfigured):
@@ -65,7 +65,7 @@ def port_of(listening: socket.socket) -> int:
     return int(listening.getsockname()[1])
 
 
-def shown(host: str) -> str:
+def display_host(host: str) -> str:
     """A host as it stands in an address that can be clicked."""
     if host in ("0.0.0.0", "::"):
         return "localhost"

@@ -14,10 +14,10 @@ import typer
 
 from .. import __version__
 from .commands import command
-from .help import SECTIONS, Sections, examples
+from .help import SECTIONS, SectionedHelp, examples
 
 _MODULES = {
-    "broadcasts": "broadcast_rolls",
+    "broadcasts": "broadcast_recipients",
     "import": "import_",
     "inbox": "conversations",
     "migrate": "migrate_records",
@@ -25,7 +25,7 @@ _MODULES = {
 NOUNS = tuple(name for names in SECTIONS.values() for name in names)
 
 
-def whole() -> typer.Typer:
+def full_program() -> typer.Typer:
     """All commands."""
     return _program(NOUNS)
 
@@ -45,7 +45,7 @@ def _program(nouns: Sequence[str]) -> typer.Typer:
         name="tidings",
         help="Every message, on time, once, and you can see why.",
         epilog=examples("tidings serve", 'tidings send --channel phone --to ada --text "hello" --in 10s'),
-        cls=Sections,
+        cls=SectionedHelp,
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from . import completing, output
-from .commands import Ask, command
+from . import output, shell_completion
+from .commands import CommandContext, command
 from .help import examples
 from .options import argument, option
 from .output import Column, Row
@@ -18,12 +18,12 @@ group = typer.Typer(
     help="Roll-out: observe, shadow, a share of people, live; and back.", no_args_is_help=True
 )
 
-Name = Annotated[str, argument("CHANNEL", "The channel's name.", complete=completing.channels)]
+Name = Annotated[str, argument("CHANNEL", "The channel's name.", complete=shell_completion.channels)]
 _PIECE = 1 << 16
 
 
 @command(group, "list", epilog=examples("tidings rollout list"))
-async def list_(ask: Ask) -> None:
+async def list_(ask: CommandContext) -> None:
     """Every channel with its mode and share."""
     now = ask.app.clock.now()
     columns = [
@@ -36,7 +36,7 @@ async def list_(ask: Ask) -> None:
 
 
 @command(group, epilog=examples("tidings rollout show phone"))
-async def show(ask: Ask, name: Name) -> None:
+async def show(ask: CommandContext, name: Name) -> None:
     """One channel, and what was switched before."""
     row = await ask.desk.rollout.show(name)
     ask.answer(row, lambda: _print(row))
@@ -51,7 +51,7 @@ async def show(ask: Ask, name: Name) -> None:
     ),
 )
 async def set_(
-    ask: Ask,
+    ask: CommandContext,
     name: Name,
     *,
     mode: Annotated[str | None, option("MODE", "live, observe or shadow.")] = None,
@@ -66,7 +66,7 @@ async def set_(
 
 
 @command(group, epilog=examples("tidings rollout back phone"))
-async def back(ask: Ask, name: Name) -> None:
+async def back(ask: CommandContext, name: Name) -> None:
     """To what it was before the last switch."""
     row = await ask.desk.rollout.back(name)
     ask.answer(row, lambda: _print(row))
@@ -74,31 +74,31 @@ async def back(ask: Ask, name: Name) -> None:
 
 @command(group, epilog=examples("tidings rollout report phone sent-by-the-old-system.csv"))
 async def report(
-    ask: Ask,
+    ask: CommandContext,
     name: Name,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or NDJSON: to, at, text or digest, ref.")],
     *,
     zone: Annotated[str | None, option("ZONE", "For times without one, such as Asia/Kathmandu.")] = None,
 ) -> None:
     """Take in what another sender sent. The same report again changes nothing."""
-    from ..outbound.people import uploads
-    from ..reading.zones import read_zone
+    from ..inputs.timezones import parse_timezone
+    from ..outbound.contacts import uploads
 
     settings = ask.app.settings
-    rows = uploads.rows(
+    rows = uploads.read_rows(
         _pieces(file),
-        uploads.form_of(file.name),
+        uploads.upload_format(file.name),
         largest=settings.max_body,
         most_lines=settings.max_bulk,
     )
     with output.working("taking the report in", is_shown=not ask.as_json):
-        told = await ask.desk.rollout.report(name, rows, zone=read_zone(zone) if zone else settings.zone)
+        told = await ask.desk.rollout.report(name, rows, zone=parse_timezone(zone) if zone else settings.zone)
     ask.answer(told, lambda: _tell(told))
 
 
 @command(group, epilog=examples("tidings rollout compare phone --since 24h --tolerance 2m"))
 async def compare(
-    ask: Ask,
+    ask: CommandContext,
     name: Name,
     *,
     since: Annotated[str, option("WHEN", "How long ago, or a time.")] = "24h",
@@ -107,10 +107,10 @@ async def compare(
     limit: Annotated[int, option("--limit", "-n", "N", "Differences to list.")] = 100,
 ) -> None:
     """Where a shadow and the other sender's report differ."""
-    from ..outbound.adoption.periods import parse_length, parse_period
+    from ..outbound.rollout.periods import parse_duration, parse_period
 
     begin, end = parse_period(since, until, now=ask.app.clock.now(), zone=ask.app.settings.zone)
-    apart = parse_length(tolerance, field="tolerance")
+    apart = parse_duration(tolerance, field="tolerance")
     with output.working("comparing", is_shown=not ask.as_json):
         found = await ask.desk.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)
     if ask.as_json:

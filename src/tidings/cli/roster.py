@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column
 
 if TYPE_CHECKING:
-    from ..inbound.desk import InboundDesk
+    from ..inbound.service import InboundService
 
 group = typer.Typer(help="The roster: who may speak, with squad and role.", no_args_is_help=True)
 
@@ -23,7 +23,7 @@ Source = Annotated[str | None, option("--source", "NAME", "On this source; witho
 
 @command(group, "list", epilog=examples("tidings roster list", "tidings roster list --squad 42"))
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     squad: Annotated[str | None, option("--squad", "NAME", "Only of this squad.")] = None,
     limit: Limit = 20,
@@ -42,7 +42,7 @@ async def list_(
 
 @command(group, epilog=examples('tidings roster add 1001 --name "Ada" --squad 42 --role officer'))
 async def add(
-    ask: Ask,
+    ask: CommandContext,
     sender: Sender,
     *,
     name: Annotated[str, option("--name", "NAME", "What people call them.", show_default=False)],
@@ -57,7 +57,7 @@ async def add(
 
 
 @command(group, epilog=examples("tidings roster remove 1001"))
-async def remove(ask: Ask, sender: Sender, *, source: Source = None) -> None:
+async def remove(ask: CommandContext, sender: Sender, *, source: Source = None) -> None:
     """Take somebody off; what they said before stays."""
     row = await ask.app.inbound.roster.remove(sender, source)
     ask.answer(row, lambda: output.say((row["name"], "bold"), " is off the roster"))
@@ -65,7 +65,7 @@ async def remove(ask: Ask, sender: Sender, *, source: Source = None) -> None:
 
 @command(group, "import", epilog=examples("tidings roster import people.csv --dry-run"))
 async def import_(
-    ask: Ask,
+    ask: CommandContext,
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV or NDJSON; - reads standard input.")],
     *,
     form: Annotated[str | None, option("--form", "FORM", "csv or ndjson, if no name says so.")] = None,
@@ -85,17 +85,17 @@ async def import_(
 
 
 async def _taken(
-    desk: InboundDesk, name: str, form: str | None, most: int, *, dry_run: bool
+    desk: InboundService, name: str, form: str | None, most: int, *, dry_run: bool
 ) -> dict[str, int]:
-    from ..outbound.people import uploads
+    from ..outbound.contacts import uploads
     from . import files
 
     counts: dict[str, int] = {}
     with files.opened(name) as file:
         pieces = files.pieces(file, lambda _: None)
-        rows = uploads.rows(pieces, files.form_of(name, form), largest=65_536, most_lines=most)
+        rows = uploads.read_rows(pieces, files.form_of(name, form), largest=65_536, most_lines=most)
         async for progress in desk.roster.take(rows, dry_run=dry_run):
-            files.tell(progress.bad, word="row", room=files.MOST_TOLD - counts.get("refused", 0))
+            files.print_bad_rows(progress.bad, word="row", room=files.MAX_REPORTED - counts.get("refused", 0))
             for word, n in progress.counts.items():
                 counts[word] = counts.get(word, 0) + n
     return counts

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import completing, output
-from .commands import Ask, command
+from . import output, shell_completion
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, channel_option, option
 from .output import Column, Row
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(help="Schedules: recurring messages and broadcasts.", no_args_is_help=True)
 
-ScheduleId = Annotated[str, argument("ID", "The schedule's id.", complete=completing.schedules)]
+ScheduleId = Annotated[str, argument("ID", "The schedule's id.", complete=shell_completion.schedules)]
 Channel = Annotated[str | None, channel_option("Which way out.")]
 To = Annotated[str | None, option("WHO", "Who gets it.")]
 Text = Annotated[str | None, option("--text", "-t", "TEXT", "What it says.")]
@@ -96,7 +96,7 @@ class EditOptions(ScheduleOptions):
     ),
 )
 async def add(
-    ask: Ask,
+    ask: CommandContext,
     *,
     terms: ScheduleOptions,
     channel: Channel = None,
@@ -115,11 +115,13 @@ async def add(
 
 @command(group, "list", epilog=examples("tidings schedules list --state paused"))
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     state: Annotated[
         str | None,
-        option("STATE", "active, paused or ended.", complete=completing.one_of("active", "paused", "ended")),
+        option(
+            "STATE", "active, paused or ended.", complete=shell_completion.one_of("active", "paused", "ended")
+        ),
     ] = None,
     limit: Limit = 20,
     after: After = None,
@@ -141,7 +143,7 @@ async def list_(
 
 
 @command(group, epilog=examples("tidings schedules show ID"))
-async def show(ask: Ask, schedule: ScheduleId) -> None:
+async def show(ask: CommandContext, schedule: ScheduleId) -> None:
     """One schedule: its rule in words, what it makes, last and next run."""
     row = await ask.desk.schedules.show(schedule)
     ask.answer(row, lambda: _print(ask.app, row))
@@ -151,7 +153,7 @@ async def show(ask: Ask, schedule: ScheduleId) -> None:
     group, epilog=examples("tidings schedules edit ID --daily 10:00", 'tidings schedules edit ID --end ""')
 )
 async def edit(
-    ask: Ask,
+    ask: CommandContext,
     schedule: ScheduleId,
     *,
     changed: EditOptions,
@@ -169,32 +171,32 @@ async def edit(
 
 
 @command(group, epilog=examples("tidings schedules pause ID"))
-async def pause(ask: Ask, schedule: ScheduleId) -> None:
+async def pause(ask: CommandContext, schedule: ScheduleId) -> None:
     """Make nothing until it is resumed."""
     _answer(ask, await ask.desk.schedules.pause(schedule), "paused")
 
 
 @command(group, epilog=examples("tidings schedules resume ID"))
-async def resume(ask: Ask, schedule: ScheduleId) -> None:
+async def resume(ask: CommandContext, schedule: ScheduleId) -> None:
     """Go on with the next instant from now."""
     _answer(ask, await ask.desk.schedules.resume(schedule), "resumed")
 
 
 @command(group, epilog=examples("tidings schedules end ID"))
-async def end(ask: Ask, schedule: ScheduleId) -> None:
+async def end(ask: CommandContext, schedule: ScheduleId) -> None:
     """Make nothing more; its log stays."""
     _answer(ask, await ask.desk.schedules.end(schedule), "ended")
 
 
 @command(group, epilog=examples("tidings schedules remove ID"))
-async def remove(ask: Ask, schedule: ScheduleId) -> None:
+async def remove(ask: CommandContext, schedule: ScheduleId) -> None:
     """End a schedule and forget it, with its log. What it has made stays."""
     _answer(ask, await ask.desk.schedules.remove(schedule), "removed")
 
 
 @command(group, epilog=examples("tidings schedules run ID", "tidings schedules run ID --key monday"))
 async def run(
-    ask: Ask,
+    ask: CommandContext,
     schedule: ScheduleId,
     *,
     key: Key = None,
@@ -213,7 +215,7 @@ async def run(
     ),
 )
 async def preview(
-    ask: Ask,
+    ask: CommandContext,
     schedule: Annotated[str | None, argument("ID", "A schedule's id; or give a rule.")] = None,
     *,
     timing: TimingOptions,
@@ -238,7 +240,7 @@ async def preview(
 
 @command(group, epilog=examples("tidings schedules log ID", "tidings schedules log ID --limit 100 --json"))
 async def log(
-    ask: Ask,
+    ask: CommandContext,
     schedule: ScheduleId,
     *,
     limit: Limit = 20,
@@ -297,17 +299,17 @@ def _one_of(schedule: str | None, rule: dict[str, str]) -> None:
         raise Invalid(problem, remedy="give one id, or one of --cron, --every, --daily ...", field="rule")
 
 
-def _answer(ask: Ask, row: Row, done: str) -> None:
+def _answer(ask: CommandContext, row: Row, done: str) -> None:
     ask.done(row, done)
     if row.get("next_at") is not None and not ask.as_json:
         zone, now = _zone(row), ask.app.clock.now()
-        output.say(f"  fires {row['rule_in_words']}; next {output.full(row['next_at'], zone, now)}")
+        output.say(f"  fires {row['rule_in_words']}; next {output.full_time(row['next_at'], zone, now)}")
 
 
 def _zone(row: Row) -> Any:
-    from ..reading.zones import read_zone
+    from ..inputs.timezones import parse_timezone
 
-    return read_zone(row["zone"])
+    return parse_timezone(row["zone"])
 
 
 def _state(row: Row) -> Any:
@@ -329,12 +331,12 @@ def _print(app: App, row: Row) -> None:
             ("fires", row["rule_in_words"], None),
             ("rule", row["rule"], ""),
             ("zone", row["zone"], None),
-            ("next", row["next_at"], output.full(row["next_at"], zone, now)),
-            ("last", row["last_at"], output.full(row["last_at"], zone, now)),
+            ("next", row["next_at"], output.full_time(row["next_at"], zone, now)),
+            ("last", row["last_at"], output.full_time(row["last_at"], zone, now)),
             ("last made", row["last_made"], None),
             ("made", row["made"], limit),
-            ("start", row["start"], output.full(row["start"], zone, now)),
-            ("end", row["end"], output.full(row["end"], zone, now)),
+            ("start", row["start"], output.full_time(row["start"], zone, now)),
+            ("end", row["end"], output.full_time(row["end"], zone, now)),
             ("skip", ", ".join(row["skip"]), None),
             ("missed", row["missed"], f"{row['missed']}, within {row['grace']}"),
             ("makes", row["makes"], None),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import completing, engine, output
+from . import engine, output, shell_completion
+from .command_audit import audited
 from .help import examples
-from .noting import noted
 from .options import AsJson, ConfigFile, Database, channel_option, option
 from .templates import values
 
@@ -35,7 +35,8 @@ def send(
     subject: Annotated[str | None, option("TEXT", "A heading, where the channel has one.")] = None,
     data: Annotated[str | None, option("JSON", "A JSON object to go with it.")] = None,
     template: Annotated[
-        str | None, option("NAME", "A template, instead of a text of its own.", complete=completing.templates)
+        str | None,
+        option("NAME", "A template, instead of a text of its own.", complete=shell_completion.templates),
     ] = None,
     template_version: Annotated[
         int | None, option("N", "Which version of it; the newest unless given.")
@@ -90,12 +91,12 @@ async def _send_one(
 
     _read(fields, SystemClock().wall(), chosen)  # what is wrong is said before a file is made
     async with engine.opened(chosen) as app:
-        async with noted(app, "messages.accept"):
+        async with audited(app, "messages.accept"):
             accepted = await app.desk.messages.accept(_read(fields, app.clock.now(), chosen), key=key)
         if not as_json:
             await _confirm(app, accepted.id, accepted.at, replayed=accepted.replayed, quiet=wait)
         if wait:
-            from .waiting import follow
+            from .message_progress import follow
 
             row = await follow(app.desk, accepted.id, as_json=as_json)
             return 0 if row["state"] == "sent" else 1
@@ -107,12 +108,12 @@ async def _send_one(
 def _read(fields: dict[str, Any], now: int, chosen: Settings) -> Draft:
     """`keep` lets a repeated call with a key be told by its words: 'in 10s' is another time each time."""
     from ..model.errors import Invalid
-    from ..outbound.drafts import Reading
+    from ..outbound.draft_parser import DraftParser
 
     for name, remedy in _NEEDED.items():
         if name not in fields:
             raise Invalid(f"--{name} is missing", remedy=remedy, field=name)
-    return Reading(now=now, zone=chosen.zone).draft(fields, keep=True)
+    return DraftParser(now=now, zone=chosen.zone).draft(fields, keep=True)
 
 
 _NEEDED = {
@@ -123,9 +124,9 @@ _NEEDED = {
 
 async def _confirm(app: App, id_: str, at: int, *, replayed: bool, quiet: bool) -> None:
     """The id and the time in full; for programs, one line with both."""
-    from ..reading.when import echo
+    from ..inputs.natural_times import describe_time
 
-    when = echo(at, app.settings.zone, now=app.clock.now())
+    when = describe_time(at, app.settings.zone, now=app.clock.now())
     if not output.on_terminal():
         print(f"{id_}\t{when}", flush=True)
         return

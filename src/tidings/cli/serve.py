@@ -52,9 +52,9 @@ def serve(
         sandbox=False if no_sandbox else None, recycle_after=recycle_after, recycle_memory=recycle_memory,
     )  # fmt: skip
     chosen.check()
-    from ..dispatch.roles import share
-    from .process import serve as run
+    from ..dispatch.roles import parse_share
+    from .server_process import serve as run
 
     roles = ["api"] if api_only else role or []
-    code = engine.run(run(chosen, share(roles, queue or [], partition), config=config), fast=True)
+    code = engine.run(run(chosen, parse_share(roles, queue or [], partition), config=config), fast=True)
     raise typer.Exit(code)

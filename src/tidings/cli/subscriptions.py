@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from . import output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column, Row
@@ -29,7 +29,7 @@ Url = Annotated[str | None, option("--url", "URL", "Where events are posted.")]
     ),
 )
 async def add(
-    ask: Ask,
+    ask: CommandContext,
     *,
     url: Url = None,
     events: Events = None,
@@ -42,7 +42,7 @@ async def add(
 
 @command(group, "list", epilog=examples("tidings subscriptions list"))
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     limit: Limit = 20,
     after: After = None,
@@ -61,7 +61,7 @@ async def list_(
 
 
 @command(group, epilog=examples("tidings subscriptions show ID"))
-async def show(ask: Ask, id_: Id) -> None:
+async def show(ask: CommandContext, id_: Id) -> None:
     """One subscription."""
     row = await ask.desk.subscriptions.show(id_)
     if ask.as_json:
@@ -75,56 +75,56 @@ async def show(ask: Ask, id_: Id) -> None:
             ("url", row["url"], None),
             ("events", ", ".join(row["events"]), None),
             ("problem", row["problem"], None),
-            ("failing since", row["failing_since"], output.full(row["failing_since"], zone, now)),
-            ("created", row["created_at"], output.full(row["created_at"], zone, now)),
-            ("changed", row["changed_at"], output.full(row["changed_at"], zone, now)),
+            ("failing since", row["failing_since"], output.full_time(row["failing_since"], zone, now)),
+            ("created", row["created_at"], output.full_time(row["created_at"], zone, now)),
+            ("changed", row["changed_at"], output.full_time(row["changed_at"], zone, now)),
         ]
     )
 
 
 @command(group, epilog=examples("tidings subscriptions edit ID -e 'message.failed' -e 'message.expired'"))
-async def edit(ask: Ask, id_: Id, *, url: Url = None, events: Events = None) -> None:
+async def edit(ask: CommandContext, id_: Id, *, url: Url = None, events: Events = None) -> None:
     """Another address, or other events."""
     await _edit(ask, id_, {"url": url, "events": events or None}, "changed")
 
 
 @command(group, epilog=examples("tidings subscriptions pause ID"))
-async def pause(ask: Ask, id_: Id) -> None:
+async def pause(ask: CommandContext, id_: Id) -> None:
     """Tell it nothing for now; what happens meanwhile is not told later."""
     await _edit(ask, id_, {"active": False}, "is told nothing for now")
 
 
 @command(group, epilog=examples("tidings subscriptions resume ID"))
-async def resume(ask: Ask, id_: Id) -> None:
+async def resume(ask: CommandContext, id_: Id) -> None:
     """Tell it again, also one that was given up because its receiver failed for days."""
     await _edit(ask, id_, {"active": True}, "is told again")
 
 
 @command(group, epilog=examples("tidings subscriptions rotate ID"))
-async def rotate(ask: Ask, id_: Id) -> None:
+async def rotate(ask: CommandContext, id_: Id) -> None:
     """A new secret, shown this once. For a day events are signed with both."""
     _with_secret(ask, await ask.desk.subscriptions.rotate(id_))
 
 
 @command(group, epilog=examples("tidings subscriptions test ID"))
-async def test(ask: Ask, id_: Id) -> None:
+async def test(ask: CommandContext, id_: Id) -> None:
     """Send it the event subscription.test."""
     row = await ask.desk.subscriptions.test(id_)
     ask.done(row, "will get the event subscription.test")
 
 
 @command(group, epilog=examples("tidings subscriptions remove ID"))
-async def remove(ask: Ask, id_: Id) -> None:
+async def remove(ask: CommandContext, id_: Id) -> None:
     """Tell it nothing any more."""
     await ask.desk.subscriptions.remove(id_)
     ask.done({"id": id_, "removed": True}, "removed")
 
 
-async def _edit(ask: Ask, id_: str, change: Row, text: str) -> None:
+async def _edit(ask: CommandContext, id_: str, change: Row, text: str) -> None:
     ask.done(await ask.desk.subscriptions.edit(id_, dict(change)), text)
 
 
-def _with_secret(ask: Ask, row: Row) -> None:
+def _with_secret(ask: CommandContext, row: Row) -> None:
     ask.answer(row, lambda: output.facts(output.fields(row, "id", "url", "secret")))
     if output.on_terminal() and not ask.as_json:
         output.say(("keep the secret now: it is not shown again", "yellow"))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from . import engine, output
-from .commands import Ask, command
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, AsJson, ConfigFile, Database, Limit, argument, channel_option, option
 from .output import Column
@@ -20,7 +20,7 @@ Channel = Annotated[str | None, channel_option("On this channel; without it on a
 
 @command(group, epilog=examples('tidings suppressions add ada --channel phone --reason "asked by phone"'))
 async def add(
-    ask: Ask,
+    ask: CommandContext,
     address: Address,
     *,
     channel: Channel = None,
@@ -39,7 +39,7 @@ async def add(
     epilog=examples("tidings suppressions remove ada", "tidings suppressions remove ada --channel phone"),
 )
 async def remove(
-    ask: Ask,
+    ask: CommandContext,
     address: Address,
     *,
     channel: Annotated[str | None, channel_option("The opt-out on this channel; without it on all.")] = None,
@@ -53,7 +53,7 @@ async def remove(
     group, "list", epilog=examples("tidings suppressions list", "tidings suppressions list --address ada")
 )
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     address: Annotated[str | None, option("--address", "WHO", "Only this one.")] = None,
     limit: Limit = 20,
@@ -82,7 +82,7 @@ def import_(
     config: ConfigFile = None,
 ) -> None:
     """Opt out many: columns address, channel and reason. The same file again adds nothing."""
-    from .intake import take_opt_outs
+    from .contact_imports import take_opt_outs
 
     chosen = engine.settings(config, database)
     code = engine.run(take_opt_outs(chosen, file, form, channel=channel, as_json=as_json))
@@ -90,6 +90,6 @@ def import_(
         raise typer.Exit(code)
 
 
-def _say(ask: Ask, row: output.Row, verb: str) -> None:
+def _say(ask: CommandContext, row: output.Row, verb: str) -> None:
     where = f"on {row['channel']}" if row["channel"] else "on every channel"
     ask.answer(row, lambda: output.say((row["address"], "bold"), f" {verb} {where}"))

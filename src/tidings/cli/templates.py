@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from . import completing, output
-from .commands import Ask, command
+from . import output, shell_completion
+from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, channel_option, option
 from .output import Column, Row
 
 group = typer.Typer(help="Contents with gaps: save, try, use.", no_args_is_help=True)
 
-Name = Annotated[str, argument("NAME", "The template's name or id.", complete=completing.templates)]
+Name = Annotated[str, argument("NAME", "The template's name or id.", complete=shell_completion.templates)]
 Key = Annotated[str | None, option("KEY", "Idempotency key: the same call again changes nothing.")]
 Version = Annotated[int | None, option("N", "Which version; the newest unless given.")]
 Var = Annotated[list[str] | None, option("--var", "NAME=VALUE", "A value for a gap; repeat it.")]
@@ -59,7 +59,7 @@ class ContentOptions:
     ),
 )
 async def add(
-    ask: Ask,
+    ask: CommandContext,
     name: Annotated[str, argument("NAME", "What to call it.")],
     *,
     content: ContentOptions,
@@ -72,7 +72,7 @@ async def add(
 
 @command(group, epilog=examples("tidings templates edit welcome --text 'Good morning {{ name }}'"))
 async def edit(
-    ask: Ask,
+    ask: CommandContext,
     name: Name,
     *,
     content: ContentOptions,
@@ -93,7 +93,7 @@ async def edit(
 
 @command(group, "list", epilog=examples("tidings templates list", "tidings templates list --retired"))
 async def list_(
-    ask: Ask,
+    ask: CommandContext,
     *,
     retired: Annotated[bool, typer.Option("--retired", help="Those out of use, too.")] = False,
     limit: Limit = 20,
@@ -117,7 +117,7 @@ async def list_(
     group, epilog=examples("tidings templates show welcome", "tidings templates show welcome --version 2")
 )
 async def show(
-    ask: Ask,
+    ask: CommandContext,
     name: Name,
     *,
     version: Version = None,
@@ -129,7 +129,7 @@ async def show(
 
 @command(group, epilog=examples("tidings templates versions welcome"))
 async def versions(
-    ask: Ask,
+    ask: CommandContext,
     name: Name,
     *,
     limit: Limit = 20,
@@ -156,7 +156,7 @@ async def versions(
     ),
 )
 async def preview(
-    ask: Ask,
+    ask: CommandContext,
     name: Name,
     *,
     version: Version = None,
@@ -185,18 +185,18 @@ async def preview(
 
 
 @command(group, epilog=examples("tidings templates retire welcome"))
-async def retire(ask: Ask, name: Name) -> None:
+async def retire(ask: CommandContext, name: Name) -> None:
     """Take a template out of use. What was made of it stays."""
     _turned(ask, await ask.desk.templates.retire(name))
 
 
 @command(group, epilog=examples("tidings templates restore welcome"))
-async def restore(ask: Ask, name: Name) -> None:
+async def restore(ask: CommandContext, name: Name) -> None:
     """Bring a retired template back."""
     _turned(ask, await ask.desk.templates.restore(name))
 
 
-def _turned(ask: Ask, row: Row) -> None:
+def _turned(ask: CommandContext, row: Row) -> None:
     ask.answer(
         row,
         lambda: output.say((row["name"], "bold"), " is retired" if row["retired_at"] else " is in use"),

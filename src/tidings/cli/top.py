@@ -11,15 +11,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from . import output
-from .commands import Ask
+from .commands import CommandContext
 from .help import examples
 from .options import option
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from ..outbound.desk import Desk
-    from ..outbound.glance import Glance
+    from ..outbound.service import OutboundService
+    from ..outbound.summary import EngineSummary
 
 EXAMPLES = examples("tidings top", "tidings top --every 5", "tidings top --json")
 _FEW = 8  # channels and processes that are shown
@@ -31,7 +31,7 @@ _RIGHT = ("at work", "slots", "memory", "seen")
 
 
 async def top(
-    ask: Ask,
+    ask: CommandContext,
     *,
     every: Annotated[float, option("--every", "SECONDS", "Between two looks.")] = 1.0,
 ) -> None:
@@ -40,31 +40,31 @@ async def top(
     In a pipe, and with --json, it looks once.
     """
     from ..model.errors import Invalid
-    from ..outbound.glance import glance
+    from ..outbound.summary import read_summary
 
     if not 0.2 <= every <= 3600:
         raise Invalid(f"--every {every:g} cannot be used", field="every", remedy="use 0.2 to 3600 seconds")
     if ask.as_json:
-        output.say_json((await glance(ask.desk)).plainly())
+        output.say_json((await read_summary(ask.desk)).plainly())
     elif not output.on_terminal():
-        output.console().print(drawn(await glance(ask.desk)))
+        output.console().print(drawn(await read_summary(ask.desk)))
     else:
         await watch(ask.desk, output.console(), every=every, keys=sys.stdin.fileno())
 
 
-async def watch(desk: Desk, console: Console, *, every: float, keys: int) -> None:
+async def watch(desk: OutboundService, console: Console, *, every: float, keys: int) -> None:
     """Look again and again, until q or Ctrl-C."""
     from rich.live import Live
 
-    from ..outbound.glance import glance
+    from ..outbound.summary import read_summary
 
     stop = asyncio.Event()
-    with _ended_by(stop, keys), Live(drawn(await glance(desk)), console=console, screen=True) as live:
+    with _ended_by(stop, keys), Live(drawn(await read_summary(desk)), console=console, screen=True) as live:
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(every):
                     await stop.wait()
-            live.update(drawn(await glance(desk)))
+            live.update(drawn(await read_summary(desk)))
 
 
 @contextlib.contextmanager
@@ -94,7 +94,7 @@ def _ended_by(stop: asyncio.Event, keys: int) -> Iterator[None]:
             termios.tcsetattr(keys, termios.TCSADRAIN, before)
 
 
-def drawn(seen: Glance) -> RenderableType:
+def drawn(seen: EngineSummary) -> RenderableType:
     """One look as it is shown."""
     from rich.console import Group
     from rich.text import Text
@@ -132,7 +132,7 @@ def _table(title: str, *heads: str) -> Any:
     return table
 
 
-def _alerts(seen: Glance) -> list[Any]:
+def _alerts(seen: EngineSummary) -> list[Any]:
     if not seen.alerts:
         return []
     table = _table("\nAlerts", "severity", "problem", "taken by")
@@ -141,7 +141,7 @@ def _alerts(seen: Glance) -> list[Any]:
     return [table]
 
 
-def _nodes(seen: Glance) -> Any:
+def _nodes(seen: EngineSummary) -> Any:
     from ..model.time import instant
 
     if not seen.nodes:
@@ -151,12 +151,12 @@ def _nodes(seen: Glance) -> Any:
     for row in seen.nodes[:_FEW]:
         load, memory = row["load"], row["load"].get("memory")
         share = "" if memory is None else f"{memory:.0%}"
-        told = (load.get("in_flight"), load.get("slots"), share, output.away(row["seen_at"], now))
+        told = (load.get("in_flight"), load.get("slots"), share, output.relative_time(row["seen_at"], now))
         table.add_row(*_cells(row["name"]), _styled(row["state"]), *_cells(*told))
     return table
 
 
-def _channels(seen: Glance) -> Any:
+def _channels(seen: EngineSummary) -> Any:
     table = _table("\nChannels", "name", "kind", "state", "breaker", "why")
     for row in sorted(seen.channels, key=lambda row: row["state"] == "open")[:_FEW]:
         why = row["pause_reason"] or row["park_reason"] or row["link_reason"]
@@ -165,7 +165,7 @@ def _channels(seen: Glance) -> Any:
     return table
 
 
-def _failures(seen: Glance) -> Any:
+def _failures(seen: EngineSummary) -> Any:
     if not seen.failures:
         return _nothing("Newest failures", "none", "dim")
     table = _table("\nNewest failures", "channel", "to", "category", "error")

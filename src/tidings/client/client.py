@@ -17,7 +17,7 @@ import orjson
 import uuid_utils
 from pyreqwest.http import Url
 
-from ..wire.http import Answer, Failure, HttpClient
+from ..wire.http_client import HttpClient, HttpFailure, HttpResponse
 
 Row = dict[str, Any]
 
@@ -158,7 +158,7 @@ class Client:
                     pinned=None,
                     max_answer=MOST_ANSWER,
                 )
-            except Failure as failure:
+            except HttpFailure as failure:
                 if is_last:
                     raise ApiError(
                         None, "unreachable", f"no answer from {self._base} ({failure})",
@@ -183,16 +183,16 @@ def _plain(fields: Mapping[str, Any]) -> Row:
     return {name.removesuffix("_"): value for name, value in fields.items() if value is not None}
 
 
-def _is_worth_another(answer: Answer) -> bool:
+def _is_worth_another(answer: HttpResponse) -> bool:
     return answer.status in _AGAIN or (answer.status == 409 and b'"in_progress"' in answer.body_prefix)
 
 
-def _read(answer: Answer) -> Row:
+def _read(answer: HttpResponse) -> Row:
     found: Row = orjson.loads(answer.body_prefix)
     return found
 
 
-def _refused(answer: Answer) -> ApiError:
+def _refused(answer: HttpResponse) -> ApiError:
     try:
         said = orjson.loads(answer.body_prefix)["error"]
         code, message = str(said["code"]), str(said["message"])

@@ -1,6 +1,12 @@
-"""Configuration: one frozen Settings; whatever is not understood stops the start."""
+"""Configuration: one frozen Settings; unknown or invalid input stops the start.
 
-from .reading import PREFIX, load
+loader: reads the TOML file, the environment and the flags; resolves env: and file: secrets.
+parsers: parsers of single values: durations, sizes, URLs, keys.
+secrets: Secret, and masking of secrets in values and URLs.
+settings: Settings: every setting with its default and description.
+"""
+
+from .loader import PREFIX, load
 from .secrets import Secret, mask_url
 from .settings import ChannelSettings, InboundSettings, Settings
 

@@ -88,16 +88,16 @@ def is_template(value: str) -> bool:
     return rest != value and rest.strip().lower() in ("", "bearer", "basic", "token", "apikey")
 
 
-def show(value: Any, key: str = "") -> Any:
+def mask_secrets(value: Any, key: str = "") -> Any:
     """A value as it may be printed."""
     if isinstance(value, Secret):
         return value.shown
     if isinstance(value, Mapping):
-        return {name: show(entry, _meaning(name, entry, key)) for name, entry in value.items()}
+        return {name: mask_secrets(entry, _meaning(name, entry, key)) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [show(entry, key) for entry in value]
+        return [mask_secrets(entry, key) for entry in value]
     if isinstance(value, timedelta):
-        return durations.spell(value)
+        return durations.humanize(value)
     if isinstance(value, ZoneInfo):
         return value.key
     if isinstance(value, Path):

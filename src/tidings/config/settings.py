@@ -16,15 +16,15 @@ from ..kernel import retry
 from ..migration.credentials import Credential
 from ..model import durations
 from ..model.errors import Misconfigured
-from ..outbound.alerts.settings import Thresholds, Unit
-from ..outbound.tenants import TenantLimits
-from ..wire.hosts import is_loopback
-from . import values
-from .secrets import mask_url, show
+from ..outbound.alerts.thresholds import AlertThresholds, ThresholdUnit
+from ..outbound.tenant_quotas import TenantLimits
+from ..wire.origin_checks import is_loopback
+from . import parsers
+from .secrets import mask_secrets, mask_url
 
 if TYPE_CHECKING:
     from ..inbound.calendar.settings import CalendarSettings
-    from ..inbound.models.settings import ModelSettings
+    from ..inbound.llm.settings import ModelSettings
     from ..inbound.sources.settings import SourceSettings
     from ..inbound.workflow.settings import WorkflowSettings
 
@@ -46,7 +46,7 @@ class ChannelSettings:
 
     def describe(self) -> Mapping[str, Any]:
         """Kind and options, safe to print."""
-        return {"kind": self.kind, **show(self.options)}
+        return {"kind": self.kind, **mask_secrets(self.options)}
 
     def __repr__(self) -> str:
         return f"ChannelSettings({self.describe()!r})"
@@ -64,9 +64,9 @@ class InboundSettings:
 
     def describe(self) -> Mapping[str, Any]:
         """The parts that are set, safe to print."""
-        sources = {name: show(source.plainly()) for name, source in self.sources.items()}
+        sources = {name: mask_secrets(source.plainly()) for name, source in self.sources.items()}
         return {
-            **({} if self.workflow is None else show(self.workflow.plainly())),
+            **({} if self.workflow is None else mask_secrets(self.workflow.plainly())),
             **({} if self.model is None else {"model": self.model.describe()}),
             **({} if self.calendar is None else {"calendar": self.calendar.describe()}),
             **({"sources": sources, "production": self.production} if sources else {}),
@@ -80,112 +80,120 @@ class InboundSettings:
 class Settings:
     """Everything that can be set. Secrets inside are `Secret`; print `describe()`, not the fields."""
 
-    database: str = _setting("sqlite:///data/tidings.db", values.database, "where everything is kept")
-    host: str = _setting("127.0.0.1", values.text, "address to listen on")
-    port: int = _setting(8020, values.whole(0, 65_535), "port to listen on; 0 takes a free one")
+    database: str = _setting("sqlite:///data/tidings.db", parsers.database, "where everything is kept")
+    host: str = _setting("127.0.0.1", parsers.text, "address to listen on")
+    port: int = _setting(8020, parsers.integer(0, 65_535), "port to listen on; 0 takes a free one")
     public_url: str | None = _setting(
-        None, values.public, "where others reach this server: providers call back there"
+        None, parsers.public, "where others reach this server: providers call back there"
     )
     api_keys: tuple[str, ...] = _setting(
-        (), values.keys, "keys that callers must show; may be empty on loopback"
+        (), parsers.keys, "keys that callers must show; may be empty on loopback"
     )
     encryption_keys: tuple[str, ...] = _setting(
-        (), values.encryption, "encrypt secrets in the database: the first encrypts, all decrypt"
+        (), parsers.encryption, "encrypt secrets in the database: the first encrypts, all decrypt"
     )
     trusted_proxies: tuple[str, ...] = _setting(
-        (), values.networks, "reverse proxies whose X-Forwarded-For is believed"
+        (), parsers.networks, "reverse proxies whose X-Forwarded-For is believed"
     )
-    zone: ZoneInfo = _setting("UTC", values.zone, "time zone in which words such as 'tomorrow 9am' are read")
-    slots: int = _setting(100, values.whole(1, 10_000), "tasks in hand at once, per process")
+    zone: ZoneInfo = _setting(
+        "UTC", parsers.timezone, "time zone in which words such as 'tomorrow 9am' are read"
+    )
+    slots: int = _setting(100, parsers.integer(1, 10_000), "tasks in hand at once, per process")
     slots_per_channel: int = _setting(
-        None, values.whole(1, 10_000), "the same per channel; unset: as many as slots"
+        None, parsers.integer(1, 10_000), "the same per channel; unset: as many as slots"
     )
-    poll: timedelta = _setting("1s", values.length, "longest sleep between two looks for work")
-    lease: timedelta = _setting("10s", values.length, "silence after which a node counts as dead")
-    beat: timedelta = _setting("2s", values.length, "time between two heartbeats")
-    grace: timedelta = _setting("24h", values.length, "how late a message may still go out after an outage")
+    poll: timedelta = _setting("1s", parsers.duration, "longest sleep between two looks for work")
+    lease: timedelta = _setting("10s", parsers.duration, "silence after which a node counts as dead")
+    beat: timedelta = _setting("2s", parsers.duration, "time between two heartbeats")
+    grace: timedelta = _setting(
+        "24h", parsers.duration, "how late a message may still go out after an outage"
+    )
     poison_after: int = _setting(
-        4, values.whole(1, 100), "deaths of its node after which a task is set aside"
+        4, parsers.integer(1, 100), "deaths of its node after which a task is set aside"
     )
     breaker_failures: int = _setting(
-        5, values.whole(1, 1000), "failures in a row that stop a channel for a while"
+        5, parsers.integer(1, 1000), "failures in a row that stop a channel for a while"
     )
-    breaker_pause: timedelta = _setting("60s", values.length, "how long, until one message tries it again")
+    breaker_pause: timedelta = _setting("60s", parsers.duration, "how long, until one message tries it again")
     keep_history: timedelta = _setting(
-        "30d", values.length, "how long the history of moves, and of processes that left, is kept"
+        "30d", parsers.duration, "how long the history of moves, and of processes that left, is kept"
     )
-    keep_done: timedelta = _setting("90d", values.length, "how long finished messages are kept")
-    keep_audit: timedelta = _setting("365d", values.length, "how long the audit trail is kept")
+    keep_done: timedelta = _setting("90d", parsers.duration, "how long finished messages are kept")
+    keep_audit: timedelta = _setting("365d", parsers.duration, "how long the audit trail is kept")
     keep_migrations: timedelta = _setting(
-        "90d", values.length, "how long records and logs of ended migrations are kept"
+        "90d", parsers.duration, "how long records and logs of ended migrations are kept"
     )
-    max_body: int = _setting("256KiB", values.size, "largest message")
-    max_bulk: int = _setting(1_000_000, values.whole(1, 100_000_000), "most lines in one bulk call")
+    max_body: int = _setting("256KiB", parsers.size, "largest message")
+    max_bulk: int = _setting(1_000_000, parsers.integer(1, 100_000_000), "most lines in one bulk call")
     migration_folder: Path = _setting(
-        "data/migrations", values.folder, "files of migrations that come through the API, a folder per tenant"
+        "data/migrations",
+        parsers.folder,
+        "files of migrations that come through the API, a folder per tenant",
     )
     migration_api_files: bool = _setting(
-        False, values.flag, "let migrations that come through the API read and write files there"
+        False, parsers.flag, "let migrations that come through the API read and write files there"
     )
     migration_api_private: bool = _setting(
-        False, values.flag, "let migrations that come through the API call private addresses and http URLs"
+        False, parsers.flag, "let migrations that come through the API call private addresses and http URLs"
     )
-    max_header: int = _setting("64KiB", values.size, "largest header of a request to the API")
-    header_timeout: timedelta = _setting("10s", values.length, "longest time for the header to arrive")
+    max_header: int = _setting("64KiB", parsers.size, "largest header of a request to the API")
+    header_timeout: timedelta = _setting("10s", parsers.duration, "longest time for the header to arrive")
     max_connections: int = _setting(
-        1000, values.whole(1, 100_000), "most open connections to the API, per process"
+        1000, parsers.integer(1, 100_000), "most open connections to the API, per process"
     )
     log_format: str = _setting(
-        "auto", values.choice("auto", "json", "text"), "auto: text on a terminal, else json"
+        "auto", parsers.choice("auto", "json", "text"), "auto: text on a terminal, else json"
     )
     log_level: str = _setting(
-        "info", values.choice("debug", "info", "warning", "error"), "least level to log"
+        "info", parsers.choice("debug", "info", "warning", "error"), "least level to log"
     )
-    sandbox: bool = _setting(True, values.flag, "run the pretend phone when a channel points at it")
-    sandbox_port: int = _setting(8025, values.whole(0, 65_535), "port of the pretend phone")
+    sandbox: bool = _setting(True, parsers.flag, "run the pretend phone when a channel points at it")
+    sandbox_port: int = _setting(8025, parsers.integer(0, 65_535), "port of the pretend phone")
     events_private: bool = _setting(
-        False, values.flag, "let events go to private addresses and over http, for development"
+        False, parsers.flag, "let events go to private addresses and over http, for development"
     )
     events_secrets: tuple[str, ...] = _setting(
-        (), values.signing, "sign events to a URL that is no subscription, such as a broadcast's webhook"
+        (), parsers.signing, "sign events to a URL that is no subscription, such as a broadcast's webhook"
     )
-    alert_channel: str | None = _setting(None, values.text, "the channel on which people are told of alerts")
-    alert_to: tuple[str, ...] = _setting((), values.addresses, "who is told of alerts there")
+    alert_channel: str | None = _setting(None, parsers.text, "the channel on which people are told of alerts")
+    alert_to: tuple[str, ...] = _setting((), parsers.addresses, "who is told of alerts there")
     statsd: tuple[str, int] | None = _setting(
-        None, values.place, "where counters and times go over UDP, such as 127.0.0.1:8125"
+        None, parsers.host_and_port, "where counters and times go over UDP, such as 127.0.0.1:8125"
     )
-    otel: bool = _setting(False, values.flag, "send them with OpenTelemetry, too (extra `otel`)")
+    otel: bool = _setting(False, parsers.flag, "send them with OpenTelemetry, too (extra `otel`)")
     memory_limit: int | None = _setting(
-        None, values.size, "memory that one process may use, for its alert; unset: what the system allows"
+        None, parsers.size, "memory that one process may use, for its alert; unset: what the system allows"
     )
     broker: tuple[str, ...] = _setting(
         (),
-        values.brokers,
+        parsers.brokers,
         "the RabbitMQ between dispatchers and transports, or the nodes of its cluster; unset: none is used",
     )
     broker_allow_plaintext: bool = _setting(
-        False, values.flag, "let amqp:// without TLS go to another machine, on a network of your own"
+        False, parsers.flag, "let amqp:// without TLS go to another machine, on a network of your own"
     )
     broker_channels: tuple[str, ...] = _setting(
-        (), values.names, "the channels that go through it; empty: all of them"
+        (), parsers.names, "the channels that go through it; empty: all of them"
     )
     broker_wait: timedelta = _setting(
-        "10s", values.length, "how long a message waits in RabbitMQ for a transport before it is taken back"
+        "10s",
+        parsers.duration,
+        "how long a message waits in RabbitMQ for a transport before it is taken back",
     )
     replica: str | None = _setting(
-        None, values.replica, "a PostgreSQL standby for lists, pages and exports; claims never go there"
+        None, parsers.replica, "a PostgreSQL standby for lists, pages and exports; claims never go there"
     )
     recycle_after: int | None = _setting(
-        None, values.whole(1, 10**12), "messages after which a process ends in order, to be started afresh"
+        None, parsers.integer(1, 10**12), "messages after which a process ends in order, to be started afresh"
     )
-    recycle_memory: int | None = _setting(None, values.size, "memory in use after which it does")
+    recycle_memory: int | None = _setting(None, parsers.size, "memory in use after which it does")
     channels: Mapping[str, ChannelSettings] = field(
         default_factory=lambda: {name: ChannelSettings(kind) for name, kind in DEFAULT_CHANNELS.items()}
     )
-    policies: Mapping[str, retry.Policy] = field(default_factory=dict)
+    policies: Mapping[str, retry.RetryPolicy] = field(default_factory=dict)
     tenants: Mapping[str, TenantLimits] = field(default_factory=dict)
     inbound: InboundSettings = field(default_factory=InboundSettings)
-    alerts: Thresholds = field(default_factory=Thresholds)
+    alerts: AlertThresholds = field(default_factory=AlertThresholds)
     credentials: Mapping[str, Credential] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)  # what was set, and where
 
@@ -218,14 +226,14 @@ class Settings:
         return frozenset(self.broker_channels or self.channels)
 
     @property
-    def all_policies(self) -> Mapping[str, retry.Policy]:
+    def all_policies(self) -> Mapping[str, retry.RetryPolicy]:
         """The ready-made retry policies and the user's own."""
         return {**retry.POLICIES, **self.policies}
 
     def check(self) -> None:
         """Refuse settings that contradict each other."""
         if self.lease < 2 * self.beat:
-            lease, beat = durations.spell(self.lease), durations.spell(self.beat)
+            lease, beat = durations.humanize(self.lease), durations.humanize(self.beat)
             raise Misconfigured(
                 f"lease ({lease}) is under two beats ({beat} each)",
                 remedy="Make the lease longer or the beat shorter, or healthy nodes will be taken for dead",
@@ -267,7 +275,7 @@ class Settings:
                 field="sandbox_port",
             )
 
-    def refuse_open_door(self, *, has_admin: bool) -> None:
+    def require_key_unless_local(self, *, has_admin: bool) -> None:
         """Refuse to listen where others can reach us, unless callers have to show a key.
 
         `has_admin`: whether the database has a key of an admin; it does as well as one of the settings.
@@ -284,14 +292,14 @@ class Settings:
 
     def describe(self) -> Mapping[str, Any]:
         """Every setting in plain values, safe to print: secrets and passwords in URLs are masked."""
-        plain = {name: show(getattr(self, name), name) for name in SIMPLE}
+        plain = {name: mask_secrets(getattr(self, name), name) for name in SETTING_PARSERS}
         channels = {name: channel.describe() for name, channel in self.channels.items()}
-        policies = {name: retry.explain(policy) for name, policy in self.policies.items()}
+        policies = {name: retry.describe_policy(policy) for name, policy in self.policies.items()}
         tenants = {name: limits.describe() for name, limits in self.tenants.items()}
         inbound = self.inbound.describe()
         alerts = {item.name: _plain_threshold(self.alerts, item) for item in fields(self.alerts)}
         credentials = {
-            name: {"value": show(one.value, "secret"), "hosts": sorted(one.hosts)}
+            name: {"value": mask_secrets(one.value, "secret"), "hosts": sorted(one.hosts)}
             for name, one in self.credentials.items()
         }
         return {
@@ -303,14 +311,16 @@ class Settings:
         return f"Settings({self.describe()!r})"
 
 
-SIMPLE: Mapping[str, Callable[[Any], Any]] = {
+SETTING_PARSERS: Mapping[str, Callable[[Any], Any]] = {
     item.name: item.metadata["parse"] for item in fields(Settings) if "parse" in item.metadata
 }
 
 
-def _plain_threshold(limits: Thresholds, item: Field[Any]) -> Any:
+def _plain_threshold(limits: AlertThresholds, item: Field[Any]) -> Any:
     """A threshold as it may be written."""
     value = getattr(limits, item.name)
     return (
-        f"{value >> 20}MiB" if item.metadata["unit"] is Unit.SIZE and not value % (1 << 20) else show(value)
+        f"{value >> 20}MiB"
+        if item.metadata["unit"] is ThresholdUnit.SIZE and not value % (1 << 20)
+        else mask_secrets(value)
     )

@@ -1,11 +1,21 @@
-"""The pages: server-rendered, kept live by a stream, on the same functions as the API.
+"""The dashboard: server-rendered pages with live updates, on the same functions as the API.
 
-api = create_api(app)
-pages = add_pages(api, app)   # behind the API's gate: hosts, origins, keys and sizes are checked there
-...
-pages.close()                 # ends the live streams, so that nothing holds up the stop
+    api = create_api(app)
+    dashboard = add_dashboard(api, app)   # behind the API's middleware
+    ...
+    dashboard.close()                     # ends the live streams before shutdown
+
+application: adds pages and static files to the API; the template environment.
+charts: data points of the small charts.
+form_permissions: removes forms that the caller may not submit.
+forms: parsing of submitted forms.
+live_updates: live updates by server-sent events (SSE).
+navigation: the navigation menu.
+renderer: renders pages, fragments and errors; ViewRoute.
+template_filters: state labels, times and timelines for templates.
+views: the pages, one module per resource.
 """
 
-from .build import Pages, add_pages
+from .application import Dashboard, add_dashboard
 
-__all__ = ["Pages", "add_pages"]
+__all__ = ["Dashboard", "add_dashboard"]

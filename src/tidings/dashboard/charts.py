@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..model.time import MINUTE
-from ..outbound.watch import SPAN, Trend
+from ..outbound.trend_sampler import TREND_WINDOW, ThroughputTrend
 
 WIDTH, HEIGHT = 300, 48
 
@@ -22,9 +22,9 @@ class Chart(NamedTuple):
     tone: str
 
 
-def charts(trend: Trend) -> list[Chart]:
+def charts(trend: ThroughputTrend) -> list[Chart]:
     """Due, lag, rate and success, in this order."""
-    places = [(sample.at - trend.now + SPAN) / SPAN * WIDTH for sample in trend.samples]
+    places = [(sample.at - trend.now + TREND_WINDOW) / TREND_WINDOW * WIDTH for sample in trend.samples]
     due = [float(sample.due) for sample in trend.samples]
     lag = [sample.lag for sample in trend.samples]
     sent = [minute.sent for minute in trend.minutes]
@@ -79,7 +79,7 @@ def line(places: Sequence[float], values: Sequence[float], *, least: float = 10.
 def bars(values: Sequence[float], *, most: float | None = None) -> list[tuple[float, float, float]]:
     """A bar for each value."""
     top = most or max(1, *values)
-    step = WIDTH / max(len(values), SPAN // MINUTE)
+    step = WIDTH / max(len(values), TREND_WINDOW // MINUTE)
     return [
         (round(number * step, 1), round(HEIGHT * (1 - value / top), 1), round(HEIGHT * value / top, 1))
         for number, value in enumerate(values)

@@ -16,10 +16,10 @@ MOST_FIELDS = 300
 
 async def read_form(request: Request) -> dict[str, str]:
     """The fields of a form, stripped; what was left empty is left out."""
-    return {name: values[0] for name, values in (await read_many(request)).items()}
+    return {name: values[0] for name, values in (await read_multi_form(request)).items()}
 
 
-async def read_many(request: Request) -> dict[str, list[str]]:
+async def read_multi_form(request: Request) -> dict[str, list[str]]:
     """The same with every value of a field, as check boxes send them."""
     raw = (await request.body()).decode("utf-8", "replace")
     try:
@@ -31,25 +31,25 @@ async def read_many(request: Request) -> dict[str, list[str]]:
     return {name: values for name, values in stripped.items() if values}
 
 
-def chosen(request: Request, *names: str) -> dict[str, Any]:
+def query_values(request: Request, *names: str) -> dict[str, Any]:
     """What the address of a page says of these; what is empty is left out."""
     return {name: value for name in names if (value := request.query_params.get(name, "").strip())}
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Words with commas between, each once."""
     return list(dict.fromkeys(word for part in text.split(",") if (word := part.strip())))
 
 
-def lines(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Lines, without the empty ones."""
     return [line for part in text.splitlines() if (line := part.strip())]
 
 
-def pairs(text: str, field: str) -> dict[str, str]:
+def parse_pairs(text: str, field: str) -> dict[str, str]:
     """Lines such as `city = Bonn`."""
     found: dict[str, str] = {}
-    for line in lines(text):
+    for line in split_lines(text):
         name, equals, value = line.partition("=")
         if not equals or not name.strip():
             raise Invalid(
@@ -61,18 +61,18 @@ def pairs(text: str, field: str) -> dict[str, str]:
     return found
 
 
-def spelt_pairs(values: Mapping[str, Any]) -> str:
+def format_pairs(values: Mapping[str, Any]) -> str:
     """The way back."""
     return "\n".join(f"{name} = {_plain(value)}" for name, value in values.items())
 
 
-def declarations(text: str) -> dict[str, Any]:
+def parse_declarations(text: str) -> dict[str, Any]:
     """Variables of a template, one a line.
 
     `town`, `table: number`, `town = Bonn` with an example, `town? = Bonn` with what stands in for none.
     """
     found: dict[str, Any] = {}
-    for line in lines(text):
+    for line in split_lines(text):
         said = re.fullmatch(r"(\w+)\s*(?::\s*(\w+))?\s*(\??)\s*(?:=\s*(.*))?", line)
         if said is None:
             remedy = "write one a line: town, or table: number, or town = Bonn with an example"
@@ -82,7 +82,7 @@ def declarations(text: str) -> dict[str, Any]:
     return found
 
 
-def spelt_declarations(declared: Mapping[str, Mapping[str, Any]]) -> str:
+def format_declarations(declared: Mapping[str, Mapping[str, Any]]) -> str:
     """The way back."""
     return "\n".join(_declaration(name, said) for name, said in declared.items())
 
@@ -93,7 +93,7 @@ def _declaration(name: str, said: Mapping[str, Any]) -> str:
     return f"{name}: {said['type']}{'' if said['required'] else '?'}{example}"
 
 
-def whole(form: Mapping[str, str], name: str) -> int | None:
+def integer(form: Mapping[str, str], name: str) -> int | None:
     """A whole number, if one was given."""
     text = form.get(name)
     if text is None:

@@ -10,74 +10,74 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..access.caller import Caller
-from ..access.rules import ADMIN, READ, Action, area_of
+from ..access.permissions import ADMIN, READ, Permission, area_of
 
 
-class Entry(NamedTuple):
+class NavigationEntry(NamedTuple):
     """One page, and who is shown the way to it; the page itself has its own rule."""
 
     here: str
     path: str
     title: str
-    action: Action = READ
+    action: Permission = READ
     whole: bool = False
 
 
-class Group(NamedTuple):
+class NavigationGroup(NamedTuple):
     """Pages that belong together; its name leads to the first of them."""
 
     title: str
-    entries: tuple[Entry, ...]
+    entries: tuple[NavigationEntry, ...]
 
 
 GROUPS = (
-    Group(
+    NavigationGroup(
         "Sending",
         (
-            Entry("messages", "/messages", "Messages"),
-            Entry("broadcasts", "/broadcasts", "Broadcasts"),
-            Entry("schedules", "/schedules", "Schedules"),
-            Entry("ahead", "/ahead", "Going out"),
-            Entry("templates", "/templates", "Templates"),
-            Entry("dead", "/dead", "Dead letters"),
+            NavigationEntry("messages", "/messages", "Messages"),
+            NavigationEntry("broadcasts", "/broadcasts", "Broadcasts"),
+            NavigationEntry("schedules", "/schedules", "Schedules"),
+            NavigationEntry("ahead", "/ahead", "Going out"),
+            NavigationEntry("templates", "/templates", "Templates"),
+            NavigationEntry("dead", "/dead", "Dead letters"),
         ),
     ),
-    Group(
+    NavigationGroup(
         "People",
         (
-            Entry("contacts", "/contacts", "Contacts"),
-            Entry("lists", "/lists", "Lists"),
-            Entry("opt-outs", "/opt-outs", "Opt-outs"),
+            NavigationEntry("contacts", "/contacts", "Contacts"),
+            NavigationEntry("lists", "/lists", "Lists"),
+            NavigationEntry("opt-outs", "/opt-outs", "Opt-outs"),
         ),
     ),
-    Group(
+    NavigationGroup(
         "Incoming",
         (
-            Entry("inbox", "/inbox", "Inbox"),
-            Entry("conversations", "/conversations", "Conversations"),
-            Entry("cases", "/cases", "Cases"),
-            Entry("calendar", "/calendar", "Shifts", whole=True),
-            Entry("roster", "/roster", "Roster"),
+            NavigationEntry("inbox", "/inbox", "Inbox"),
+            NavigationEntry("conversations", "/conversations", "Conversations"),
+            NavigationEntry("cases", "/cases", "Cases"),
+            NavigationEntry("calendar", "/calendar", "Shifts", whole=True),
+            NavigationEntry("roster", "/roster", "Roster"),
         ),
     ),
-    Group(
+    NavigationGroup(
         "Engine",
         (
-            Entry("channels", "/channels", "Channels", whole=True),
-            Entry("alerts", "/alerts", "Alerts", whole=True),
-            Entry("migrations", "/migrations", "Migrations"),
-            Entry("rollout", "/rollout", "Roll-out", whole=True),
-            Entry("subscriptions", "/subscriptions", "Subscriptions"),
-            Entry("keys", "/keys", "Keys", ADMIN),
-            Entry("audit", "/audit", "Audit", ADMIN),
-            Entry("settings", "/settings", "Settings", ADMIN, whole=True),
-            Entry("docs", "/docs", "API"),
+            NavigationEntry("channels", "/channels", "Channels", whole=True),
+            NavigationEntry("alerts", "/alerts", "Alerts", whole=True),
+            NavigationEntry("migrations", "/migrations", "Migrations"),
+            NavigationEntry("rollout", "/rollout", "Roll-out", whole=True),
+            NavigationEntry("subscriptions", "/subscriptions", "Subscriptions"),
+            NavigationEntry("keys", "/keys", "Keys", ADMIN),
+            NavigationEntry("audit", "/audit", "Audit", ADMIN),
+            NavigationEntry("settings", "/settings", "Settings", ADMIN, whole=True),
+            NavigationEntry("docs", "/docs", "API"),
         ),
     ),
 )
 
 
-def seen_by(caller: Caller) -> list[Group]:
+def visible_groups(caller: Caller) -> list[NavigationGroup]:
     """What somebody is shown: the pages that they may look at."""
     found = []
     for group in GROUPS:
@@ -87,10 +87,10 @@ def seen_by(caller: Caller) -> list[Group]:
             if caller.may(entry.action, area=area_of(entry.path), whole=entry.whole)
         )
         if entries:
-            found.append(Group(group.title, entries))
+            found.append(NavigationGroup(group.title, entries))
     return found
 
 
-def group_of(here: str | None, groups: Sequence[Group]) -> Group | None:
+def group_of(here: str | None, groups: Sequence[NavigationGroup]) -> NavigationGroup | None:
     """The group that a page belongs to; None for the first page."""
     return next((group for group in groups if here in {entry.here for entry in group.entries}), None)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from ..model.errors import Invalid
 
 
-class Role(StrEnum):
+class ProcessRole(StrEnum):
     """What a process may do."""
 
     API = "api"  # accept, show, answer providers
@@ -25,18 +25,20 @@ class Role(StrEnum):
     TRANSPORT = "transport"  # send what dispatchers hand out; no database
 
 
-USUAL = frozenset({Role.API, Role.SCHEDULER, Role.WORKER, Role.POLLER})
-NEED_DATABASE = frozenset(Role) - {Role.TRANSPORT}
-WORKING = frozenset({Role.SCHEDULER, Role.WORKER, Role.POLLER, Role.DISPATCHER})
+DEFAULT_ROLES = frozenset({ProcessRole.API, ProcessRole.SCHEDULER, ProcessRole.WORKER, ProcessRole.POLLER})
+DATABASE_ROLES = frozenset(ProcessRole) - {ProcessRole.TRANSPORT}
+WORKING_ROLES = frozenset(
+    {ProcessRole.SCHEDULER, ProcessRole.WORKER, ProcessRole.POLLER, ProcessRole.DISPATCHER}
+)
 
 
-def part_of(name: str, parts: int) -> int:
+def partition_of(name: str, parts: int) -> int:
     """Which part a name belongs to, from 0; the same on every machine and in every version."""
     return zlib.crc32(name.encode()) % parts
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Partition:
     """Instance i of n; i counts from 1."""
 
     number: int
@@ -44,16 +46,16 @@ class Part:
 
     def has(self, name: str) -> bool:
         """Whether this name is in this part."""
-        return part_of(name, self.of) == self.number - 1
+        return partition_of(name, self.of) == self.number - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ProcessShare:
     """What a process takes of the whole."""
 
-    roles: frozenset[Role] = USUAL
+    roles: frozenset[ProcessRole] = DEFAULT_ROLES
     queues: frozenset[str] | None = None  # only these channels; None: all
-    part: Part | None = None
+    part: Partition | None = None
 
     def takes(self, name: str) -> bool:
         """Whether this process serves a channel or reads a source of this name."""
@@ -68,35 +70,35 @@ class Share:
     @property
     def works(self) -> bool:
         """Whether it does more than accept and show."""
-        return bool(self.roles & WORKING)
+        return bool(self.roles & WORKING_ROLES)
 
     @property
     def needs_database(self) -> bool:
         """Whether it may not do without one."""
-        return bool(self.roles & NEED_DATABASE)
+        return bool(self.roles & DATABASE_ROLES)
 
 
-def share(roles: Iterable[str], queues: Iterable[str], partition: str | None) -> Share:
+def parse_share(roles: Iterable[str], queues: Iterable[str], partition: str | None) -> ProcessShare:
     """What the flags of `serve` say; raises Invalid."""
-    return Share(
-        frozenset(map(_role, roles)) or USUAL,
+    return ProcessShare(
+        frozenset(map(_role, roles)) or DEFAULT_ROLES,
         frozenset(queues) or None,
         None if partition is None else _part(partition),
     )
 
 
-def _role(word: str) -> Role:
+def _role(word: str) -> ProcessRole:
     try:
-        return Role(word)
+        return ProcessRole(word)
     except ValueError:
-        remedy = f"use one of: {', '.join(Role)}"
+        remedy = f"use one of: {', '.join(ProcessRole)}"
         raise Invalid(f"{word!r} is no role", remedy=remedy, field="role") from None
 
 
-def _part(word: str) -> Part:
+def _part(word: str) -> Partition:
     found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", word)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise Invalid(
             f"{word!r} is no partition", remedy="write i/n, such as 1/3, 2/3 and 3/3", field="partition"
         )
-    return Part(int(found[1]), int(found[2]))
+    return Partition(int(found[1]), int(found[2]))

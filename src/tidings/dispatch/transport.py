@@ -19,24 +19,42 @@ from itertools import count
 from typing import NamedTuple, Protocol
 
 from ..kernel.clock import Clock
-from ..kernel.crashpoints import point
+from ..kernel.crash_points import crash_point
+from ..kernel.executor import LocalExecutor, ReadyTask
 from ..kernel.lanes import Lane
-from ..kernel.slots import Job, Slots
-from ..model.errors import told
+from ..model.errors import error_text
 from ..model.message import Message
 from ..model.outcome import Done, Outcome, Retry, Unknown
 from ..model.task import Category, Task, TaskId
 from ..observability.events import Emit, ParcelsSent, ParcelUnreadable
-from .incoming import Incoming
-from .link import OUTCOMES, Doubtful, Down, Link, Refused, parcels_of
-from .wire import REPORT, Item, Key, Parcel, Report, Told, Unreadable, Why, unpack, write_report
+from .broker_messages import BrokerMessage
+from .rabbitmq import (
+    OUTCOME_EXCHANGE,
+    BrokerConnection,
+    BrokerDown,
+    PublishRefused,
+    PublishUnconfirmed,
+    batch_queue,
+)
+from .wire_format import (
+    REPORT_TYPE,
+    ClaimKey,
+    DispatchBatch,
+    DispatchItem,
+    ReportedOutcome,
+    ReturnReason,
+    TransportReport,
+    Unreadable,
+    decode_batch,
+    encode_report,
+)
 
 _LARGEST = 500  # outcomes in one report
 _STARTING = 2  # reports of starts under way at once: what comes meanwhile goes with the next one
 _PATIENCE = 2.0  # seconds beyond its deadline after which an attempt is cut off
 
 
-class Sender(Protocol):
+class TransportChannel(Protocol):
     """What a transport needs of a channel."""
 
     async def send(self, message: Message) -> Outcome:
@@ -47,16 +65,16 @@ class Sender(Protocol):
 
 
 @dataclass(slots=True)
-class _Delivery:
+class _ReceivedBatch:
     """A parcel that was read, and what of it is not yet told."""
 
-    incoming: Incoming
-    left: set[Key] = field(default_factory=set)
+    incoming: BrokerMessage
+    left: set[ClaimKey] = field(default_factory=set)
 
 
-class _Ready(NamedTuple):
-    item: Item
-    parcel: Parcel
+class _ReadyItem(NamedTuple):
+    item: DispatchItem
+    parcel: DispatchBatch
     reply_to: str
     received: float
 
@@ -66,9 +84,9 @@ class Transport:
 
     def __init__(
         self,
-        senders: Mapping[str, Sender],
+        senders: Mapping[str, TransportChannel],
         clock: Clock,
-        connect: Callable[[Callable[[], None], Callable[[], None]], Link],
+        connect: Callable[[Callable[[], None], Callable[[], None]], BrokerConnection],
         *,
         slots: int,
         emit: Emit,
@@ -81,11 +99,13 @@ class Transport:
         self._link = connect(self._came, self._went)
         self._count = slots
         self._busy = 0
-        self._slots = Slots(slots, self._attempt)
-        self._ready: deque[_Ready] = deque()
-        self._in_hand: dict[Key, tuple[_Ready, _Delivery]] = {}
-        self._begun: set[Key] = set()
-        self._results: deque[tuple[str, str, Told | tuple[Key, Why]]] = deque()  # reply to, channel, news
+        self._slots = LocalExecutor(slots, self._attempt)
+        self._ready: deque[_ReadyItem] = deque()
+        self._in_hand: dict[ClaimKey, tuple[_ReadyItem, _ReceivedBatch]] = {}
+        self._begun: set[ClaimKey] = set()
+        self._results: deque[tuple[str, str, ReportedOutcome | tuple[ClaimKey, ReturnReason]]] = (
+            deque()
+        )  # reply to, channel, news
         self._news = asyncio.Event()
         self._stopping = False
         self._numbers = count(1)
@@ -109,7 +129,7 @@ class Transport:
     async def start(self) -> None:
         """Begin to read."""
         for channel in self._senders:
-            await self._link.read(parcels_of(channel), self._take, prefetch=self._count)
+            await self._link.read(batch_queue(channel), self._take, prefetch=self._count)
         await self._link.start()
         self._loops = [asyncio.create_task(self._tell()), asyncio.create_task(self._watch())]
 
@@ -117,10 +137,10 @@ class Transport:
         """Finish what has begun within the grace time, give back the rest, tell everything."""
         self._stopping = True
         for channel in self._senders:
-            await self._link.halt(parcels_of(channel))
+            await self._link.halt(batch_queue(channel))
         waiting, self._ready = self._ready, deque()
         for ready in waiting:
-            self._give_back(ready, Why.STOPPING)
+            self._give_back(ready, ReturnReason.STOPPING)
         deadline = self._clock.monotonic() + grace
         await self._until(lambda: not self._busy, deadline)
         self._slots.cut_off()  # their outcome becomes Unknown: the request may have left
@@ -131,7 +151,7 @@ class Transport:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
         for channel in self._senders:
-            await self._link.leave(parcels_of(channel))
+            await self._link.leave(batch_queue(channel))
         await self._link.stop()
         self._slots.close()
 
@@ -160,34 +180,34 @@ class Transport:
 
     # -- parcels
 
-    async def _take(self, batch: list[Incoming]) -> None:
+    async def _take(self, batch: list[BrokerMessage]) -> None:
         for incoming in batch:
             await self._open(incoming)
         self._start_soon()
 
-    async def _open(self, incoming: Incoming) -> None:
+    async def _open(self, incoming: BrokerMessage) -> None:
         try:
-            parcel = unpack(incoming.body)
+            parcel = decode_batch(incoming.body)
         except Unreadable as error:
             self._emit(ParcelUnreadable(str(error)))
             await incoming.refuse()
             return
-        delivery = _Delivery(incoming, {item.key for item in parcel.items})
+        delivery = _ReceivedBatch(incoming, {item.key for item in parcel.items})
         if not delivery.left:
             await incoming.ack()
         now = self._clock.monotonic()
         for item in parcel.items:
-            ready = _Ready(item, parcel, incoming.reply_to, now)
+            ready = _ReadyItem(item, parcel, incoming.reply_to, now)
             if item.key in self._in_hand:  # ours, from before the connection broke
                 self._in_hand[item.key] = (self._in_hand[item.key][0], delivery)
                 continue
             self._in_hand[item.key] = (ready, delivery)
             if incoming.redelivered:
-                self._give_back(ready, Why.REDELIVERED)
+                self._give_back(ready, ReturnReason.REDELIVERED)
             elif self._stopping:
-                self._give_back(ready, Why.STOPPING)
+                self._give_back(ready, ReturnReason.STOPPING)
             elif parcel.channel not in self._senders:
-                self._give_back(ready, Why.STRANGE)
+                self._give_back(ready, ReturnReason.STRANGE)
             else:
                 self._ready.append(ready)
 
@@ -200,18 +220,18 @@ class Transport:
     def _start_some(self) -> None:
         """As many as there are free slots; one report of their starts for all."""
         self._is_starting = False
-        batch: list[_Ready] = []
+        batch: list[_ReadyItem] = []
         now = self._clock.monotonic()
         while self._ready and self._busy < self._count:
             ready = self._ready.popleft()
             if now - ready.received > ready.parcel.within_ms / 1000:
-                self._give_back(ready, Why.LATE)
+                self._give_back(ready, ReturnReason.LATE)
                 continue
             self._busy += 1
             batch.append(ready)
         marked = [ready for ready in batch if ready.parcel.marks_start]
         self._run([ready for ready in batch if not ready.parcel.marks_start])
-        groups: dict[tuple[str, str], list[_Ready]] = {}
+        groups: dict[tuple[str, str], list[_ReadyItem]] = {}
         for ready in marked:
             groups.setdefault((ready.reply_to, ready.parcel.channel), []).append(ready)
         for (reply_to, channel), group in groups.items():
@@ -222,37 +242,37 @@ class Transport:
         self._starting.discard(task)
         self._start_soon()
 
-    async def _mark_and_run(self, reply_to: str, channel: str, group: list[_Ready]) -> None:
+    async def _mark_and_run(self, reply_to: str, channel: str, group: list[_ReadyItem]) -> None:
         """Intent before effect: nothing is sent before the broker has the report of its start."""
-        report = Report(channel, self._name, started=[ready.item.key for ready in group])
+        report = TransportReport(channel, self._name, started=[ready.item.key for ready in group])
         try:
-            await self._link.publish(OUTCOMES, reply_to, write_report(report), kind=REPORT)
-        except (Down, Refused, Doubtful):
+            await self._link.publish(OUTCOME_EXCHANGE, reply_to, encode_report(report), kind=REPORT_TYPE)
+        except (BrokerDown, PublishRefused, PublishUnconfirmed):
             self._busy -= len(group)
             for ready in filter(self._has, group):
                 del self._in_hand[ready.item.key]  # not begun, and it comes again
             return
         still = list(filter(self._has, group))
         self._busy -= len(group) - len(still)
-        point("started")
+        crash_point("started")
         self._run(still)
 
-    def _has(self, ready: _Ready) -> bool:
+    def _has(self, ready: _ReadyItem) -> bool:
         """Whether it is still to be sent: with its connection what had not begun was forgotten."""
         return self._in_hand.get(ready.item.key, (None,))[0] is ready
 
-    def _run(self, batch: list[_Ready]) -> None:
+    def _run(self, batch: list[_ReadyItem]) -> None:
         now = self._clock.monotonic()
-        jobs: list[Job] = []
+        jobs: list[ReadyTask] = []
         for ready in batch:
             self._begun.add(ready.item.key)
             give_up = now + ready.parcel.deadline_ms / 1000 + _PATIENCE
-            jobs.append(Job(self._task(ready), _NO_LANE, ready, self._send, 0, give_up))
+            jobs.append(ReadyTask(self._task(ready), _NO_LANE, ready, self._send, 0, give_up))
         self._slots.feed(jobs)
 
-    async def _attempt(self, job: Job) -> None:
+    async def _attempt(self, job: ReadyTask) -> None:
         """One attempt, whose outcome is told whatever happens."""
-        ready: _Ready = job.content
+        ready: _ReadyItem = job.content
         began = self._clock.monotonic()
         try:
             outcome = await self._send(job.task, ready)
@@ -262,15 +282,15 @@ class Transport:
             why = "the transport stopped meanwhile" if self._stopping else "it was cut off after its deadline"
             outcome = Unknown(why)
         except Exception as error:  # a channel may do anything; its task must not vanish with it
-            outcome = Retry(Category.SYSTEM, told(error))
-        point("sent")
-        news = Told(ready.item.key, outcome, (self._clock.monotonic() - began) * 1000)
+            outcome = Retry(Category.SYSTEM, error_text(error))
+        crash_point("sent")
+        news = ReportedOutcome(ready.item.key, outcome, (self._clock.monotonic() - began) * 1000)
         self._busy -= 1
         self._sent += 1
         self._say(ready, news)
         self._start_soon()
 
-    async def _send(self, _task: Task, ready: _Ready) -> Outcome:
+    async def _send(self, _task: Task, ready: _ReadyItem) -> Outcome:
         sender, message = self._senders[ready.parcel.channel], ready.item.message
         if ready.item.ask:
             found = await sender.lookup(message)
@@ -280,10 +300,10 @@ class Transport:
 
     # -- reports
 
-    def _give_back(self, ready: _Ready, why: Why) -> None:
+    def _give_back(self, ready: _ReadyItem, why: ReturnReason) -> None:
         self._say(ready, (ready.item.key, why))
 
-    def _say(self, ready: _Ready, news: Told | tuple[Key, Why]) -> None:
+    def _say(self, ready: _ReadyItem, news: ReportedOutcome | tuple[ClaimKey, ReturnReason]) -> None:
         self._results.append((ready.reply_to, ready.parcel.channel, news))
         self._news.set()
 
@@ -293,29 +313,31 @@ class Transport:
             await self._news.wait()
             self._news.clear()
             while self._results and self._link.is_up:
-                groups: dict[tuple[str, str], list[Told | tuple[Key, Why]]] = {}
+                groups: dict[tuple[str, str], list[ReportedOutcome | tuple[ClaimKey, ReturnReason]]] = {}
                 for _ in range(min(_LARGEST, len(self._results))):
                     reply_to, channel, news = self._results.popleft()
                     groups.setdefault((reply_to, channel), []).append(news)
                 await asyncio.gather(*(self._report(*to, news) for to, news in groups.items()))
 
-    async def _report(self, reply_to: str, channel: str, news: list[Told | tuple[Key, Why]]) -> None:
-        outcomes = [one for one in news if isinstance(one, Told)]
-        returned = [one for one in news if not isinstance(one, Told)]
-        report = Report(channel, self._name, outcomes=outcomes, returned=returned)
+    async def _report(
+        self, reply_to: str, channel: str, news: list[ReportedOutcome | tuple[ClaimKey, ReturnReason]]
+    ) -> None:
+        outcomes = [one for one in news if isinstance(one, ReportedOutcome)]
+        returned = [one for one in news if not isinstance(one, ReportedOutcome)]
+        report = TransportReport(channel, self._name, outcomes=outcomes, returned=returned)
         try:
-            await self._link.publish(OUTCOMES, reply_to, write_report(report), kind=REPORT)
-        except (Down, Refused, Doubtful) as error:
+            await self._link.publish(OUTCOME_EXCHANGE, reply_to, encode_report(report), kind=REPORT_TYPE)
+        except (BrokerDown, PublishRefused, PublishUnconfirmed) as error:
             # What was sent must be told; what was not comes again with the next connection.
-            kept = news if isinstance(error, Refused) else outcomes
+            kept = news if isinstance(error, PublishRefused) else outcomes
             self._results.extendleft((reply_to, channel, one) for one in reversed(kept))
             await asyncio.sleep(0.1)
             self._news.set()
             return
         for one in news:
-            await self._told(one.key if isinstance(one, Told) else one[0])
+            await self._told(one.key if isinstance(one, ReportedOutcome) else one[0])
 
-    async def _told(self, key: Key) -> None:
+    async def _told(self, key: ClaimKey) -> None:
         """The broker has it: when all of its parcel are told, the parcel need not come again."""
         self._begun.discard(key)
         _, delivery = self._in_hand.pop(key, (None, None))
@@ -324,7 +346,7 @@ class Transport:
             if not delivery.left:
                 await delivery.incoming.ack()
 
-    def _task(self, ready: _Ready) -> Task:
+    def _task(self, ready: _ReadyItem) -> Task:
         """What a slot runs: numbered here, because a task may be here twice, under two claims."""
         item, number = ready.item, TaskId(next(self._numbers))
         queue, tries = ready.parcel.channel, item.message.attempt

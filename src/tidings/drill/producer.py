@@ -12,31 +12,31 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidings.app import App
-from tidings.model.errors import InProgress, Temporary
+from tidings.model.errors import InProgress, TemporaryError
 from tidings.model.message import Draft
 from tidings.model.time import SECOND
 
-from .journal import Journal
+from .json_log import JsonLog
 from .receiver import digest
 
 _BATCH = 50
 
 
-class Wanted(NamedTuple):
+class MessageRequest(NamedTuple):
     """A message to be accepted; `due` is in seconds since 1970 by this machine's clock, None: at once."""
 
     ref: str
     due: float | None = None
 
 
-class Producer:
+class DrillProducer:
     """One owner of one log. `skew` is how far the database's clock is ahead of this machine's."""
 
     def __init__(self, app: App, log: Path | str, channel: str, *, skew: float = 0.0) -> None:
         self._app = app
         self._channel = channel
         self._skew = skew
-        self._journal = Journal(log)
+        self._journal = JsonLog(log)
         self.unknown = 0  # calls that ended without a yes or a no
 
     async def produce(
@@ -45,25 +45,27 @@ class Producer:
         """Have these accepted, in bulk or one by one; `delays` says in turn how much later each is due."""
         now = time.time()
         late = [delays[i % len(delays)] if delays else 0.0 for i in range(len(refs))]
-        wanted = [Wanted(ref, now + delay if delay else None) for ref, delay in zip(refs, late, strict=True)]
+        wanted = [
+            MessageRequest(ref, now + delay if delay else None) for ref, delay in zip(refs, late, strict=True)
+        ]
         if single:
             await self.accept_each(wanted)
             return
         for start in range(0, len(wanted), _BATCH):
             await self._accept(wanted[start : start + _BATCH], single=False)
 
-    async def accept_each(self, wanted: Sequence[Wanted]) -> None:
+    async def accept_each(self, wanted: Sequence[MessageRequest]) -> None:
         """Have these accepted one by one, some of them at the same time."""
         for start in range(0, len(wanted), _BATCH):
             async with asyncio.TaskGroup() as group:
                 for one in wanted[start : start + _BATCH]:
                     group.create_task(self._accept([one], single=True))
 
-    def _draft(self, one: Wanted) -> Draft:
+    def _draft(self, one: MessageRequest) -> Draft:
         at = None if one.due is None else round((one.due + self._skew) * SECOND)
         return Draft(self._channel, one.ref, f"{one.ref} {'x' * 100}", at=at)
 
-    async def _accept(self, wanted: Sequence[Wanted], *, single: bool) -> None:
+    async def _accept(self, wanted: Sequence[MessageRequest], *, single: bool) -> None:
         tried = time.time()
         drafts = [self._draft(one) for one in wanted]
         lines = [
@@ -80,7 +82,7 @@ class Producer:
             try:
                 await (self._one(drafts[0]) if single else self._many(drafts))
                 break
-            except (Temporary, InProgress):
+            except (TemporaryError, InProgress):
                 self.unknown += 1
                 await asyncio.sleep(0.1)
         acked = time.time()

@@ -16,14 +16,14 @@ from typing import Any
 
 import orjson
 
-from .journal import Journal
-from .orphan import end_with_parent
+from .json_log import JsonLog
+from .parent_watch import end_with_parent
 
 _ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b"
 _REFUSAL = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"
 
 
-class Manners:
+class ReceiverBehavior:
     """How requests are answered: after how long, and which share is refused, dropped or answered too late.
 
     Only the first copy of a message is treated badly, so that every message gets through in the end.
@@ -48,12 +48,12 @@ class Manners:
         return "ok", self._random.uniform(*self._delay)
 
 
-class Receiver(asyncio.Protocol):
+class DrillReceiver(asyncio.Protocol):
     """One connection; requests on it come one after the other."""
 
-    def __init__(self, journal: Journal, manners: Manners) -> None:
+    def __init__(self, journal: JsonLog, behavior: ReceiverBehavior) -> None:
         self._journal = journal
-        self._manners = manners
+        self._manners = behavior
         self._buffer = b""
         self._transport: asyncio.Transport | None = None
 
@@ -101,9 +101,9 @@ def digest(text: str) -> str:
 
 async def serve(options: dict[str, Any]) -> None:
     """Listen on a free port, tell it on standard output, and go on until killed."""
-    journal, manners = Journal(options["log"]), Manners(options)
+    journal, behavior = JsonLog(options["log"]), ReceiverBehavior(options)
     server = await asyncio.get_running_loop().create_server(
-        lambda: Receiver(journal, manners), "127.0.0.1", 0, backlog=1024
+        lambda: DrillReceiver(journal, behavior), "127.0.0.1", 0, backlog=1024
     )
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

@@ -6,25 +6,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .ledger import Book, Copy, Did, Fault, Kind, Tried, Verdict, percentile, sometimes
-from .plan import GRACE, Course
+from .checker import (
+    DrillVerdict,
+    EngineRecord,
+    InjectedFault,
+    InjectionKind,
+    ProducerEntry,
+    ReceivedCopy,
+    ReceiverAction,
+    crash_coverage,
+    percentile,
+)
+from .workload import RECOVERY_GRACE, DrillOptions
 
 PRODUCER = "producer"  # how a kill is called that was no worker's
 _SHARES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
 
-class Evidence(NamedTuple):
+class DrillEvidence(NamedTuple):
     """The three logs, the engine's books, and what the judge makes of them."""
 
-    tried: Sequence[Tried]
-    copies: Sequence[Copy]
-    faults: Sequence[Fault]
-    books: Mapping[str, Book]
-    verdict: Verdict
+    tried: Sequence[ProducerEntry]
+    copies: Sequence[ReceivedCopy]
+    faults: Sequence[InjectedFault]
+    books: Mapping[str, EngineRecord]
+    verdict: DrillVerdict
     repeated: int = 0  # messages that were asked for again, because the first call had no answer
 
 
-class Figure(NamedTuple):
+class DrillFigure(NamedTuple):
     """One line of the table."""
 
     name: str
@@ -34,10 +44,10 @@ class Figure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DrillReport:
     """Everything that is told at the end."""
 
-    course: Course
+    course: DrillOptions
     lease: float
     seconds: float
     accepted: int
@@ -68,15 +78,17 @@ class Report:
         return bool(self.moments["sent, not recorded"])
 
 
-def report(evidence: Evidence, course: Course, *, lease: float, seconds: float) -> Report:
+def build_report(
+    evidence: DrillEvidence, course: DrillOptions, *, lease: float, seconds: float
+) -> DrillReport:
     """Count."""
     verdict, books = evidence.verdict, evidence.books
     silent = {*verdict.unexplained, *verdict.unflagged, *verdict.overlap}
     lateness = _lateness(evidence)
     in_doubt = [book for book in books.values() if book.unknown]
-    met = sometimes(evidence.copies, [fault for fault in evidence.faults if fault.how != PRODUCER])
+    met = crash_coverage(evidence.copies, [fault for fault in evidence.faults if fault.how != PRODUCER])
     producers = sum(fault.how == PRODUCER for fault in evidence.faults)
-    return Report(
+    return DrillReport(
         course=course,
         lease=lease,
         seconds=seconds,
@@ -90,7 +102,7 @@ def report(evidence: Evidence, course: Course, *, lease: float, seconds: float) 
         copies=verdict.duplicates,
         resent=sum(book.state == "done" for book in in_doubt),
         held=sum(book.state == "failed" for book in in_doubt),
-        late=sum(late > lease + GRACE for late in lateness),
+        late=sum(late > lease + RECOVERY_GRACE for late in lateness),
         lateness=lateness,
         waits=_waits(evidence),
         killed={"workers": len(evidence.faults) - producers, "producers": producers},
@@ -99,15 +111,15 @@ def report(evidence: Evidence, course: Course, *, lease: float, seconds: float) 
             "started, not sent": met.before_send,
             "sent, not recorded": met.before_record,
         },
-        look_at={name: [_named(ref, books) for ref in found] for name, found in verdict.crimes.items()},
+        look_at={name: [_named(ref, books) for ref in found] for name, found in verdict.violations.items()},
     )
 
 
-def _lateness(evidence: Evidence) -> list[float]:
+def _lateness(evidence: DrillEvidence) -> list[float]:
     """From when a message was due and accepted to its first copy."""
     first: dict[str, float] = {}
     for copy in evidence.copies:
-        if copy.did != Did.REFUSED:
+        if copy.did != ReceiverAction.REFUSED:
             first[copy.ref] = min(copy.at, first.get(copy.ref, copy.at))
     return [
         max(0.0, first[line.ref] - max(line.due, line.acked or line.due))
@@ -116,14 +128,14 @@ def _lateness(evidence: Evidence) -> list[float]:
     ]
 
 
-def _waits(evidence: Evidence) -> list[float]:
+def _waits(evidence: DrillEvidence) -> list[float]:
     """From each death to the next copy by somebody else of what was in hand, or to the engine's verdict."""
-    by_ref: dict[str, list[Copy]] = {}
+    by_ref: dict[str, list[ReceivedCopy]] = {}
     for copy in sorted(evidence.copies):
         by_ref.setdefault(copy.ref, []).append(copy)
     waits = []
     for fault in evidence.faults:
-        for ref in fault.held if fault.kind == Kind.KILL else ():
+        for ref in fault.held if fault.kind == InjectionKind.KILL else ():
             again = [
                 copy.at for copy in by_ref.get(ref, ()) if copy.pid != fault.target and copy.at > fault.begin
             ]
@@ -135,18 +147,18 @@ def _waits(evidence: Evidence) -> list[float]:
     return waits
 
 
-def _named(ref: str, books: Mapping[str, Book]) -> str:
+def _named(ref: str, books: Mapping[str, EngineRecord]) -> str:
     """The reference of a drill's message, with the id under which the engine knows it."""
     return f"{ref} ({books[ref].id})" if ref in books else f"{ref} (not in the database)"
 
 
-def figures(found: Report) -> list[Figure]:
+def report_figures(found: DrillReport) -> list[DrillFigure]:
     """The table."""
     slow = ", ".join(f"{name} {_seconds(found.lateness, share)}" for name, share in _SHARES.items())
     moments = ", ".join(f"{count:,} {name}" for name, count in found.moments.items() if count)
     killed = " and ".join(f"{n} {who if n != 1 else who[:-1]}" for who, n in found.killed.items())
     return [
-        Figure(
+        DrillFigure(
             "accepted",
             f"{found.accepted:,}",
             f"of {found.course.messages:,}; {found.repeated:,} were asked for again after a lost answer"
@@ -154,37 +166,39 @@ def figures(found: Report) -> list[Figure]:
             else f"of {found.course.messages:,}",
             found.accepted < found.course.messages,
         ),
-        Figure("delivered", f"{found.delivered:,}", "seen by the receiver at least once"),
-        Figure(
+        DrillFigure("delivered", f"{found.delivered:,}", "seen by the receiver at least once"),
+        DrillFigure(
             "lost",
             f"{len(found.lost) + len(found.stuck):,}",
             f"{len(found.lost):,} never seen, {len(found.stuck):,} still waiting",
             bool(found.lost or found.stuck),
         ),
-        Figure(
+        DrillFigure(
             "duplicated",
             f"{len(found.witnessed) + len(found.silent):,}",
             f"{len(found.witnessed):,} witnessed (a kill lies between the copies, and the history says so),"
             f" {len(found.silent):,} silent; {found.copies:,} extra copies",
             bool(found.silent),
         ),
-        Figure(
+        DrillFigure(
             "unknown",
             f"{found.resent + found.held:,}",
             f"{found.resent:,} sent, {found.held:,} held for a person",
         ),
-        Figure(
+        DrillFigure(
             "late",
             f"{found.late:,}",
-            f"beyond the lease of {found.lease:g} s + {GRACE:g} s; {slow}",
+            f"beyond the lease of {found.lease:g} s + {RECOVERY_GRACE:g} s; {slow}",
         ),
-        Figure("slowest resume", _seconds(found.waits, 1), f"of {len(found.waits):,} messages in dead hands"),
-        Figure(
+        DrillFigure(
+            "slowest resume", _seconds(found.waits, 1), f"of {len(found.waits):,} messages in dead hands"
+        ),
+        DrillFigure(
             "kills",
             f"{sum(found.killed.values()):,}",
             killed + (f"; {moments}" if moments else ""),
         ),
-        Figure("seconds", f"{found.seconds:.1f}", f"seed {found.course.seed}"),
+        DrillFigure("seconds", f"{found.seconds:.1f}", f"seed {found.course.seed}"),
     ]
 
 
@@ -192,7 +206,7 @@ def _seconds(values: Sequence[float], share: float) -> str:
     return f"{percentile(values, share):.2f} s" if values else "–"
 
 
-def as_json(found: Report) -> dict[str, Any]:
+def as_json(found: DrillReport) -> dict[str, Any]:
     """One object for programs."""
     late = {name: round(percentile(found.lateness, share), 3) for name, share in _SHARES.items()}
     return {
@@ -211,7 +225,7 @@ def as_json(found: Report) -> dict[str, Any]:
         },
         "unknown": {"sent": found.resent, "held": found.held},
         "late": found.late,
-        "late_after_s": found.lease + GRACE,
+        "late_after_s": found.lease + RECOVERY_GRACE,
         "lateness_s": late,
         "slowest_resume_s": round(max(found.waits, default=0.0), 3),
         "in_dead_hands": len(found.waits),

@@ -16,15 +16,15 @@ from pathlib import Path
 from types import ModuleType
 
 from ..config import Settings
-from ..model.errors import Misconfigured, Refused
-from ..store.files import FileLock
+from ..model.errors import Conflict, Misconfigured
+from ..store.sqlite_files import FileLock
 
 _PREFIX = "tidings-drill-"
 _LOCK = "lock"
 
 
 @dataclass(slots=True)
-class Scratch:
+class DrillScratch:
     """A drill's own place; `keep` is looked at when it is over."""
 
     id: str
@@ -40,11 +40,11 @@ class Scratch:
 
 
 @contextlib.asynccontextmanager
-async def scratch(settings: Settings, *, keep: bool) -> AsyncIterator[Scratch]:
+async def scratch_space(settings: Settings, *, keep: bool) -> AsyncIterator[DrillScratch]:
     """Make a place beside the user's own database; remove it afterwards, whatever happens."""
     id_ = os.urandom(4).hex()
     with _folder(home(settings), id_) as folder:
-        place = Scratch(id_, folder, f"sqlite:///{folder / 'drill.db'}", keep)
+        place = DrillScratch(id_, folder, f"sqlite:///{folder / 'drill.db'}", keep)
         try:
             if settings.database_path is not None:
                 yield place
@@ -57,7 +57,7 @@ async def scratch(settings: Settings, *, keep: bool) -> AsyncIterator[Scratch]:
 
 
 @contextlib.asynccontextmanager
-async def _schema_of(place: Scratch, url: str) -> AsyncIterator[None]:
+async def _schema_of(place: DrillScratch, url: str) -> AsyncIterator[None]:
     schemas, name = _schemas(), _schema(place.id)
     async with schemas.held(url, name) as place.database:
         try:
@@ -74,7 +74,7 @@ def home(settings: Settings) -> Path:
     return beside if beside is not None and beside.is_dir() else Path(tempfile.gettempdir())
 
 
-async def clean(settings: Settings) -> list[str]:
+async def remove_leftovers(settings: Settings) -> list[str]:
     """Remove what killed drills left behind; gives what it was."""
     gone: list[str] = []
     for where in sorted({home(settings), Path(tempfile.gettempdir())}):
@@ -93,7 +93,7 @@ def _folder(where: Path, id_: str) -> Iterator[Path]:
     try:
         folder.mkdir(mode=0o700)
     except OSError as error:
-        raise Refused(
+        raise Conflict(
             f"the folder {folder} cannot be made ({error.strerror})",
             remedy="mend the permissions, or name another place with --database sqlite:///PATH",
         ) from None
@@ -117,14 +117,14 @@ def _is_left(folder: Path) -> bool:
 
 
 def _schema(id_: str) -> str:
-    from ..store.scratch import PREFIX
+    from ..store.scratch_schemas import PREFIX
 
     return f"{PREFIX}{id_}"
 
 
 def _schemas() -> ModuleType:
     try:
-        from ..store import scratch as schemas
+        from ..store import scratch_schemas as schemas
     except ImportError as error:
         raise Misconfigured(
             "PostgreSQL needs a driver that is not installed", remedy="pip install 'tidings[postgres]'"

@@ -7,12 +7,12 @@ import os
 import runpy
 import sys
 
-from .orphan import end_with_parent
-from .plan import CHANNEL, SETTINGS
+from .parent_watch import end_with_parent
+from .workload import CHANNEL, SETTINGS_FILE
 
 if __name__ == "__main__":
     end_with_parent()
     port = json.loads(sys.argv[1])["port"]
     os.environ[f"TIDINGS_CHANNELS__{CHANNEL.upper()}__URL"] = f"http://127.0.0.1:{port}/from/{os.getpid()}"
-    sys.argv = ["tidings", "serve", "--role", "worker", "--config", SETTINGS, "--log-format", "json"]
+    sys.argv = ["tidings", "serve", "--role", "worker", "--config", SETTINGS_FILE, "--log-format", "json"]
     runpy.run_module("tidings.cli", run_name="__main__")

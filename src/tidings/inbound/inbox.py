@@ -12,17 +12,16 @@ from typing import Any
 
 import orjson
 
-from ..kernel import queue
+from ..inputs.pagination import Page, decode_position, page_size
+from ..kernel import task_actions
 from ..kernel.clock import Clock
-from ..kernel.queue import Answer
-from ..model.errors import Invalid, NotFound, Refused
+from ..kernel.task_actions import TaskActionResult
+from ..model.errors import Conflict, Invalid, NotFound
 from ..model.task import NewTask
 from ..model.time import iso, micros
-from ..reading.cursor import page_size, place
-from ..store.port import Outrun, Row, Step, Store
-from .filing import why_not
-from .intake import KIND, QUEUE
-from .roster import Page
+from ..store.port import Row, Step, Store, WriteConflict
+from .admission import retry_refusal
+from .ingestion import KIND, QUEUE
 from .sources.settings import SourceSettings
 
 STATES = ("received", "pending", "processing", "done", "failed", "expired", "skipped")
@@ -56,7 +55,7 @@ class Inbox:
             )
         page_size(limit)
         top = (await self._store.read("inbox_top"))[0]["n"] + 1
-        before = min(place(after), top)
+        before = min(decode_position(after), top)
         floor = max(0, before - WINDOW)
         which = {"state": state, "source": source, "conversation": conversation, "sender": sender}
         rows = await self._store.read(
@@ -88,13 +87,13 @@ class Inbox:
         if row["state"] in ("skipped", "expired"):
             await self._take_up(row, now, expires)
         elif row["state"] == "failed":
-            answer, _ = await queue.retry(
+            answer, _ = await task_actions.retry(
                 self._store, row["task"], due_at=now, expires_at=expires, reason="a person asked for it"
             )
-            if answer is not Answer.DONE:
+            if answer is not TaskActionResult.DONE:
                 raise _changed(row)
         else:
-            raise Refused(
+            raise Conflict(
                 f"the message is {row['state']}",
                 remedy="one that is done or under way is not tried again; ask its sender to repeat it",
             )
@@ -103,14 +102,14 @@ class Inbox:
 
     async def _take_up(self, row: Row, now: int, expires: int) -> None:
         """A task for a message that had ended without being heard."""
-        problem = why_not(row)
+        problem = retry_refusal(row)
         if problem is not None:
-            raise Refused(f"the message is {row['state']}: {problem.problem}", remedy=problem.remedy)
+            raise Conflict(f"the message is {row['state']}: {problem.problem}", remedy=problem.remedy)
         speaker = row["speaks_for"] or row["sender"]
         wanted = orjson.dumps([speaker]).decode()
         people = await self._store.read("roster_of", tenant=row["tenant"], senders=wanted)
         if not any(person["source"] in ("", row["source"]) for person in people):
-            raise Refused(
+            raise Conflict(
                 f"its sender {speaker[:60]} is not on the roster",
                 remedy=f"put them on it (tidings roster add {speaker[:60]} …), then try again",
             )
@@ -118,7 +117,7 @@ class Inbox:
         again = Step("inbox_again", {name: row[name] for name in ("n", "task", "ended")}, needed=True)
         try:
             await self._store.enqueue([task], also=[again])
-        except Outrun:
+        except WriteConflict:
             raise _changed(row) from None
 
     async def sources(self, *, tenant: str = "default") -> list[Row]:
@@ -135,8 +134,8 @@ class Inbox:
         return rows[0]
 
 
-def _changed(row: Row) -> Refused:
-    return Refused(
+def _changed(row: Row) -> Conflict:
+    return Conflict(
         "the message has changed meanwhile", remedy=f"look at it again: tidings inbox show {row['id']}"
     )
 

@@ -22,7 +22,7 @@ LEASE = timedelta(seconds=60)
 LONGEST_RUN = timedelta(minutes=30)
 
 
-class Standing(StrEnum):
+class SourceLeaseState(StrEnum):
     """How the lock of a source stands."""
 
     FREE = "free"
@@ -32,18 +32,22 @@ class Standing(StrEnum):
     OVERRUN = "overrun"
 
 
-def standing(row: Row, *, lease: timedelta = LEASE, longest: timedelta = LONGEST_RUN) -> Standing:
+def lease_state(row: Row, *, lease: timedelta = LEASE, longest: timedelta = LONGEST_RUN) -> SourceLeaseState:
     """Judge a row of `sources` by the database's time in it. Pure."""
     now: int = row["now"]
     if row["holder"] is None:
         # A rest that reaches far ahead was set before a clock went back.
-        return Standing.RESTING if now < row["due_at"] <= now + micros(longest) else Standing.FREE
+        return (
+            SourceLeaseState.RESTING
+            if now < row["due_at"] <= now + micros(longest)
+            else SourceLeaseState.FREE
+        )
     if now - row["began_at"] >= micros(longest):
-        return Standing.OVERRUN
-    return Standing.HELD if now < row["until"] <= now + micros(lease) else Standing.LAPSED
+        return SourceLeaseState.OVERRUN
+    return SourceLeaseState.HELD if now < row["until"] <= now + micros(lease) else SourceLeaseState.LAPSED
 
 
-class Lease(NamedTuple):
+class SourceLease(NamedTuple):
     """The right to read one source. `token` is the fence."""
 
     source: str
@@ -51,7 +55,7 @@ class Lease(NamedTuple):
     cursor: str | None
     known_at: int
     failures: int
-    taken_over: Standing | None = None  # LAPSED or OVERRUN
+    taken_over: SourceLeaseState | None = None  # LAPSED or OVERRUN
     from_whom: str | None = None
 
     @property
@@ -70,37 +74,37 @@ class Lease(NamedTuple):
         return Step("source_failed", {**where, "problem": problem}, needed=True)
 
 
-class Leases:
+class SourceLeases:
     """Take, beat, free; each is one conditional update."""
 
     def __init__(self, store: Store, *, me: str) -> None:
         self._store = store
         self._me = me
 
-    async def take(self, source: str) -> Lease | int:
+    async def take(self, source: str) -> SourceLease | int:
         """The lease, or the microseconds after which to look again."""
         row = (await self._store.read("source_find", source=source))[0]
-        stands = standing(row)
-        if stands is Standing.RESTING:
+        stands = lease_state(row)
+        if stands is SourceLeaseState.RESTING:
             return int(row["due_at"] - row["now"])
-        if stands is Standing.HELD:
+        if stands is SourceLeaseState.HELD:
             return min(int(row["until"] - row["now"]), micros(LEASE))
         seen = {"name": source, "token": row["token"], "due_at": row["due_at"], "until": row["until"]}
         mine = {"holder": self._me, "lease": micros(LEASE)}
         taken = (await self._store.write([Step("source_take", {**seen, **mine})]))[0]
         if not taken:
             return micros(LEASE)  # somebody else was faster
-        over = stands if stands in (Standing.LAPSED, Standing.OVERRUN) else None
-        return Lease(
+        over = stands if stands in (SourceLeaseState.LAPSED, SourceLeaseState.OVERRUN) else None
+        return SourceLease(
             source, taken[0]["token"], row["cursor"], row["known_at"], row["failures"], over, row["holder"]
         )
 
-    async def beat(self, lease: Lease) -> bool:
+    async def beat(self, lease: SourceLease) -> bool:
         """A heartbeat; False: somebody else has taken over."""
         beat = {"name": lease.source, "token": lease.token, "lease": micros(LEASE)}
         return bool((await self._store.write([Step("source_beat", beat)]))[0])
 
-    async def free(self, lease: Lease, rest: timedelta) -> None:
+    async def free(self, lease: SourceLease, rest: timedelta) -> None:
         """Let go; only what is still ours."""
         free = {"name": lease.source, "token": lease.token, "rest": micros(rest)}
         await self._store.write([Step("source_free", free)])

@@ -11,29 +11,36 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from ..kernel.clock import Clock
-from ..model.errors import StoreFull, StoreUnavailable, Temporary
+from ..model.errors import StoreFull, StoreUnavailable, TemporaryError
 from ..model.outcome import Defer, Done, Outcome, Retry
 from ..model.task import Category
 from ..model.time import SECOND, micros
-from .calendar.base import CalendarAway
-from .hearing import Heard
-from .models.journal import about
-from .models.troubles import ModelBusy
-from .people.telling import Call
-from .words import Day, Intent, Mind, Relation, Scene
-from .workflow import choosing, wording
-from .workflow.book import Book, Entry, Quoted, Spoken, Standing, withdraw
-from .workflow.choosing import Decision
-from .workflow.flow import Flow
-from .workflow.graph import Runner
-from .workflow.planning import Happened, Plan, Sheet, give_up, is_withdrawal
-from .workflow.rules import is_day
+from .calendar.port import CalendarUnavailable
+from .domain import CalendarDay, Intent, Interpreter, InterpreterContext, WorkflowRelation
+from .escalation.reasons import Escalation
+from .llm.errors import ModelThrottled
+from .llm.journal import trace_calls
+from .message_handler import InboxMessage
+from .workflow import correlation, reply_texts
+from .workflow.correlation import MessageDecision
+from .workflow.graph import WorkflowRunner
+from .workflow.instance import Workflow
+from .workflow.plans import ConversationEvent, GraphState, WorkflowPlan, give_up, is_withdrawal
+from .workflow.repository import (
+    ConversationMessage,
+    ConversationState,
+    QuotedMessage,
+    WorkflowEntry,
+    WorkflowRepository,
+    withdraw,
+)
 from .workflow.settings import WorkflowSettings
-from .workflow.stages import ANSWERABLE
+from .workflow.state_machine import ANSWERABLE
+from .workflow.validation import is_day
 
 MOST_DAYS = 14  # read before the extraction
 DOUBTS = 2  # answers that were only perhaps ones, before a person is told
-ReadDay = Callable[[str], Awaitable[Day]]
+ReadDay = Callable[[str], Awaitable[CalendarDay]]
 
 
 class Pipeline:
@@ -41,13 +48,13 @@ class Pipeline:
 
     def __init__(
         self,
-        book: Book,
+        book: WorkflowRepository,
         clock: Clock,
         settings: WorkflowSettings,
-        runner: Runner,
+        runner: WorkflowRunner,
         *,
-        rules: Mind,  # asked first: costs nothing
-        mind: Mind,  # asked where the rules do not know; may be the same
+        rules: Interpreter,  # asked first: costs nothing
+        mind: Interpreter,  # asked where the rules do not know; may be the same
         read_day: ReadDay,
     ) -> None:
         self._book = book
@@ -59,21 +66,21 @@ class Pipeline:
         self._read_day = read_day
         self._thinking = asyncio.Lock()
 
-    async def hear(self, item: Heard) -> Outcome:
+    async def hear(self, item: InboxMessage) -> Outcome:
         """One attempt at a message of the inbox."""
-        spoken = Spoken(
+        spoken = ConversationMessage(
             item.id, item.tenant, item.source, item.conversation, item.chat, item.speaker, item.text,
             item.said_at, is_last_try=item.is_last_try, reply_to=item.reply_to, place=item.n,
         )  # fmt: skip
         return await self.work(spoken)
 
-    async def work(self, spoken: Spoken, *, instead_of: Flow | None = None) -> Outcome:
+    async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Outcome:
         """One attempt at a message, new or kept, or edited so that it stands in the place of a workflow."""
         try:
             standing = await self._book.standing(spoken)
             if standing.is_over:
                 return Done("it was worked through before")
-            with about(spoken.message):
+            with trace_calls(spoken.message):
                 entry = await self._entry(spoken, _without(standing, instead_of))
             if instead_of is not None:
                 self._replaced(entry, instead_of)
@@ -81,30 +88,34 @@ class Pipeline:
                 return Defer(self._clock.now(), "the conversation has changed meanwhile")
         except (StoreUnavailable, StoreFull) as error:
             return Defer(self._clock.now() + SECOND, error.problem)
-        except CalendarAway as error:
+        except CalendarUnavailable as error:
             return Retry(Category.TEMPORARY, error.problem, after=error.after)
-        except ModelBusy as error:
+        except ModelThrottled as error:
             return Defer(error.until, error.problem)
-        except Temporary as error:
+        except TemporaryError as error:
             return Retry(Category.TEMPORARY, error.problem)
         return Done(f"{entry.decision}: {entry.reason}")
 
-    async def _entry(self, spoken: Spoken, standing: Standing) -> Entry:
+    async def _entry(self, spoken: ConversationMessage, standing: ConversationState) -> WorkflowEntry:
         """Decide; nothing is written."""
         if not spoken.text.strip():
-            return Entry(spoken, Decision.EMPTY, "there is no text in it")
+            return WorkflowEntry(spoken, MessageDecision.EMPTY, "there is no text in it")
         settings = self._settings
-        flows = choosing.own(standing.flows, spoken.speaker, settings.commanders)
+        flows = correlation.own(standing.flows, spoken.speaker, settings.commanders)
         first = await self._first(spoken)
         if standing.holder is not None:
             return self._keep(spoken, standing.holder, first)
         quoted = _quoted(flows, standing.quoted)
-        choice = choosing.Choice(quoted) if quoted else choosing.choose(flows, spoken.text, first.days)
-        doubted: tuple[list[Flow], list[Call]] = ([], [])
-        happened: list[Happened] = []
+        choice = (
+            correlation.WorkflowMatch(quoted)
+            if quoted
+            else correlation.choose(flows, spoken.text, first.days)
+        )
+        doubted: tuple[list[Workflow], list[Escalation]] = ([], [])
+        happened: list[ConversationEvent] = []
         if choice.flow is not None and spoken.verdict != "new":
             relation = await self._relation(spoken, choice.flow, quotes=quoted is not None)
-            if spoken.verdict == "related" or choosing.is_related(relation):
+            if spoken.verdict == "related" or correlation.is_related(relation):
                 return await self._resume(spoken, standing, choice.flow, relation, is_guess=choice.is_guess)
             if relation.related is None and relation.source != self._rules.name:
                 return self._hold(spoken, choice.flow, relation)
@@ -117,13 +128,13 @@ class Pipeline:
         entry.happened[:0] = happened
         return entry
 
-    def _replaced(self, entry: Entry, flow: Flow) -> None:
+    def _replaced(self, entry: WorkflowEntry, flow: Workflow) -> None:
         """The workflow of what was said before is over; if nothing comes in its place, that is said."""
         withdraw(entry, flow, self._clock.now(), idle=micros(self._settings.idle))
         if not entry.replies and not entry.commands and entry.held is None:
-            entry.replies.append(wording.withdrawn())
+            entry.replies.append(reply_texts.withdrawn())
 
-    async def says_the_same(self, before: Spoken, after: Spoken) -> bool:
+    async def is_same_request(self, before: ConversationMessage, after: ConversationMessage) -> bool:
         """Whether a message asks for the same after it was edited; as far as the rules can tell."""
         if _words(before.text) == _words(after.text):
             return True
@@ -134,29 +145,35 @@ class Pipeline:
 
     # -- understanding
 
-    def _scene(self, spoken: Spoken, flow: Flow | None = None, days: Sequence[Day] = ()) -> Scene:
+    def _scene(
+        self, spoken: ConversationMessage, flow: Workflow | None = None, days: Sequence[CalendarDay] = ()
+    ) -> InterpreterContext:
         settings = self._settings
-        bare = Scene(spoken.at, settings.zone, settings.squads, spoken.speaker, spoken.text, days=days)
+        bare = InterpreterContext(
+            spoken.at, settings.zone, settings.squads, spoken.speaker, spoken.text, days=days
+        )
         if flow is None:
             return bare
         return bare._replace(thread=flow.thread, open_requests=flow.requests, asked=flow.asked)
 
-    async def _first(self, spoken: Spoken) -> Intent:
+    async def _first(self, spoken: ConversationMessage) -> Intent:
         """The rules' word. One line at a time: thinking is work, and those who only wait go in between."""
         async with self._thinking:
             return await self._rules.intent(self._scene(spoken))
 
-    async def _relation(self, spoken: Spoken, flow: Flow, *, quotes: bool) -> Relation:
+    async def _relation(
+        self, spoken: ConversationMessage, flow: Workflow, *, quotes: bool
+    ) -> WorkflowRelation:
         """The rules first; the model where they are not sure."""
         if is_withdrawal(spoken.text):
-            return Relation(True, 1.0, "it takes the request back", self._rules.name)
+            return WorkflowRelation(True, 1.0, "it takes the request back", self._rules.name)
         scene = self._scene(spoken, flow)._replace(quotes=quotes)
         relation = await self._rules.relate(scene)
-        if choosing.is_sure(relation) or self._mind is self._rules:
+        if correlation.is_sure(relation) or self._mind is self._rules:
             return relation
         return await self._mind.relate(scene)
 
-    async def _intent(self, spoken: Spoken, first: Intent) -> Intent:
+    async def _intent(self, spoken: ConversationMessage, first: Intent) -> Intent:
         """The rules' word where they know; otherwise the model's."""
         if first.is_request is not None or self._mind is self._rules:
             return first
@@ -164,87 +181,103 @@ class Pipeline:
 
     # -- what becomes of it
 
-    def _keep(self, spoken: Spoken, holder: str, intent: Intent) -> Entry:
+    def _keep(self, spoken: ConversationMessage, holder: str, intent: Intent) -> WorkflowEntry:
         """The bot is silent while a person holds the conversation; requests wait until it is given back."""
         if intent.is_request is False:
-            return Entry(
-                spoken, Decision.NOISE, f"{holder} holds this conversation", happened=[_intent(intent)]
+            return WorkflowEntry(
+                spoken, MessageDecision.NOISE, f"{holder} holds this conversation", happened=[_intent(intent)]
             )
         reason = f"kept until {holder} gives the conversation back"
-        return Entry(spoken, Decision.KEPT, reason, held="person", happened=[_intent(intent)])
+        return WorkflowEntry(spoken, MessageDecision.KEPT, reason, held="person", happened=[_intent(intent)])
 
-    def _hold(self, spoken: Spoken, flow: Flow, relation: Relation) -> Entry:
+    def _hold(self, spoken: ConversationMessage, flow: Workflow, relation: WorkflowRelation) -> WorkflowEntry:
         """Nobody can say whether it goes on with what is open: it must not open a second one."""
         issue = f"it is not clear whether a message belongs to the open request ({relation.reason})"
-        call = Call(
+        call = Escalation(
             "held", issue, f"held:{spoken.message}", flow.squad, spoken.speaker.name, spoken.text, flow.id
         )
         happened = [_relation(flow, relation)]
-        return Entry(spoken, Decision.HELD, issue, held="unclear", calls=[call], happened=happened)
+        return WorkflowEntry(
+            spoken, MessageDecision.HELD, issue, held="unclear", calls=[call], happened=happened
+        )
 
     async def _fresh(
-        self, spoken: Spoken, standing: Standing, flows: Sequence[Flow], intent: Intent
-    ) -> Entry:
+        self,
+        spoken: ConversationMessage,
+        standing: ConversationState,
+        flows: Sequence[Workflow],
+        intent: Intent,
+    ) -> WorkflowEntry:
         """A message that belongs to nothing that is open."""
         settings = self._settings
-        decision = choosing.band(intent, start_at=settings.start_at, review_at=settings.review_at)
+        decision = correlation.band(intent, start_at=settings.start_at, review_at=settings.review_at)
         happened = [_intent(intent)]
         own = [flow for flow in flows if flow.squad == spoken.speaker.squad]
-        if decision is not Decision.STARTED:
-            entry = Entry(spoken, decision, intent.reason, happened=happened)
-            if decision is not Decision.NOISE:
+        if decision is not MessageDecision.STARTED:
+            entry = WorkflowEntry(spoken, decision, intent.reason, happened=happened)
+            if decision is not MessageDecision.NOISE:
                 entry.calls.append(_unsure(spoken, decision, intent))
             return entry
-        if choosing.busy(own) or standing.ahead:
+        if correlation.busy(own) or standing.ahead:
             place = standing.ahead + 1
-            replies = [] if standing.is_kept else [wording.please_wait(place)]
-            return Entry(
-                spoken, Decision.QUEUED, f"number {place} behind the squad's work", held="queued",
+            replies = [] if standing.is_kept else [reply_texts.please_wait(place)]
+            return WorkflowEntry(
+                spoken, MessageDecision.QUEUED, f"number {place} behind the squad's work", held="queued",
                 replies=replies, happened=happened,
             )  # fmt: skip
         topic = ",".join(sorted(intent.days))
         twin = next((flow for flow in own if flow.topic == topic), None)
         if twin is not None:
-            same = Relation(True, 1.0, "the same squad and the same days", "topic")
+            same = WorkflowRelation(True, 1.0, "the same squad and the same days", "topic")
             entry = await self._resume(spoken, standing, twin, same)
         else:
             entry = await self._start(spoken, own, intent, topic)
         entry.happened[:0] = happened
         return entry
 
-    async def _start(self, spoken: Spoken, own: Sequence[Flow], intent: Intent, topic: str) -> Entry:
+    async def _start(
+        self, spoken: ConversationMessage, own: Sequence[Workflow], intent: Intent, topic: str
+    ) -> WorkflowEntry:
         """A new workflow: read the days it names, run the graph."""
         id_, now = self._clock.new_id(), self._clock.now()
-        flow = Flow(id_, spoken.tenant, spoken.conversation, spoken.speaker.squad, now, topic)
+        flow = Workflow(id_, spoken.tenant, spoken.conversation, spoken.speaker.squad, now, topic)
         plan = await self._plan(spoken, flow, own, intent.days)
-        entry = _of_plan(spoken, Decision.STARTED, intent.reason, plan)
+        entry = _of_plan(spoken, MessageDecision.STARTED, intent.reason, plan)
         entry.added = [plan.flow]
-        entry.happened[:0] = [Happened("opened", {"workflow": id_, "squad": flow.squad, "topic": topic})]
+        entry.happened[:0] = [
+            ConversationEvent("opened", {"workflow": id_, "squad": flow.squad, "topic": topic})
+        ]
         return entry
 
     async def _resume(
-        self, spoken: Spoken, standing: Standing, flow: Flow, relation: Relation, *, is_guess: bool = False
-    ) -> Entry:
+        self,
+        spoken: ConversationMessage,
+        standing: ConversationState,
+        flow: Workflow,
+        relation: WorkflowRelation,
+        *,
+        is_guess: bool = False,
+    ) -> WorkflowEntry:
         """Go on with an open workflow."""
         others = [other for other in standing.flows if other.id != flow.id and other.squad == flow.squad]
         dates = [day for day in flow.topic.split(",") if day]
-        remarks = [wording.several_open(flow.asked)] if is_guess else []
+        remarks = [reply_texts.several_open(flow.asked)] if is_guess else []
         plan = await self._plan(spoken, flow, others, dates, remarks)
-        entry = _of_plan(spoken, Decision.RESUMED, relation.reason, plan)
+        entry = _of_plan(spoken, MessageDecision.RESUMED, relation.reason, plan)
         entry.changed = [plan.flow]
         entry.happened[:0] = [_relation(flow, relation)]
         return entry
 
     async def _plan(
         self,
-        spoken: Spoken,
-        flow: Flow,
-        others: Sequence[Flow],
+        spoken: ConversationMessage,
+        flow: Workflow,
+        others: Sequence[Workflow],
         dates: Sequence[str],
         remarks: Sequence[str] = (),
-    ) -> Plan:
+    ) -> WorkflowPlan:
         """Run the graph. A calendar that does not answer is asked again; in the end a person is."""
-        sheet: Sheet = {
+        sheet: GraphState = {
             "flow": flow,
             "scene": self._scene(spoken, flow),
             "house": self._settings.house,
@@ -257,13 +290,13 @@ class Pipeline:
             days = [await self._read_day(date) for date in dates[:MOST_DAYS] if is_day(date)]
             sheet["scene"] = self._scene(spoken, flow, days)
             return await self._runner.run(sheet)
-        except CalendarAway as error:
+        except CalendarUnavailable as error:
             if not spoken.is_last_try:
                 raise
-            return give_up(sheet, "calendar_down", error.problem, say=wording.calendar_is_down())
+            return give_up(sheet, "calendar_down", error.problem, say=reply_texts.calendar_is_down())
 
 
-def _without(standing: Standing, flow: Flow | None) -> Standing:
+def _without(standing: ConversationState, flow: Workflow | None) -> ConversationState:
     """As if a workflow had never been."""
     if flow is None:
         return standing
@@ -274,8 +307,10 @@ def _words(text: str) -> list[str]:
     return "".join(c if c.isalnum() else " " for c in text.casefold()).split()
 
 
-def _of_plan(spoken: Spoken, decision: Decision, reason: str, plan: Plan) -> Entry:
-    return Entry(
+def _of_plan(
+    spoken: ConversationMessage, decision: MessageDecision, reason: str, plan: WorkflowPlan
+) -> WorkflowEntry:
+    return WorkflowEntry(
         spoken,
         decision,
         reason,
@@ -287,7 +322,7 @@ def _of_plan(spoken: Spoken, decision: Decision, reason: str, plan: Plan) -> Ent
     )
 
 
-def _quoted(flows: Sequence[Flow], quoted: Quoted | None) -> Flow | None:
+def _quoted(flows: Sequence[Workflow], quoted: QuotedMessage | None) -> Workflow | None:
     """The open workflow that a quoted line belongs to; of our own words, by what we said."""
     if quoted is None:
         return None
@@ -302,7 +337,9 @@ def _quoted(flows: Sequence[Flow], quoted: Quoted | None) -> Flow | None:
     )
 
 
-def _doubted(spoken: Spoken, flow: Flow, relation: Relation) -> tuple[list[Flow], list[Call]]:
+def _doubted(
+    spoken: ConversationMessage, flow: Workflow, relation: WorkflowRelation
+) -> tuple[list[Workflow], list[Escalation]]:
     """An answer that was only perhaps one is counted; the second one is told."""
     if not relation.related:
         return [], []
@@ -311,22 +348,22 @@ def _doubted(spoken: Spoken, flow: Flow, relation: Relation) -> tuple[list[Flow]
         return [flow], []
     issue = f"{DOUBTS} messages were perhaps answers to an open request ({relation.reason})"
     key = f"doubtful_answers:{flow.id}"
-    call = Call("doubtful_answers", issue, key, flow.squad, spoken.speaker.name, spoken.text, flow.id)
+    call = Escalation("doubtful_answers", issue, key, flow.squad, spoken.speaker.name, spoken.text, flow.id)
     return [flow], [call]
 
 
-def _unsure(spoken: Spoken, decision: Decision, intent: Intent) -> Call:
+def _unsure(spoken: ConversationMessage, decision: MessageDecision, intent: Intent) -> Escalation:
     """What the bands below a start ask of people."""
-    reason = "review" if decision is Decision.REVIEW else "intent_unsure"
+    reason = "review" if decision is MessageDecision.REVIEW else "intent_unsure"
     issue = f"a message was perhaps a request ({intent.confidence} of 100: {intent.reason})"
-    return Call(
+    return Escalation(
         reason, issue, f"{reason}:{spoken.message}", spoken.speaker.squad, spoken.speaker.name, spoken.text
     )
 
 
-def _intent(intent: Intent) -> Happened:
-    return Happened("intent", {**intent._asdict(), "days": list(intent.days)})
+def _intent(intent: Intent) -> ConversationEvent:
+    return ConversationEvent("intent", {**intent._asdict(), "days": list(intent.days)})
 
 
-def _relation(flow: Flow, relation: Relation) -> Happened:
-    return Happened("relation", {**relation._asdict(), "workflow": flow.id})
+def _relation(flow: Workflow, relation: WorkflowRelation) -> ConversationEvent:
+    return ConversationEvent("relation", {**relation._asdict(), "workflow": flow.id})

@@ -9,14 +9,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ..kernel.clock import Clock
-from ..model.errors import Temporary, told
+from ..model.errors import TemporaryError, error_text
 from ..model.time import SECOND
-from ..observability.events import Emit, SourceTakenOver, SourceTrouble, silence
-from ..store.port import Outrun, Store
-from .intake import TELL_AFTER, Intake, NotTaken, failing
-from .leases import Lease, Leases, Standing
-from .notices import HOLE, OVERRUN, Notice, Tell, by_event
-from .sources.port import Entry, Polled, Read, SourceDown
+from ..observability.events import Emit, SourceTakenOver, SourceTrouble, discard_event
+from ..store.port import Store, WriteConflict
+from .ingestion import NOTIFY_AFTER, InboxIngestion, IngestionFailed, source_failing_notice
+from .leases import SourceLease, SourceLeases, SourceLeaseState
+from .source_notices import GAP, OVERRUN, NoticeSteps, SourceNotice, notice_event_steps
+from .sources.port import PolledSource, SourceEntry, SourcePage, SourceUnavailable
 from .sources.settings import SourceSettings
 
 LOOK_BACK = 60.0  # seconds between two looks at what was read before
@@ -29,12 +29,12 @@ class Poller:
         self,
         store: Store,
         clock: Clock,
-        source: Polled,
+        source: PolledSource,
         settings: SourceSettings,
-        intake: Intake,
+        intake: InboxIngestion,
         *,
-        tell: Tell = by_event,
-        emit: Emit = silence,
+        tell: NoticeSteps = notice_event_steps,
+        emit: Emit = discard_event,
         me: str | None = None,
     ) -> None:
         self.name = f"poller {settings.name}"
@@ -45,7 +45,7 @@ class Poller:
         self._intake = intake
         self._tell = tell
         self._emit = emit
-        self._leases = Leases(store, me=me or clock.new_id())
+        self._leases = SourceLeases(store, me=me or clock.new_id())
         self._next = float("-inf")
         self._looked_back = clock.monotonic()
 
@@ -55,7 +55,7 @@ class Poller:
         if wait > 0:
             return wait  # a hint is about our own work, not about theirs
         lease = await self._leases.take(self._settings.name)
-        if not isinstance(lease, Lease):
+        if not isinstance(lease, SourceLease):
             return self._rest(min(lease / SECOND, self._poll))
         return self._rest(await self._run(lease))
 
@@ -67,38 +67,38 @@ class Poller:
         self._next = self._clock.monotonic() + seconds
         return seconds
 
-    async def _run(self, lease: Lease) -> float:
+    async def _run(self, lease: SourceLease) -> float:
         """One run, freed at its end whatever happens."""
         rest = self._settings.poll
         try:
             await self._tell_of_take_over(lease)
             await self._catch_up(lease)
             await self._look_back(lease)
-        except Outrun:
+        except WriteConflict:
             self._emit(SourceTakenOver(self._settings.name, "somebody else goes on with it"))
-        except (SourceDown, NotTaken) as error:
+        except (SourceUnavailable, IngestionFailed) as error:
             await self._failed(lease, str(error))
             rest = max(rest, getattr(error, "wait", None) or timedelta())
-        except Temporary:
+        except TemporaryError:
             raise  # our own database: the worker tells it, and the lease lapses or is freed below
         except Exception as error:  # an actor's step: whatever a platform sends, the others go on
-            await self._failed(lease, told(error))
+            await self._failed(lease, error_text(error))
         finally:
             await self._leases.free(lease, rest)
         return rest.total_seconds()
 
-    async def _catch_up(self, lease: Lease) -> None:
+    async def _catch_up(self, lease: SourceLease) -> None:
         cursor, more = lease.cursor, True
         while more:
             if not await self._leases.beat(lease):
-                raise Outrun("source_beat")
+                raise WriteConflict("source_beat")
             read = await self.source.read(cursor, since=lease.since)
             await self._take(lease, read)
             behind = read.cursor or (read.heard[-1].cursor if read.heard else None)
             more = read.more and behind is not None and behind != cursor
             cursor = behind or cursor
 
-    async def _take(self, lease: Lease, read: Read) -> None:
+    async def _take(self, lease: SourceLease, read: SourcePage) -> None:
         """A page with its cursor; the cursor alone where nothing was said, or all of it was known."""
         await self._intake.take(self._settings, read.heard, lease=lease)
         behind = read.cursor or (read.heard[-1].cursor if read.heard else None)
@@ -110,7 +110,7 @@ class Poller:
         if steps:
             await self._store.write(steps)
 
-    async def _look_back(self, lease: Lease) -> None:
+    async def _look_back(self, lease: SourceLease) -> None:
         """Now and then the newest once more: edits are marked, and what was missed is taken and told."""
         if self._clock.monotonic() - self._looked_back < LOOK_BACK:
             return
@@ -128,33 +128,33 @@ class Poller:
         missed = [one.id for one in heard if one.id not in known and one.original is None]
         if not missed and all(one.id in known for one in heard):
             return
-        entries = [Entry(one, cursor) for one in heard]
+        entries = [SourceEntry(one, cursor) for one in heard]
         await self._intake.take(self._settings, entries, lease=lease)
         for id_ in missed:
             await self._store.write(list(self._tell(self._hole(f"message {id_} was read late"))))
 
-    async def _failed(self, lease: Lease, problem: str) -> None:
+    async def _failed(self, lease: SourceLease, problem: str) -> None:
         """The cursor stays; told in the transaction of the third failure in a row."""
         self._emit(SourceTrouble(self._settings.name, lease.failures + 1, problem))
         steps = [lease.failed(problem[:500])]
-        if lease.failures + 1 == TELL_AFTER:
-            steps += self._tell(failing(self._settings, problem))
+        if lease.failures + 1 == NOTIFY_AFTER:
+            steps += self._tell(source_failing_notice(self._settings, problem))
         try:
             await self._store.write(steps)
-        except Outrun:
+        except WriteConflict:
             self._emit(SourceTakenOver(self._settings.name, "somebody else goes on with it"))
 
-    async def _tell_of_take_over(self, lease: Lease) -> None:
+    async def _tell_of_take_over(self, lease: SourceLease) -> None:
         if lease.taken_over is None:
             return
-        overrun = lease.taken_over is Standing.OVERRUN
+        overrun = lease.taken_over is SourceLeaseState.OVERRUN
         why = "its run was over 30 minutes" if overrun else "no heartbeat for one lease"
         self._emit(SourceTakenOver(self._settings.name, f"taken over from {lease.from_whom}: {why}"))
         if overrun:
             await self._store.write(list(self._tell(self._overrun(lease))))
 
-    def _overrun(self, lease: Lease) -> Notice:
-        return Notice(
+    def _overrun(self, lease: SourceLease) -> SourceNotice:
+        return SourceNotice(
             OVERRUN,
             self._settings.tenant,
             self._settings.name,
@@ -162,9 +162,9 @@ class Poller:
             f"another process goes on with it; look at what {lease.from_whom} is doing",
         )
 
-    def _hole(self, what: str) -> Notice:
-        return Notice(
-            HOLE,
+    def _hole(self, what: str) -> SourceNotice:
+        return SourceNotice(
+            GAP,
             self._settings.tenant,
             self._settings.name,
             f"the source {self._settings.name} has a hole: {what}",

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from ..inputs.fields import Field, check_fields
+from ..inputs.pagination import Page, decode_cursor, decode_position, encode_cursor, page_size
 from ..model.errors import Invalid, NotFound, TidingsError
 from ..model.time import iso
-from ..reading.cursor import decoded, encoded, page_size, place
-from ..reading.fields import Field, check
 from ..store.port import Row, Step, Store
+from .domain import Speaker
 from .sources.settings import SourceSettings
-from .words import Speaker
 
 EVERYWHERE = ""
 ROLES = ("member", "officer", "admin")
@@ -37,7 +37,7 @@ FIELDS: Mapping[str, Field] = {
 Numbered = tuple[int, dict[str, Any] | TidingsError]
 
 
-class Person(NamedTuple):
+class RosterEntry(NamedTuple):
     """One entry."""
 
     sender: str
@@ -47,14 +47,7 @@ class Person(NamedTuple):
     source: str = EVERYWHERE
 
 
-class Page(NamedTuple):
-    """Some of a list, and where the next page begins."""
-
-    items: list[Row]
-    next: str | None
-
-
-class Progress(NamedTuple):
+class RosterImportProgress(NamedTuple):
     """What became of some rows of an import."""
 
     counts: Mapping[str, int]
@@ -96,7 +89,9 @@ class Roster:
             where = ", ".join(row["source"] or "every source (name none)" for row in known)
             remedy = f"{sender[:60]!r} is on it for: {where}" if known else "see: tidings roster list"
             raise NotFound(f"{sender[:60]!r} is not on the roster there", field="sender", remedy=remedy)
-        line = _line(Person(sender, found["name"], found["squad"], found["role"], found["source"]), "removed")
+        line = _line(
+            RosterEntry(sender, found["name"], found["squad"], found["role"], found["source"]), "removed"
+        )
         steps = [Step("roster_drop", which), _noted(tenant, [line])._replace(only_if=0)]
         await self._store.write(steps)
         return _shown(found)
@@ -110,7 +105,7 @@ class Roster:
         tenant: str = "default",
     ) -> Page:
         """The roster by name."""
-        name, sender, source = decoded(after, 3)
+        name, sender, source = decode_cursor(after, 3)
         rows = await self._store.read(
             "roster_page",
             tenant=tenant,
@@ -121,7 +116,7 @@ class Roster:
             limit=page_size(limit),
         )
         keys = [rows[-1][key] for key in ("name", "sender", "source")] if len(rows) == limit else None
-        return Page([_shown(row) for row in rows], encoded(*keys) if keys else None)
+        return Page([_shown(row) for row in rows], encode_cursor(*keys) if keys else None)
 
     async def log(
         self,
@@ -133,7 +128,11 @@ class Roster:
     ) -> Page:
         """What was done with it and who spoke for whom, newest first."""
         rows = await self._store.read(
-            "roster_log_page", tenant=tenant, sender=sender, before=place(after), limit=page_size(limit)
+            "roster_log_page",
+            tenant=tenant,
+            sender=sender,
+            before=decode_position(after),
+            limit=page_size(limit),
         )
         items = [
             {name: row[name] or None for name in ("source", "sender", "what", "detail")}
@@ -144,7 +143,7 @@ class Roster:
 
     async def take(
         self, rows: AsyncIterator[Numbered], *, dry_run: bool = False, tenant: str = "default"
-    ) -> AsyncIterator[Progress]:
+    ) -> AsyncIterator[RosterImportProgress]:
         """Everybody of an upload, a chunk a transaction; a bad row is told and passed over."""
         chunk: list[Numbered] = []
         async for row in rows:
@@ -155,8 +154,8 @@ class Roster:
         if chunk:
             yield await self._take(chunk, tenant, dry_run=dry_run)
 
-    async def _take(self, chunk: Sequence[Numbered], tenant: str, *, dry_run: bool) -> Progress:
-        people: dict[tuple[str, str], Person] = {}
+    async def _take(self, chunk: Sequence[Numbered], tenant: str, *, dry_run: bool) -> RosterImportProgress:
+        people: dict[tuple[str, str], RosterEntry] = {}
         bad: list[tuple[int, TidingsError]] = []
         for number, row in chunk:
             try:
@@ -169,9 +168,11 @@ class Roster:
                 people[person.sender, person.source] = person  # the last one wins
         counts = Counter(await self._keep(list(people.values()), tenant, dry_run=dry_run))
         repeated = len(chunk) - len(bad) - len(people)
-        return Progress({**counts, "unchanged": counts["unchanged"] + repeated, "refused": len(bad)}, bad)
+        return RosterImportProgress(
+            {**counts, "unchanged": counts["unchanged"] + repeated, "refused": len(bad)}, bad
+        )
 
-    async def _keep(self, people: Sequence[Person], tenant: str, *, dry_run: bool = False) -> list[str]:
+    async def _keep(self, people: Sequence[RosterEntry], tenant: str, *, dry_run: bool = False) -> list[str]:
         """Write what is new or different; says of each whether it was created, changed or unchanged."""
         senders = orjson.dumps(sorted({person.sender for person in people})).decode()
         rows = await self._store.read("roster_of", tenant=tenant, senders=senders)
@@ -188,9 +189,9 @@ class Roster:
         return whats
 
 
-def read_person(body: object, sources: Collection[str] = ()) -> Person:
+def read_person(body: object, sources: Collection[str] = ()) -> RosterEntry:
     """An entry out of what a caller wrote."""
-    said = check(body, FIELDS)
+    said = check_fields(body, FIELDS)
     given = {name: "" if value is None else str(value).strip() for name, value in said.items()}
     for name, longest in (("sender", LONGEST), ("name", LONGEST), ("squad", LONGEST_SQUAD)):
         if not given[name] or len(given[name]) > longest or not given[name].isprintable():
@@ -205,7 +206,7 @@ def read_person(body: object, sources: Collection[str] = ()) -> Person:
     if source and sources and source not in sources:
         known = ", ".join(sources)
         raise Invalid(f"there is no source {source[:60]!r}", field="source", remedy=f"use one of: {known}")
-    return Person(given["sender"], given["name"], given["squad"], role, source)
+    return RosterEntry(given["sender"], given["name"], given["squad"], role, source)
 
 
 def speaker_of(row: Mapping[str, Any]) -> Speaker:
@@ -213,14 +214,14 @@ def speaker_of(row: Mapping[str, Any]) -> Speaker:
     return Speaker(row["sender"], row["name"], row["squad"], row["role"])
 
 
-def _compared(person: Person, row: Row | None) -> str:
+def _compared(person: RosterEntry, row: Row | None) -> str:
     if row is None:
         return "created"
     same = (person.name, person.squad, person.role) == (row["name"], row["squad"], row["role"])
     return "unchanged" if same else "changed"
 
 
-def _line(person: Person, what: str) -> Row:
+def _line(person: RosterEntry, what: str) -> Row:
     detail = f"{person.name}, squad {person.squad}, {person.role}"
     return {"source": person.source, "sender": person.sender, "what": what, "detail": detail}
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from ..model.errors import told
+from ..model.errors import error_text
 from ..model.outcome import Defer, Outcome, Retry, Unknown
 from ..model.start_check import TOO_LATE, StartedTooLate
 from ..model.task import Category
 from ..store.port import Store
 from .clock import Clock
-from .crashpoints import point
+from .crash_points import crash_point
+from .executor import ReadyTask
 from .handler import Handler
-from .nodes import Node
-from .settler import Result
-from .slots import Job
-from .turns import Turns
+from .heartbeats import Node
+from .rate_limit_slots import RateLimitWaiter
+from .settler import AttemptResult
 
 
-class Attempts:
+class AttemptRunner:
     """One node's."""
 
     def __init__(
@@ -29,16 +29,16 @@ class Attempts:
         node: Node,
         handlers: Mapping[str, Handler],
         *,
-        hand_in: Callable[[Result], None],
+        hand_in: Callable[[AttemptResult], None],
         is_stopping: Callable[[], bool],
     ) -> None:
         self._clock = clock
         self._node = node
         self._hand_in = hand_in
         self._is_stopping = is_stopping
-        self._turns = Turns(store, clock, handlers)
+        self._turns = RateLimitWaiter(store, clock, handlers)
 
-    async def make(self, job: Job) -> None:
+    async def make(self, job: ReadyTask) -> None:
         """One attempt."""
         began = self._clock.monotonic()
         outcome: Outcome | None = None
@@ -61,6 +61,6 @@ class Attempts:
             why = "the node stopped meanwhile" if self._is_stopping() else "it was cut off after its deadline"
             outcome = Unknown(why) if has_begun else Defer(job.claimed_at, f"{why}, before it had begun")
         except Exception as error:  # a handler may do anything; its task must not vanish with it
-            outcome = Retry(Category.SYSTEM, told(error))
-        point("sent")
-        self._hand_in(Result(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))
+            outcome = Retry(Category.SYSTEM, error_text(error))
+        crash_point("sent")
+        self._hand_in(AttemptResult(job.task, outcome, job.claimed_at, self._clock.monotonic() - began))

@@ -26,10 +26,10 @@ from ..model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ..model.task import Category
 from ..model.time import Instant, micros
 
-COUNTED = frozenset({Category.TEMPORARY, Category.SYSTEM})
+COUNTED_CATEGORIES = frozenset({Category.TEMPORARY, Category.SYSTEM})
 
 
-class State(StrEnum):
+class BreakerState(StrEnum):
     """What the breaker lets through: everything, nothing, or one probe."""
 
     CLOSED = "closed"
@@ -45,7 +45,7 @@ class BreakerRule:
     cooldown: timedelta = timedelta(seconds=60)
 
 
-class Trail(NamedTuple):
+class BreakerUpdate(NamedTuple):
     """What a batch of results leaves behind: failures in a row at its end, and whether one reset came before.
 
     To apply: failures = (0 if reset else the row's failures) + these failures; open at the threshold.
@@ -64,7 +64,7 @@ class Trail(NamedTuple):
         return not self.reset and not self.failures
 
 
-def fold(outcomes: Iterable[Outcome]) -> Trail:
+def fold_outcomes(outcomes: Iterable[Outcome]) -> BreakerUpdate:
     """Fold results of one channel, in the order in which they came in, into what must be written.
 
     Judged at the end of the batch: five failures followed by a success leave the breaker closed, because
@@ -74,23 +74,23 @@ def fold(outcomes: Iterable[Outcome]) -> Trail:
     for outcome in outcomes:
         if isinstance(outcome, Done):
             reset, failures = True, 0
-        elif counts(outcome):
+        elif counts_as_failure(outcome):
             failures += 1
-    return Trail(reset, failures)
+    return BreakerUpdate(reset, failures)
 
 
-def counts(outcome: Outcome) -> bool:
+def counts_as_failure(outcome: Outcome) -> bool:
     """Whether this result speaks against the channel as a whole."""
     if isinstance(outcome, Retry | Reject):
-        return outcome.category in COUNTED
+        return outcome.category in COUNTED_CATEGORIES
     return isinstance(outcome, Unknown)
 
 
-def state(opened_at: int | None, *, probing: bool, now: int, rule: BreakerRule) -> State:
+def state(opened_at: int | None, *, probing: bool, now: int, rule: BreakerRule) -> BreakerState:
     """Where the breaker stands, from the channel's row, for showing; claims are decided in the store."""
     if opened_at is None:
-        return State.CLOSED
-    return State.HALF_OPEN if probing or now >= probe_at(opened_at, rule) else State.OPEN
+        return BreakerState.CLOSED
+    return BreakerState.HALF_OPEN if probing or now >= probe_at(opened_at, rule) else BreakerState.OPEN
 
 
 def probe_at(opened_at: int, rule: BreakerRule) -> Instant:

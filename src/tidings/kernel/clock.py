@@ -49,7 +49,7 @@ class Clock(Protocol):
         """How far the database's time is ahead of this machine's wall clock; zero when never learned."""
 
 
-class Drift(StrEnum):
+class DriftLevel(StrEnum):
     """What a difference between the clocks calls for."""
 
     FINE = "fine"
@@ -57,15 +57,15 @@ class Drift(StrEnum):
     UNHEALTHY = "unhealthy"  # fails the health check
 
 
-def judge_drift(drift: timedelta) -> Drift:
+def classify_drift(drift: timedelta) -> DriftLevel:
     """Over 1 s is logged, over 10 s is unhealthy, in either direction."""
     if abs(drift) > UNHEALTHY_DRIFT:
-        return Drift.UNHEALTHY
-    return Drift.NOTED if abs(drift) > NOTED_DRIFT else Drift.FINE
+        return DriftLevel.UNHEALTHY
+    return DriftLevel.NOTED if abs(drift) > NOTED_DRIFT else DriftLevel.FINE
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ClockSample:
     """Bounds of the database's time minus our monotonic time, in microseconds."""
 
     low: float
@@ -77,12 +77,12 @@ class Sample:
         return (self.low + self.high) / 2
 
 
-def sample(database_now: int, asked_at: float, answered_at: float) -> Sample:
+def clock_sample(database_now: int, asked_at: float, answered_at: float) -> ClockSample:
     """What one answer tells: the time was read somewhere between the question and the answer."""
-    return Sample(database_now - answered_at * SECOND, database_now - asked_at * SECOND)
+    return ClockSample(database_now - answered_at * SECOND, database_now - asked_at * SECOND)
 
 
-def narrowed(known: Sample | None, new: Sample) -> Sample:
+def narrow_sample(known: ClockSample | None, new: ClockSample) -> ClockSample:
     """What was known, moved and cut to fit within the new sample.
 
     So the guess is never outside the newest bounds, follows two clocks that run apart slowly, and errors of
@@ -90,14 +90,14 @@ def narrowed(known: Sample | None, new: Sample) -> Sample:
     """
     if known is None or max(new.low - known.high, known.low - new.high) > new.high - new.low:
         return new
-    return Sample(min(max(known.low, new.low), new.high), max(min(known.high, new.high), new.low))
+    return ClockSample(min(max(known.low, new.low), new.high), max(min(known.high, new.high), new.low))
 
 
 class SystemClock:
     """The real one."""
 
     def __init__(self) -> None:
-        self._sample: Sample | None = None
+        self._sample: ClockSample | None = None
         self._random = random.Random()
 
     def now(self) -> Instant:
@@ -122,7 +122,7 @@ class SystemClock:
 
     def learn(self, database_now: int, asked_at: float, answered_at: float) -> None:
         """Narrow down what was known by this."""
-        self._sample = narrowed(self._sample, sample(database_now, asked_at, answered_at))
+        self._sample = narrow_sample(self._sample, clock_sample(database_now, asked_at, answered_at))
 
     def drift(self) -> timedelta:
         """The learned time minus the wall clock."""
@@ -156,7 +156,7 @@ class ManualClock:
         """Set the wall clock forward or back, as an operator would; the monotonic clock does not notice."""
         self._now += round(seconds * SECOND)
 
-    def pretend_drift(self, drift: timedelta) -> None:
+    def set_drift(self, drift: timedelta) -> None:
         """What drift() shall say from now on."""
         self._drift = drift
 

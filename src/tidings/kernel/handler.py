@@ -16,7 +16,7 @@ class Handler(Protocol):
 
     @property
     def listens(self) -> bool:
-        """Whether `effects` has anything to say just now; asked for every batch."""
+        """Whether `collect_effects` has anything to say just now; asked for every batch."""
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Any]:
         """The contents of these tasks, in one batch."""
@@ -31,7 +31,7 @@ class Handler(Protocol):
         """
 
 
-class Turn(NamedTuple):
+class ReservedSlot(NamedTuple):
     """A content that is to start at an instant, which is reserved for it."""
 
     at: int
@@ -39,18 +39,18 @@ class Turn(NamedTuple):
 
 
 @runtime_checkable
-class Paced(Protocol):
+class RateLimitedHandler(Protocol):
     """What a handler may fill besides, for queues that have a rate and whose recipients have one, too."""
 
-    async def take_turns(self, tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[TaskId, Any]:
-        """These contents, each as a `Turn` with the instant reserved for it; or a Defer instead."""
+    async def take_slots(self, tasks: Sequence[Task], contents: Mapping[TaskId, Any]) -> Mapping[TaskId, Any]:
+        """These contents, each as a `ReservedSlot` with the instant reserved for it; or a Defer instead."""
 
-    async def move_turn(self, task: Task, turn: Turn, by: int | None) -> None:
+    async def move_slot(self, task: Task, turn: ReservedSlot, by: int | None) -> None:
         """It is used so much later; None: it is not used, and its recipient is free again."""
 
 
 @runtime_checkable
-class Remote(Protocol):
+class RemoteHandler(Protocol):
     """What a handler may fill besides: its attempts can be made by somebody who has no database."""
 
     async def outgoing(self, task: Task, content: Any) -> Message | Outcome:
@@ -60,7 +60,7 @@ class Remote(Protocol):
         """What came of it, in the eyes of whoever knows its content."""
 
 
-def effects(
+def collect_effects(
     handlers: Mapping[str, Handler], tasks: Sequence[Task], moves: Sequence[Transition]
 ) -> list[Step]:
     """What the domains write down with these tasks' moves."""

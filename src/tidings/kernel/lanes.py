@@ -9,9 +9,9 @@ from ..model.task import OnUnknown
 from ..model.time import MINUTE, SECOND, micros
 from ..store.port import Step
 from .breaker import BreakerRule
-from .retry import POLICIES, Policy
+from .retry import POLICIES, RetryPolicy
 
-STALE = MINUTE  # a session that nobody has looked at for so long is not trusted
+STALE_SESSION = MINUTE  # a session that nobody has looked at for so long is not trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Lane:
     """A queue with its rules; what must be shared by all nodes is also on the queue's row."""
 
     queue: str
-    policy: Policy = POLICIES["companion"]
+    policy: RetryPolicy = POLICIES["companion"]
     on_unknown: OnUnknown = OnUnknown.RESEND
     deadline: timedelta = timedelta(seconds=30)  # overall, for one attempt
     cap: int | None = None  # most attempts at once on one node; None = all its slots
@@ -58,5 +58,5 @@ class Lane:
 
     def _link(self) -> Step:
         if self.has_session:
-            return Step("link_join", {"name": self.queue, "stale": STALE})
+            return Step("link_join", {"name": self.queue, "stale": STALE_SESSION})
         return Step("link_drop", {"name": self.queue})

@@ -23,7 +23,7 @@ _LONGER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class RetentionPolicy:
     """How long things are kept. Dead letters are kept until a person decides."""
 
     history: timedelta = timedelta(days=30)  # and, a little longer, the processes that it names
@@ -31,7 +31,7 @@ class Retention:
     tallies: timedelta = timedelta(days=7)
 
 
-class Prune(NamedTuple):
+class PruneResult(NamedTuple):
     """What one step forgot."""
 
     tasks: int = 0
@@ -46,7 +46,7 @@ class Pruner:
         self,
         store: Store,
         clock: Clock,
-        retention: Retention,
+        retention: RetentionPolicy,
         *,
         emit: Emit,
         me: Callable[[], NodeId],
@@ -60,7 +60,7 @@ class Pruner:
         self._me = me
         self._after = 0
 
-    async def step(self) -> Prune:
+    async def step(self) -> PruneResult:
         """Do the duty if it is due and nobody else has taken it."""
         taken = await self._store.write(
             [
@@ -69,7 +69,7 @@ class Pruner:
             ]
         )
         if not taken[1]:
-            return Prune()
+            return PruneResult()
         now = self._clock.now()
         if self._store.dialect == "postgres":
             await self._store.read("history_ahead")
@@ -85,7 +85,7 @@ class Pruner:
             ]
         )
         dropped = sum(row.get("dropped", 0) for row in rows[-1])
-        done = Prune(await self._tasks(now - micros(self._retention.ended)), dropped, len(rows[-2]))
+        done = PruneResult(await self._tasks(now - micros(self._retention.ended)), dropped, len(rows[-2]))
         if any(done):
             self._emit(Pruned(*done))
         return done

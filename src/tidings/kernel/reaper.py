@@ -17,19 +17,19 @@ from typing import NamedTuple
 from ..model.task import NodeId, Task
 from ..model.time import MINUTE, SECOND, micros
 from ..observability.events import Emit, NodeLost, TasksReaped
-from ..store.port import Row, Step, Store, Tally, order_keys
+from ..store.port import AttemptTally, Row, Step, Store, ordering_keys
 from .clock import Clock
-from .decide import Decision, died
-from .handler import Handler, effects
+from .decisions import TaskDecision, decide_after_crash
+from .handler import Handler, collect_effects
+from .heartbeats import HeartbeatSighting, find_silent_nodes, is_dispatcher
 from .lanes import Lane
-from .nodes import Sighting, is_dispatcher, silent
 
 _PAGE = 500
 _WATCH = {"least": SECOND // 2, "most": 2 * SECOND}  # a reaper steps once a second
 _HEIRLESS = 5 * MINUTE  # what a dead dispatcher had out is taken at the latest, if no other one does it
 
 
-class Reaped(NamedTuple):
+class ReapResult(NamedTuple):
     """What one step found."""
 
     given_back: int = 0
@@ -61,7 +61,7 @@ class Reaper:
         self._emit = emit
         self._me = me
         self._poison_after = poison_after
-        self._seen: dict[int, Sighting] = {}
+        self._seen: dict[int, HeartbeatSighting] = {}
 
     @property
     def sees_others(self) -> bool:
@@ -72,7 +72,7 @@ class Reaper:
         """A read failed: what was seen before proves nothing any more."""
         self._seen = {}
 
-    async def step(self) -> Reaped:
+    async def step(self) -> ReapResult:
         """Give up silent nodes, and settle what dead ones held."""
         try:
             if not self._store.sole_worker:
@@ -84,7 +84,9 @@ class Reaper:
             raise
         others = [row for row in rows if row["id"] != self._me()]
         live = [row for row in others if row["state"] == "live"]
-        self._seen, quiet = silent(self._seen, live, now=self._clock.monotonic(), lease=self._lease)
+        self._seen, quiet = find_silent_nodes(
+            self._seen, live, now=self._clock.monotonic(), lease=self._lease
+        )
         quiet += [row for row in live if row not in quiet and row["silent_for"] >= micros(self._lease)]
         if self._store.sole_worker:
             quiet = live  # we hold the work lock, so no other process can be working
@@ -100,10 +102,10 @@ class Reaper:
             row for row in dead if not is_dispatcher(row) or (not heirs and now - row["seen_at"] >= _HEIRLESS)
         ]
         results = [await self._bury(row) for row in dead]
-        return Reaped(*map(sum, zip(*results, strict=True))) if results else Reaped()
+        return ReapResult(*map(sum, zip(*results, strict=True))) if results else ReapResult()
 
-    async def _bury(self, node: Row) -> Reaped:
-        total = Reaped()
+    async def _bury(self, node: Row) -> ReapResult:
+        total = ReapResult()
         after = 0
         alone: bool | None = None
         while True:
@@ -116,7 +118,7 @@ class Reaper:
             ripe = [row for row in held if _is_ripe(row, now)]
             decisions = [self._judge(row, alone, now, out=is_dispatcher(node)) for row in ripe]
             await self._settle(NodeId(node["id"]), ripe, decisions)
-            total = Reaped(
+            total = ReapResult(
                 total.given_back + sum(d.what == "given_back" for d in decisions),
                 total.in_doubt + sum(d.what == "unknown" for d in decisions),
                 total.set_aside + sum(d.what.startswith("failed") for d in decisions),
@@ -128,9 +130,9 @@ class Reaper:
             self._emit(TasksReaped(node["id"], *total[:3]))
         return total
 
-    def _judge(self, row: Row, alone: bool, now: int, *, out: bool) -> Decision:
+    def _judge(self, row: Row, alone: bool, now: int, *, out: bool) -> TaskDecision:
         task = _task(row)
-        return died(
+        return decide_after_crash(
             task,
             self._lanes.get(task.queue),
             started=out or _had_begun(row),  # what was with a transport may have begun
@@ -139,17 +141,17 @@ class Reaper:
             poison_after=self._poison_after,
         )
 
-    async def _settle(self, node: NodeId, rows: list[Row], decisions: list[Decision]) -> None:
+    async def _settle(self, node: NodeId, rows: list[Row], decisions: list[TaskDecision]) -> None:
         if decisions:
             tasks = [_task(row) for row in rows]
-            tally = [Tally(row["queue"], d.what, 1, 0) for row, d in zip(rows, decisions, strict=True)]
+            tally = [AttemptTally(row["queue"], d.what, 1, 0) for row, d in zip(rows, decisions, strict=True)]
             moves = [decision.move for decision in decisions]
             await self._store.settle(
                 node,
                 moves,
-                keys=order_keys(tasks),
+                keys=ordering_keys(tasks),
                 tally=_summed(tally),
-                also=effects(self._handlers, tasks, moves),
+                also=collect_effects(self._handlers, tasks, moves),
             )
 
 
@@ -167,8 +169,8 @@ def _is_ripe(row: Row, now: int) -> bool:
     return row["started_at"] is None or row["started_at"] + row["deadline"] <= now
 
 
-def _summed(tally: list[Tally]) -> list[Tally]:
+def _summed(tally: list[AttemptTally]) -> list[AttemptTally]:
     sums: dict[tuple[str, str], int] = {}
     for count in tally:
         sums[count.queue, count.what] = sums.get((count.queue, count.what), 0) + count.n
-    return [Tally(queue, what, n, 0) for (queue, what), n in sums.items()]
+    return [AttemptTally(queue, what, n, 0) for (queue, what), n in sums.items()]

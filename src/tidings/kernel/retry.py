@@ -26,7 +26,7 @@ from ..model.time import micros
 # A permanent or invalid message stays so however often it is tried, whatever a policy says.
 RETRYABLE = frozenset({Category.TEMPORARY, Category.THROTTLING, Category.SYSTEM})
 # A receiver may ask for a week by mistake or by malice; a day is the most that is believed.
-LONGEST_AFTER = timedelta(days=1)
+MAX_RETRY_AFTER = timedelta(days=1)
 
 _ZERO = timedelta(0)
 
@@ -41,7 +41,7 @@ class Backoff(StrEnum):
     TABLE = "table"  # stated one by one; the last repeats
 
 
-class Kind(StrEnum):
+class RetryErrorKind(StrEnum):
     """Kinds of error within a category for which a policy may have a rule of its own."""
 
     TIMEOUT = "timeout"
@@ -49,7 +49,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RetryRule:
     """One way of waiting. `max_tries` counts the first try; `jitter` is a share, 0.15 for ±15 %."""
 
     max_tries: int
@@ -94,38 +94,38 @@ class Rule:
 
 
 # When the other side says 'slow down' but not for how long.
-THROTTLE = Rule(10, Backoff.EXPONENTIAL, timedelta(seconds=30), timedelta(hours=1), jitter=0.15)
+THROTTLE_RULE = RetryRule(10, Backoff.EXPONENTIAL, timedelta(seconds=30), timedelta(hours=1), jitter=0.15)
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RetryPolicy:
     """A named set of rules: one for most errors, and special ones by kind or category."""
 
     name: str
-    rule: Rule
-    special: Mapping[str, Rule] = field(default_factory=lambda: MappingProxyType({}))
+    rule: RetryRule
+    special: Mapping[str, RetryRule] = field(default_factory=lambda: MappingProxyType({}))
     retry_on: frozenset[Category] = RETRYABLE
 
-    def rule_for(self, category: Category, kind: Kind | None = None) -> Rule:
+    def rule_for(self, category: Category, kind: RetryErrorKind | None = None) -> RetryRule:
         """The most precise rule there is: by kind, by category, or the general one."""
         if kind is not None and kind in self.special:
             return self.special[kind]
-        return self.special.get(category, THROTTLE if category is Category.THROTTLING else self.rule)
+        return self.special.get(category, THROTTLE_RULE if category is Category.THROTTLING else self.rule)
 
     def delay(self, tries: int, category: Category, *, chance: float) -> timedelta:
         """How long this policy by itself would wait, whether or not tries are left."""
         return self.rule_for(category).delay(tries, chance=chance)
 
 
-def wait(
-    policy: Policy,
+def retry_delay(
+    policy: RetryPolicy,
     tries: int,
     throttles: int,
     category: Category,
     *,
     chance: float,
     after: timedelta | None = None,
-    kind: Kind | None = None,
+    kind: RetryErrorKind | None = None,
     max_tries: int | None = None,
 ) -> timedelta | None:
     """How long to wait before the next try; None means give up.
@@ -143,22 +143,24 @@ def wait(
     if spent >= allowed:
         return None
     if after is not None and after > _ZERO:
-        return min(after, LONGEST_AFTER)
+        return min(after, MAX_RETRY_AFTER)
     return rule.delay(max(spent, 1), chance=chance)
 
 
-def explain(policy: Policy) -> str:
+def describe_policy(policy: RetryPolicy) -> str:
     """The policy in one line for people: "6 tries, 5 min × tries², at most 12 h, ±15 %"."""
     rule = policy.rule
-    first = durations.spell(rule.initial)
+    first = durations.humanize(rule.initial)
     shape = {
         Backoff.EXPONENTIAL: f"{first}, doubling",
         Backoff.LINEAR: f"{first} × tries",
         Backoff.QUADRATIC: f"{first} × tries²",
         Backoff.FIXED: f"{first} each",
-        Backoff.TABLE: ", ".join(durations.spell(wait) for wait in rule.table),
+        Backoff.TABLE: ", ".join(durations.humanize(wait) for wait in rule.table),
     }[rule.backoff]
-    cap = "" if rule.backoff in (Backoff.TABLE, Backoff.FIXED) else f", at most {durations.spell(rule.cap)}"
+    cap = (
+        "" if rule.backoff in (Backoff.TABLE, Backoff.FIXED) else f", at most {durations.humanize(rule.cap)}"
+    )
     jitter = f", ±{rule.jitter * 100:g} %" if rule.jitter else ""
     return f"{rule.max_tries} tries, {shape}{cap}{jitter}"
 
@@ -167,24 +169,24 @@ def _minutes(*counts: float) -> tuple[timedelta, ...]:
     return tuple(timedelta(minutes=count) for count in counts)
 
 
-_MIGRATION = Rule(5, Backoff.EXPONENTIAL, timedelta(seconds=2), timedelta(hours=1), jitter=0.10)
+_MIGRATION = RetryRule(5, Backoff.EXPONENTIAL, timedelta(seconds=2), timedelta(hours=1), jitter=0.10)
 
-POLICIES: Mapping[str, Policy] = MappingProxyType(
+POLICIES: Mapping[str, RetryPolicy] = MappingProxyType(
     {
         policy.name: policy
         for policy in (
-            Policy(
+            RetryPolicy(
                 "companion",
-                Rule(6, Backoff.QUADRATIC, timedelta(minutes=5), timedelta(hours=12), jitter=0.15),
+                RetryRule(6, Backoff.QUADRATIC, timedelta(minutes=5), timedelta(hours=12), jitter=0.15),
             ),
-            Policy(
+            RetryPolicy(
                 "broadcast",
-                Rule(6, Backoff.TABLE, cap=timedelta(hours=15), table=_minutes(5, 15, 60, 300, 900)),
+                RetryRule(6, Backoff.TABLE, cap=timedelta(hours=15), table=_minutes(5, 15, 60, 300, 900)),
             ),
             # What Standard Webhooks advises: soon, then ever longer, over a day in all.
-            Policy(
+            RetryPolicy(
                 "events",
-                Rule(
+                RetryRule(
                     8,
                     Backoff.TABLE,
                     jitter=0.10,
@@ -193,35 +195,37 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
             ),
             # The other kinds of error are categories already: rate_limit is throttling, temporary_failure is
             # temporary, the fatal ones are permanent, and what nobody could classify is system.
-            Policy(
+            RetryPolicy(
                 "migration",
                 _MIGRATION,
                 MappingProxyType(
                     {
-                        Kind.TIMEOUT: Rule(3, Backoff.LINEAR, timedelta(seconds=5), timedelta(hours=1), 0.10),
-                        Kind.SERVER: _MIGRATION,
-                        Category.THROTTLING: Rule(
+                        RetryErrorKind.TIMEOUT: RetryRule(
+                            3, Backoff.LINEAR, timedelta(seconds=5), timedelta(hours=1), 0.10
+                        ),
+                        RetryErrorKind.SERVER: _MIGRATION,
+                        Category.THROTTLING: RetryRule(
                             10, Backoff.FIXED, timedelta(seconds=60), timedelta(hours=1)
                         ),
-                        Category.SYSTEM: Rule(
+                        Category.SYSTEM: RetryRule(
                             3, Backoff.EXPONENTIAL, timedelta(seconds=2), timedelta(hours=1), 0.10
                         ),
                     }
                 ),
             ),
-            Policy(
+            RetryPolicy(
                 "personal",
-                Rule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5)),
+                RetryRule(4, Backoff.TABLE, cap=timedelta(minutes=5), table=_minutes(0.5, 2, 5)),
             ),
         )
     }
 )
 
 _RULE_KEYS = ("max_tries", "backoff", "initial", "cap", "jitter", "table")
-_SPECIAL_KEYS = (*map(str, Kind), *sorted(map(str, RETRYABLE)))
+_SPECIAL_KEYS = (*map(str, RetryErrorKind), *sorted(map(str, RETRYABLE)))
 
 
-def parse(name: str, options: Mapping[str, Any]) -> Policy:
+def parse_policy(name: str, options: Mapping[str, Any]) -> RetryPolicy:
     """A user's own policy, as read from TOML; a sub-table such as `throttling` changes what it names.
 
     A sub-table takes what it does not say from the policy it stands in, except for `throttling`, whose
@@ -230,21 +234,21 @@ def parse(name: str, options: Mapping[str, Any]) -> Policy:
     where = f"policies.{name}"
     general = _pick(options, _RULE_KEYS, (*_RULE_KEYS, "retry_on", *_SPECIAL_KEYS), where)
     rule = _rule(general, where)
-    special: dict[str, Rule] = {}
+    special: dict[str, RetryRule] = {}
     for key in _SPECIAL_KEYS:
         if key in options:
             own = _pick(options[key], _RULE_KEYS, _RULE_KEYS, f"{where}.{key}")
             base = _THROTTLE_OPTIONS if key == Category.THROTTLING else general
             special[key] = _rule(_merged(base, own), f"{where}.{key}")
-    return Policy(name, rule, MappingProxyType(special), _retry_on(options.get("retry_on"), where))
+    return RetryPolicy(name, rule, MappingProxyType(special), _retry_on(options.get("retry_on"), where))
 
 
 _THROTTLE_OPTIONS: Mapping[str, Any] = {
-    "max_tries": THROTTLE.max_tries,
-    "backoff": THROTTLE.backoff,
+    "max_tries": THROTTLE_RULE.max_tries,
+    "backoff": THROTTLE_RULE.backoff,
     "initial": "30s",
     "cap": "1h",
-    "jitter": THROTTLE.jitter,
+    "jitter": THROTTLE_RULE.jitter,
 }
 
 
@@ -270,14 +274,14 @@ def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _rule(options: Mapping[str, Any], where: str) -> Rule:
+def _rule(options: Mapping[str, Any], where: str) -> RetryRule:
     backoff = _backoff(options, where)
     table = _table(options.get("table", []), where)
     default_tries = len(table) + 1 if table else None
     # Jitter is below 1, so twice the longest entry leaves a table as it was written.
     default_cap = 2 * max(table) if table else timedelta(hours=12)
     try:
-        return Rule(
+        return RetryRule(
             max_tries=_whole(options.get("max_tries", default_tries), f"{where}.max_tries"),
             backoff=backoff,
             initial=_length(options["initial"], f"{where}.initial") if "initial" in options else _ZERO,

@@ -13,33 +13,33 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from ..model.errors import told
+from ..model.errors import error_text
 from ..model.task import Task, TaskId
 from ..model.time import SECOND
 from ..observability.events import Emit, StoreTrouble, TasksExpired
-from ..store.port import Store, Wish
-from .attempts import Attempts
+from ..store.port import ClaimRequest, Store
+from .attempts import AttemptRunner
+from .backpressure import Backpressure
+from .capacity import Capacity
+from .channel_states import ChannelStates
+from .claim_backoff import ClaimBackoff
+from .claim_release import ClaimReleaser
 from .clock import Clock
-from .decide import SUSPECT
+from .decisions import ISOLATE_AFTER
+from .executor import Executor, LocalExecutor
 from .handler import Handler
+from .heartbeats import Node
 from .lanes import Lane
-from .nodes import Node
-from .pressure import Pressure
-from .queue import expire
-from .returns import Returns
-from .room import Room
-from .settler import Result, Settler
-from .slots import Hands, Slots
-from .stagger import Stagger
-from .standing import Standing
-from .starts import Starts
+from .settler import AttemptResult, Settler
+from .start_marks import TaskStarter
+from .task_actions import expire_tasks
 
 _FAIR_SHARE = 8  # one slot in eight goes to the oldest due
 _DOUBT = 0.1  # seconds after which a claim of unknown end is looked at
 
 
 @dataclass(frozen=True, slots=True)
-class Tunables:
+class RunnerOptions:
     """How hard a node works."""
 
     slots: int = 100
@@ -47,7 +47,7 @@ class Tunables:
     grace: timedelta = timedelta(seconds=20)  # for what is in hand when the node is asked to stop
 
 
-class Stepped(NamedTuple):
+class RunnerStep(NamedTuple):
     """What one step of the runner did."""
 
     claimed: int
@@ -55,7 +55,7 @@ class Stepped(NamedTuple):
     settled: int
 
 
-class Runner:
+class TaskRunner:
     """One node's worker: `start` and `stop` for the loops, `step` for tests that move time by hand."""
 
     def __init__(
@@ -67,10 +67,11 @@ class Runner:
         handlers: Mapping[str, Handler],
         *,
         emit: Emit,
-        tunables: Tunables = Tunables(),
-        stir: Callable[[], None] = lambda: None,  # called when a hint comes
-        has_company: Callable[[], bool] = lambda: False,  # whether other nodes work on the same tasks
-        hands: Callable[[Runner, Slots], Hands] | None = None,  # who does the work; None: slots of our own
+        tunables: RunnerOptions = RunnerOptions(),
+        wake_actors: Callable[[], None] = lambda: None,  # called when a hint comes
+        has_peers: Callable[[], bool] = lambda: False,  # whether other nodes work on the same tasks
+        hands: Callable[[TaskRunner, LocalExecutor], Executor]
+        | None = None,  # who does the work; None: slots of our own
     ) -> None:
         self._store = store
         self._clock = clock
@@ -79,25 +80,25 @@ class Runner:
         self._handlers = handlers
         self._emit = emit
         self._tunables = tunables
-        self._stir = stir
-        self._stagger = Stagger(clock, has_company)
+        self._stir = wake_actors
+        self._stagger = ClaimBackoff(clock, has_peers)
         self._following: asyncio.TimerHandle | None = None  # a hint, in a moment
         self._limited = frozenset(lane.queue for lane in lanes.values() if lane.per_second is not None)
         self._keyed = frozenset(lane.queue for lane in lanes.values() if lane.keyed) & self._limited
-        self._returns = Returns(store, node, handlers)
-        self._pressure = Pressure(emit)
-        self._standing = Standing(store, clock, lanes, emit=emit)
+        self._returns = ClaimReleaser(store, node, handlers)
+        self._pressure = Backpressure(emit)
+        self._standing = ChannelStates(store, clock, lanes, emit=emit)
         self._settler = Settler(
             store, clock, node, lanes, self._standing, handlers, emit=emit, settled=self._settled
         )
-        self._room = Room(tunables.slots, lanes, self._keyed)
+        self._room = Capacity(tunables.slots, lanes, self._keyed)
         self._stopping = False
-        attempts = Attempts(
+        attempts = AttemptRunner(
             store, clock, node, handlers, hand_in=self._hand_in, is_stopping=lambda: self._stopping
         )
-        slots = Slots(tunables.slots, attempts.make)
-        self._slots: Hands = slots if hands is None else hands(self, slots)
-        self._starts = Starts(
+        slots = LocalExecutor(tunables.slots, attempts.make)
+        self._slots: Executor = slots if hands is None else hands(self, slots)
+        self._starts = TaskStarter(
             store,
             clock,
             node,
@@ -190,7 +191,7 @@ class Runner:
 
     # -- one step, for virtual time
 
-    async def step(self) -> Stepped:
+    async def step(self) -> RunnerStep:
         """Claim once, run everything claimed to its end, settle all of it."""
         await self._standing.refresh()
         claimed, expired = await self._fetch()
@@ -198,7 +199,7 @@ class Runner:
         settled = 0
         while self._settler.unwritten:
             settled += await self._settler.step()
-        return Stepped(claimed, expired, settled)
+        return RunnerStep(claimed, expired, settled)
 
     # -- claiming
 
@@ -226,7 +227,7 @@ class Runner:
                 elif claimed:
                     await self._store_hint_on()
             except Exception as error:  # an actor's step: the next one must come all the same
-                self._emit(StoreTrouble("claim", told(error)))
+                self._emit(StoreTrouble("claim", error_text(error)))
                 self._doubtful_claim = True
                 await self._wait(self._woken, pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
@@ -266,7 +267,7 @@ class Runner:
             rooms[queue] = 1
         fair = 0 if probes else min(self._credit // _FAIR_SHARE, room)
         limited, keyed = self._limited & rooms.keys(), self._keyed & rooms.keys()
-        wish = Wish(rooms, room, fair, limited, keyed, frozenset(probes))
+        wish = ClaimRequest(rooms, room, fair, limited, keyed, frozenset(probes))
         asked = self._clock.monotonic()
         if not self._node.knows_server:  # since the question for probes
             return 0, 0
@@ -279,7 +280,7 @@ class Runner:
         if claimed.expired:
             await self._expire(claimed.expired)
         await self._standing.return_probes(probes - {task.queue for task in claimed.tasks})
-        if self._loops and not any(task.crashes >= SUSPECT for task in claimed.tasks):
+        if self._loops and not any(task.crashes >= ISOLATE_AFTER for task in claimed.tasks):
             # The next claim is on its way while this one is loaded and begun.
             self._room.reserve(claimed.tasks)
             self._beginning.add(begin := asyncio.create_task(self._begin(claimed.tasks, claimed.durable)))
@@ -302,13 +303,13 @@ class Runner:
         asyncio.get_running_loop().call_later(_DOUBT, self.wake)
 
     async def _begin_all(self, tasks: list[Task]) -> None:
-        suspects = [task for task in tasks if task.crashes >= SUSPECT]
+        suspects = [task for task in tasks if task.crashes >= ISOLATE_AFTER]
         # Tasks that were around when a node died are tried alone, one by one, so that blame is certain.
         now = self._clock.now()
-        await self._returns.give_back(
+        await self._returns.release_claims(
             suspects[1:], "waits to be tried alone", lambda i: now + (i + 1) * SECOND // 20
         )
-        others = [task for task in tasks if task.crashes < SUSPECT]
+        others = [task for task in tasks if task.crashes < ISOLATE_AFTER]
         self._room.reserve(others + suspects[:1])
         await self._begin(others)
         if suspects:
@@ -318,7 +319,7 @@ class Runner:
 
     async def _begin(self, tasks: list[Task], durable: Awaitable[bool] | None = None) -> None:
         try:
-            if not await self._starts.set_out(tasks, durable):
+            if not await self._starts.start_tasks(tasks, durable):
                 self._doubt()
         finally:
             if self._room.have_instants(tasks):
@@ -337,11 +338,11 @@ class Runner:
         """Its slot is free; whoever had it settles it otherwise, or leaves it to others."""
         self._drop(task)
 
-    def hand_in(self, result: Result) -> None:
+    def hand_in(self, result: AttemptResult) -> None:
         """What came of a task that was given to hands of another kind."""
         self._hand_in(result)
 
-    def _hand_in(self, result: Result) -> None:
+    def _hand_in(self, result: AttemptResult) -> None:
         self._drop(result.task)
         self._settler.hand_in(result)
 
@@ -353,13 +354,13 @@ class Runner:
     # -- rare things
 
     async def _expire(self, tasks: list[Task]) -> None:
-        gone = await expire(self._store, [task._asdict() for task in tasks], self._node.id)
+        gone = await expire_tasks(self._store, [task._asdict() for task in tasks], self._node.id)
         self._emit(TasksExpired(gone))
 
     async def _give_back_strangers(self) -> None:
         if self._beginning:  # claimed, not yet among the attempts, and no strangers
             await asyncio.wait(self._beginning)
-        await self._returns.give_back_strangers(lambda: self._settler.ids | set(self._slots.ids))
+        await self._returns.release_untracked(lambda: self._settler.ids | set(self._slots.ids))
         self._doubtful_claim = False
 
     async def _quiet(self, *, but: int = 0) -> None:

@@ -12,20 +12,20 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ..model.errors import Temporary, WrongStore, told
+from ..model.errors import StoreUnusable, TemporaryError, error_text
 from ..model.outcome import Done, Outcome, Reject, Unknown
-from ..model.task import Category, Settled, State, Task, TaskId
+from ..model.task import Category, SettleResult, Task, TaskId, TaskState
 from ..model.time import SECOND
 from ..observability.events import AttemptFailed, BatchSettled, ClaimLost, Emit, StoreTrouble
-from ..store.port import Step, Store, Tally, order_keys
+from ..store.port import AttemptTally, Step, Store, ordering_keys
+from .channel_states import ChannelStates
 from .clock import Clock
-from .crashpoints import point
-from .decide import Decision, Drop, Park, Pause, clean, decide
-from .handler import Handler, effects
+from .crash_points import crash_point
+from .decisions import DisconnectChannel, PauseChannel, TaskDecision, ThrottleChannel, decide, sanitize_text
+from .handler import Handler, collect_effects
+from .heartbeats import Node
 from .lanes import Lane
-from .nodes import Node
-from .queue import late_result
-from .standing import Standing
+from .task_actions import record_late_result
 
 _LARGEST = 1000  # results of one transaction
 _UNTOLD = ("done", "deferred", "skipped", "offline")  # nothing failed, or not because of the message
@@ -33,7 +33,7 @@ _LATE = 60 * SECOND  # from due to started, of a first try
 _STUBBORN = 3  # tries from which on a temporary error is counted once more
 
 
-class Result(NamedTuple):
+class AttemptResult(NamedTuple):
     """What came of one attempt."""
 
     task: Task
@@ -51,7 +51,7 @@ class Settler:
         clock: Clock,
         node: Node,
         lanes: Mapping[str, Lane],
-        standing: Standing,
+        standing: ChannelStates,
         handlers: Mapping[str, Handler],
         *,
         emit: Emit,
@@ -65,8 +65,8 @@ class Settler:
         self._handlers = handlers
         self._emit = emit
         self._settled = settled
-        self._results: deque[Result] = deque()
-        self._late: deque[Result] = deque()
+        self._results: deque[AttemptResult] = deque()
+        self._late: deque[AttemptResult] = deque()
         self._news = asyncio.Event()
         self._last = False
 
@@ -80,7 +80,7 @@ class Settler:
         """Their tasks."""
         return {result.task.id for result in (*self._results, *self._late)}
 
-    def hand_in(self, result: Result) -> None:
+    def hand_in(self, result: AttemptResult) -> None:
         """Take a result; it will be written."""
         if not self._results:
             self._news.set()
@@ -104,12 +104,12 @@ class Settler:
             try:
                 await self.step(largest)
                 pause, largest = 0.05, _LARGEST
-            except (Temporary, WrongStore) as error:
+            except (TemporaryError, StoreUnusable) as error:
                 self._emit(StoreTrouble("settle", error.problem))
                 await asyncio.sleep(pause * (0.5 + self._clock.chance()))
                 pause = min(pause * 2, 2.0)
             except Exception as error:  # one result that cannot be written must not hold up the others
-                self._emit(StoreTrouble("settle", told(error)))
+                self._emit(StoreTrouble("settle", error_text(error)))
                 if largest == 1:
                     self._spoil(error)
                     await asyncio.sleep(pause)
@@ -123,8 +123,8 @@ class Settler:
             return 0
         decisions = self._decide(batch)
         also = _effects(batch, decisions) + self._breaker_steps(batch)
-        own = effects(self._handlers, [r.task for r in batch], [d.move for d in decisions])
-        keys = order_keys(result.task for result in batch)
+        own = collect_effects(self._handlers, [r.task for r in batch], [d.move for d in decisions])
+        keys = ordering_keys(result.task for result in batch)
         answers = await self._store.settle(
             self._node.id,
             [d.move for d in decisions],
@@ -132,23 +132,23 @@ class Settler:
             tally=_tally(batch, decisions),
             also=[*also, *own],
         )
-        point("settled")
+        crash_point("settled")
         for _ in batch:
             self._results.popleft()
-        if answers[-1] is Settled.KEPT:
+        if answers[-1] is SettleResult.KEPT:
             self._node.see(batch[-1].task, settled=True)
         self._tell(batch, decisions, answers)
         if also:
             await self._standing.refresh()
-        self._settled(bool(keys) or any(decision.move.to is State.PENDING for decision in decisions))
+        self._settled(bool(keys) or any(decision.move.to is TaskState.PENDING for decision in decisions))
         await self._settle_late()
         return len(batch)
 
-    def _decide(self, batch: list[Result]) -> list[Decision]:
+    def _decide(self, batch: list[AttemptResult]) -> list[TaskDecision]:
         now, lanes, chance = self._clock.now(), self._lanes, self._clock.chance
         return [decide(r.task, r.outcome, lanes[r.task.queue], now=now, chance=chance) for r in batch]
 
-    def _breaker_steps(self, batch: list[Result]) -> list[Step]:
+    def _breaker_steps(self, batch: list[AttemptResult]) -> list[Step]:
         if not self._node.is_trusted:
             return []  # whoever slept through its lease saw time-outs of its own making, not of the channel
         groups: dict[tuple[str, int], list[Outcome]] = {}
@@ -160,7 +160,7 @@ class Settler:
         """Results whose claim had gone: kept in the history, and proof where they say 'sent'."""
         while self._late:
             late = self._late[0]
-            await late_result(self._store, self._node.id, late.task, late.outcome)
+            await record_late_result(self._store, self._node.id, late.task, late.outcome)
             self._late.popleft()
 
     def _spoil(self, error: Exception) -> None:
@@ -170,15 +170,17 @@ class Settler:
         outcome = Unknown(reason, hold=True) if may_be_sent else Reject(Category.SYSTEM, reason)
         self._results.append(spoilt._replace(outcome=outcome))
 
-    def _tell(self, batch: list[Result], decisions: list[Decision], answers: list[Settled]) -> None:
+    def _tell(
+        self, batch: list[AttemptResult], decisions: list[TaskDecision], answers: list[SettleResult]
+    ) -> None:
         counts = Counter([decision.what for decision in decisions])
         if counts["done"] < len(batch):
             for result, decision in zip(batch, decisions, strict=True):
                 if decision.what not in _UNTOLD:
                     self._emit(_told(self._node.id, result, decision))
-        if Settled.CLAIM_LOST in answers:
+        if SettleResult.CLAIM_LOST in answers:
             for result, decision, answer in zip(batch, decisions, answers, strict=True):
-                if answer is Settled.CLAIM_LOST:
+                if answer is SettleResult.CLAIM_LOST:
                     self._late.append(result)
                     self._emit(ClaimLost(self._node.id, result.task.id, result.task.queue, decision.what))
         times = [result.seconds * 1000 for result in batch]
@@ -186,28 +188,28 @@ class Settler:
         self._emit(BatchSettled(self._node.id, len(batch), dict(counts), sum(times), lags, times))
 
 
-def _effects(batch: list[Result], decisions: list[Decision]) -> list[Step]:
+def _effects(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[Step]:
     steps: dict[object, Step] = {}
     for result, decision in zip(batch, decisions, strict=True):
         match decision.effect:
             case None:
                 continue
-            case Park(queue=queue, until=until, reason=reason) as effect:
+            case ThrottleChannel(queue=queue, until=until, reason=reason) as effect:
                 steps[effect] = Step("queue_park", {"name": queue, "until": until, "reason": reason})
-            case Pause(queue=queue, reason=reason) as effect:
+            case PauseChannel(queue=queue, reason=reason) as effect:
                 steps[effect] = Step("queue_halt", {"name": queue, "reason": reason})
-            case Drop() as effect:
+            case DisconnectChannel() as effect:
                 steps[effect] = _dropped(effect, result.claimed_at)
     return list(steps.values())
 
 
-def _dropped(effect: Drop, claimed_at: int) -> Step:
+def _dropped(effect: DisconnectChannel, claimed_at: int) -> Step:
     link = "logged_out" if effect.needs_person else "reconnecting"
-    lost = {"name": effect.queue, "link": link, "why": clean(effect.reason), "claimed_at": claimed_at}
+    lost = {"name": effect.queue, "link": link, "why": sanitize_text(effect.reason), "claimed_at": claimed_at}
     return Step("link_lost", lost)
 
 
-def _tally(batch: list[Result], decisions: list[Decision]) -> list[Tally]:
+def _tally(batch: list[AttemptResult], decisions: list[TaskDecision]) -> list[AttemptTally]:
     sums: dict[tuple[str, str], list[float]] = {}
     for result, decision in zip(batch, decisions, strict=True):
         task = result.task
@@ -217,10 +219,13 @@ def _tally(batch: list[Result], decisions: list[Decision]) -> list[Tally]:
         if task.tries > 1 or result.claimed_at - task.due_at > _LATE:
             for what in _beside(result, decision):
                 sums.setdefault((task.queue, what), [0, 0.0])[0] += 1
-    return [Tally(queue, what, int(n), round(seconds * 1000)) for (queue, what), (n, seconds) in sums.items()]
+    return [
+        AttemptTally(queue, what, int(n), round(seconds * 1000))
+        for (queue, what), (n, seconds) in sums.items()
+    ]
 
 
-def _beside(result: Result, decision: Decision) -> list[str]:
+def _beside(result: AttemptResult, decision: TaskDecision) -> list[str]:
     """What is counted beside what came of an attempt; rare, so that an ordinary batch writes nothing more."""
     if decision.what in _UNTOLD[1:]:
         return []
@@ -230,7 +235,7 @@ def _beside(result: Result, decision: Decision) -> list[str]:
     return ["again", "stubborn"] if stubborn else ["again"]
 
 
-def _told(node: int, result: Result, decision: Decision) -> AttemptFailed:
+def _told(node: int, result: AttemptResult, decision: TaskDecision) -> AttemptFailed:
     task, move = result.task, decision.move
     return AttemptFailed(
         node,

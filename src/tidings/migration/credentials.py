@@ -32,7 +32,7 @@ class Credential:
     hosts: frozenset[str] = frozenset()  # none: it is the URL of a database
 
 
-class Lookup(NamedTuple):
+class CredentialLookup(NamedTuple):
     """Where references lead; None: such references are not allowed."""
 
     credentials: Mapping[str, str]
@@ -45,7 +45,7 @@ def is_reference(text: str) -> bool:
     return bool(_REFERENCE.fullmatch(text))
 
 
-def refuse_clear(options: Mapping[str, Any], place: str, secrets: Collection[str]) -> None:
+def refuse_plaintext_secrets(options: Mapping[str, Any], place: str, secrets: Collection[str]) -> None:
     """Refuse a secret that stands in the job itself; `secrets` are the options that the connector names."""
     for name, value in options.items():
         _refuse(value, f"{place}.{name}", secret=name in secrets or _sounds_secret(name))
@@ -66,14 +66,14 @@ def _refuse(value: object, place: str, *, secret: bool) -> None:
         )
 
 
-def resolve(options: Mapping[str, Any], place: str, lookup: Lookup) -> dict[str, Any]:
+def resolve_references(options: Mapping[str, Any], place: str, lookup: CredentialLookup) -> dict[str, Any]:
     """The options with their references replaced; raises Misconfigured, which never repeats a secret."""
     return {name: _resolve(entry, f"{place}.{name}", lookup) for name, entry in options.items()}
 
 
-def _resolve(value: Any, place: str, lookup: Lookup) -> Any:
+def _resolve(value: Any, place: str, lookup: CredentialLookup) -> Any:
     if isinstance(value, Mapping):
-        return resolve(value, place, lookup)
+        return resolve_references(value, place, lookup)
     if isinstance(value, list | tuple):
         return [_resolve(entry, place, lookup) for entry in value]
     if not isinstance(value, str) or not is_reference(value):

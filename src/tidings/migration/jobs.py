@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 
 from ..store.port import Row, Step
+from .connectors.port import FINAL_STATES, RecordState
 from .credentials import is_reference
-from .jobfile import Job, System, read_job
-from .mapping.hashing import digest
-from .words import FINAL, Standing
+from .job_file import MigrationJob, SystemConfig, read_job
+from .mapping.content_hash import content_digest
 
 
 class JobState(StrEnum):
@@ -35,7 +35,7 @@ class JobState(StrEnum):
 
 
 WORKING = frozenset({JobState.PLANNING, JobState.RUNNING})
-OVER = frozenset({JobState.CANCELLED, JobState.COMPLETED, JobState.FAILED})
+ENDED = frozenset({JobState.CANCELLED, JobState.COMPLETED, JobState.FAILED})
 
 
 class BatchState(StrEnum):
@@ -49,7 +49,7 @@ class BatchState(StrEnum):
     FAILED_FINAL = "failed_final"
 
 
-class Action(StrEnum):
+class PlannedAction(StrEnum):
     """What a plan says about a record."""
 
     CREATE = "create"
@@ -94,14 +94,14 @@ class TypeStatus:
     is_read: bool  # the source has no more
     expected: int | None  # as the source said before it was read
     read: int  # records that are here
-    counts: Mapping[Standing, int]  # of these, by where they stand; those not looked at yet are EXTRACTED
+    counts: Mapping[RecordState, int]  # of these, by where they stand; those not looked at yet are EXTRACTED
     links_open: int  # written without a link that was not there
     note: str | None  # what was noticed about the source
 
     @property
     def done(self) -> int:
         """Records that have their end."""
-        return sum(count for standing, count in self.counts.items() if standing in FINAL)
+        return sum(count for standing, count in self.counts.items() if standing in FINAL_STATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class SystemStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class JobStatus:
     """How far a job is."""
 
     job: JobView
@@ -125,18 +125,18 @@ class Status:
     systems: Sequence[SystemStatus]
     read: int
     done: int
-    counts: Mapping[Standing, int]
+    counts: Mapping[RecordState, int]
     per_second: float  # records ended per second of work, since it began
     seconds_left: float | None  # None: nobody can say
     problem: str | None  # what holds it up at the moment
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FailureCause:
     """Records of a job that were set aside for one reason."""
 
     fingerprint: str
-    standing: Standing
+    standing: RecordState
     type: str
     failure: str | None
     field: str | None
@@ -150,15 +150,15 @@ class PlanReport:
     """What a run would do."""
 
     job: JobView
-    actions: Mapping[str, Mapping[Action, int]]  # by type
-    causes: Sequence[Cause]
+    actions: Mapping[str, Mapping[PlannedAction, int]]  # by type
+    causes: Sequence[FailureCause]
     notes: Sequence[str]  # lint, what the source showed, what will not fit
     calls: int
     seconds: float | None  # under the limit per second; None: there is none
     fits_this_month: bool | None  # None: nobody counts
 
 
-def new_view(id_: str, job: Job, now: int) -> JobView:
+def new_job_view(id_: str, job: MigrationJob, now: int) -> JobView:
     """A job that was made just now; its number is not known yet."""
     return JobView(
         id_, 0, job.tenant, job.name, JobState.NEW, None, None, 0, job.mapping_hash, now, now, None, None, 0,
@@ -166,10 +166,14 @@ def new_view(id_: str, job: Job, now: int) -> JobView:
     )  # fmt: skip
 
 
-def adding(id_: str, job: Job, now: int) -> list[Step]:
+def create_job_steps(id_: str, job: MigrationJob, now: int) -> list[Step]:
     """A new job with its types; its pair of systems is the one that earlier jobs had, too."""
-    pair = {"tenant": job.tenant, "source": identity(job.source), "target": identity(job.target)}
-    text, hash_ = written_down(job), job.mapping_hash
+    pair = {
+        "tenant": job.tenant,
+        "source": system_identity(job.source),
+        "target": system_identity(job.target),
+    }
+    text, hash_ = stored_definition(job), job.mapping_hash
     made = {"id": id_, "name": job.name, "mapping_hash": hash_, "definition": text, "at": now}
     waves = {name: wave for wave, names in enumerate(job.waves) for name in names}
     types = [{"id": id_, "type": one.name, "wave": waves[one.name]} for one in job.types]
@@ -180,12 +184,12 @@ def adding(id_: str, job: Job, now: int) -> list[Step]:
     ]
 
 
-def written_down(job: Job) -> str:
+def stored_definition(job: MigrationJob) -> str:
     """The job as it is stored; `local` is no key of a job file, so no caller can write it."""
     return orjson.dumps({**job.definition, "local": True} if job.is_local else job.definition).decode()
 
 
-def view_of(row: Row) -> JobView:
+def job_view(row: Row) -> JobView:
     """A row of `jobs`."""
     definition = orjson.loads(row["definition"])
     is_local = definition.pop("local", False) is True
@@ -210,22 +214,22 @@ def view_of(row: Row) -> JobView:
     )
 
 
-def job_of(view: JobView) -> Job:
+def job_of(view: JobView) -> MigrationJob:
     """What was written in its file; it was checked when it came, and hooks were allowed or refused then."""
     return read_job(view.definition, is_local=view.is_local)
 
 
-def moving(row: Row, state: JobState, reason: str | None) -> Step:
+def job_transition(row: Row, state: JobState, reason: str | None) -> Step:
     """Another state of a job, if it is still as it was looked at."""
     params = {
         "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
         "held": None, "reason": reason, "parked_until": None,
-        "is_over": state in OVER,
+        "is_over": state in ENDED,
     }  # fmt: skip
     return Step("job_move", params, needed=True)
 
 
-def identity(system: System) -> str:
+def system_identity(system: SystemConfig) -> str:
     """What a system is called in the crosswalk and by the limiter: the same for the same system and account.
 
     Its place and the references of its credentials, unless the job gives it a `name`.
@@ -240,4 +244,4 @@ def identity(system: System) -> str:
     ]
     if not place and not account:
         return system.kind
-    return f"{system.kind}:{digest([place, account])[:12]}"
+    return f"{system.kind}:{content_digest([place, account])[:12]}"

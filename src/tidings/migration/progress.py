@@ -9,31 +9,31 @@ import orjson
 
 from ..model.time import SECOND, iso
 from ..store.port import Row, Store
-from .connections import Opened
+from .connector_pool import OpenedJob
+from .connectors.port import FINAL_STATES, RecordState, SupportsQuota
+from .dry_run import estimate_calls
 from .jobs import (
-    OVER,
+    ENDED,
     WORKING,
-    Action,
     BatchState,
-    Cause,
+    FailureCause,
     JobState,
+    JobStatus,
     JobView,
+    PlannedAction,
     PlanReport,
-    Status,
     SystemStatus,
     TypeStatus,
-    identity,
     job_of,
+    system_identity,
 )
-from .limits import month_of
-from .mapping.lint import Finding
-from .planning import calls_of
-from .words import FINAL, Budgeted, Standing
+from .mapping.lint import LintFinding
+from .rate_limits import month_of
 
 _CAUSES = 200
 
 
-async def status_of(store: Store, view: JobView, now: int) -> Status:
+async def status_of(store: Store, view: JobView, now: int) -> JobStatus:
     """How far a job is."""
     rows = await store.read("job_type_list", job=view.n)
     states = await store.read("job_batch_states", job=view.n, round=view.round)
@@ -43,7 +43,7 @@ async def status_of(store: Store, view: JobView, now: int) -> Status:
     return await _status(store, view, now, rows, links, states, await _systems(store, view, now))
 
 
-async def glance_at(store: Store, view: JobView, now: int) -> Status:
+async def summary_of(store: Store, view: JobView, now: int) -> JobStatus:
     """The same for one of a list: without batches and open links, and systems only while it works."""
     rows = await store.read("job_type_list", job=view.n)
     systems = await _systems(store, view, now) if view.state in WORKING else []
@@ -58,15 +58,15 @@ async def _status(
     links: Mapping[str, int],
     states: Sequence[Row],
     systems: Sequence[SystemStatus],
-) -> Status:
+) -> JobStatus:
     aside = await store.read("job_counts", job=view.n, round=view.round)
     types = [_type(row, aside, links.get(row["type"], 0)) for row in rows]
-    counts: Counter[Standing] = Counter()
+    counts: Counter[RecordState] = Counter()
     for one in types:
         counts.update(one.counts)
     read, done = sum(one.read for one in types), sum(one.done for one in types)
     speed = _speed(view, done, now)
-    return Status(
+    return JobStatus(
         view,
         types,
         {BatchState(row["state"]): row["n"] for row in states},
@@ -93,20 +93,20 @@ def _type(row: Row, aside: Sequence[Row], links: int) -> TypeStatus:
     )
 
 
-def _counts(row: Row, aside: Sequence[Row]) -> dict[Standing, int]:
+def _counts(row: Row, aside: Sequence[Row]) -> dict[RecordState, int]:
     if row["counts"] is not None:  # its records are forgotten, or about to be
-        return {Standing(state): int(n) for state, n in orjson.loads(row["counts"]).items()}
-    counts = {Standing(one["state"]): int(one["n"]) for one in aside if one["type"] == row["type"]}
-    counts |= {Standing.WRITTEN: int(row["written"]), Standing.UNCHANGED: int(row["unchanged"])}
-    counts[Standing.EXTRACTED] = max(0, row["extracted"] - sum(counts.values()))
+        return {RecordState(state): int(n) for state, n in orjson.loads(row["counts"]).items()}
+    counts = {RecordState(one["state"]): int(one["n"]) for one in aside if one["type"] == row["type"]}
+    counts |= {RecordState.WRITTEN: int(row["written"]), RecordState.UNCHANGED: int(row["unchanged"])}
+    counts[RecordState.EXTRACTED] = max(0, row["extracted"] - sum(counts.values()))
     return {standing: count for standing, count in counts.items() if count}
 
 
 async def _systems(store: Store, view: JobView, now: int) -> list[SystemStatus]:
     job = job_of(view)
     names = [
-        f"{view.tenant}/{identity(job.source)}/read",
-        *(f"{view.tenant}/{identity(job.target)}/{what}" for what in ("read", "write")),
+        f"{view.tenant}/{system_identity(job.source)}/read",
+        *(f"{view.tenant}/{system_identity(job.target)}/{what}" for what in ("read", "write")),
     ]
     found = []
     for name in dict.fromkeys(names):
@@ -127,7 +127,7 @@ def _speed(view: JobView, done: int, now: int) -> float:
 
 
 def _left(view: JobView, types: Sequence[TypeStatus], done: int, speed: float) -> float | None:
-    if view.state in OVER or view.state is JobState.PLANNED:
+    if view.state in ENDED or view.state is JobState.PLANNED:
         return 0.0
     total = sum(max(one.read, 0 if one.is_read else one.expected or 0) for one in types)
     if speed <= 0 or not all(one.is_read or one.expected is not None for one in types):
@@ -144,13 +144,13 @@ def _problem(view: JobView, rows: Sequence[Row], systems: Sequence[SystemStatus]
     return next((str(row["problem"]) for row in rows if row["problem"]), None)
 
 
-async def causes_of(store: Store, view: JobView) -> list[Cause]:
+async def causes_of(store: Store, view: JobView) -> list[FailureCause]:
     """What was set aside, or waits, by cause."""
     rows = await store.read("job_causes", job=view.n, round=view.round, limit=_CAUSES)
     return [
-        Cause(
+        FailureCause(
             row["fingerprint"],
-            Standing(row["state"]),
+            RecordState(row["state"]),
             row["type"],
             row["failure"],
             row["field"],
@@ -159,22 +159,23 @@ async def causes_of(store: Store, view: JobView) -> list[Cause]:
             row["reason"] or "",
         )
         for row in rows
-        if Standing(row["state"]) in FINAL or row["state"] in (Standing.WAITING, Standing.UNKNOWN)
+        if RecordState(row["state"]) in FINAL_STATES
+        or row["state"] in (RecordState.WAITING, RecordState.UNKNOWN)
     ]
 
 
 async def plan_report_of(
-    store: Store, view: JobView, opened: Opened, findings: Sequence[Finding], now: int
+    store: Store, view: JobView, opened: OpenedJob, findings: Sequence[LintFinding], now: int
 ) -> PlanReport:
     """What a run would do, and whether it fits."""
-    actions: dict[str, dict[Action, int]] = {one.name: {} for one in opened.job.types}
+    actions: dict[str, dict[PlannedAction, int]] = {one.name: {} for one in opened.job.types}
     for row in await store.read("job_plan_counts", job=view.n, round=view.round):
         if row["action"] is not None:
-            actions[row["type"]][Action(row["action"])] = row["n"]
+            actions[row["type"]][PlannedAction(row["action"])] = row["n"]
     for row in await store.read("job_counts", job=view.n, round=view.round):
         said = actions[row["type"]]
-        if row["state"] == Standing.REJECTED:  # also those that the source could not give
-            said[Action.REJECTED] = row["n"]
+        if row["state"] == RecordState.REJECTED:  # also those that the source could not give
+            said[PlannedAction.REJECTED] = row["n"]
     calls = _calls(opened, actions)
     fits, notes = await _budget(store, opened, calls, now)
     rows = await store.read("job_type_list", job=view.n)
@@ -191,15 +192,15 @@ async def plan_report_of(
     )
 
 
-def _calls(opened: Opened, actions: Mapping[str, Mapping[Action, int]]) -> int:
+def _calls(opened: OpenedJob, actions: Mapping[str, Mapping[PlannedAction, int]]) -> int:
     total = 0
     for name, counts in actions.items():
         strategy = opened.target.strategy(opened.job.type(name).target)
-        total += calls_of(counts, strategy, opened.limits.bulk)
+        total += estimate_calls(counts, strategy, opened.limits.bulk)
     return total
 
 
-async def _budget(store: Store, opened: Opened, calls: int, now: int) -> tuple[bool | None, list[str]]:
+async def _budget(store: Store, opened: OpenedJob, calls: int, now: int) -> tuple[bool | None, list[str]]:
     """Whether the calls fit into what is left of the month: by our own count, and by the other side's."""
     left: int | None = None
     allowed = opened.limits.per_month
@@ -207,12 +208,12 @@ async def _budget(store: Store, opened: Opened, calls: int, now: int) -> tuple[b
         rows = await store.read("job_system_find", system=opened.writes.name)
         used = rows[0]["used"] if rows and rows[0]["month"] == month_of(now) else 0
         left = allowed - used
-    if isinstance(opened.target, Budgeted):
+    if isinstance(opened.target, SupportsQuota):
         quota = await opened.target.quota()
         if quota.remaining is not None:
             left = quota.remaining if left is None else min(left, quota.remaining)
     notes: list[str] = []
-    if isinstance(opened.source, Budgeted):
+    if isinstance(opened.source, SupportsQuota):
         quota = await opened.source.quota()
         if quota.remaining is not None:
             notes.append(f"the source allows {quota.remaining:,} more calls this month")

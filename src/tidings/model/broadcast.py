@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-WORDS = ("waiting", "processing", "sent", "failed", "held", "cancelled", "expired", "skipped")
+TALLY_WORDS = ("waiting", "processing", "sent", "failed", "held", "cancelled", "expired", "skipped")
 
 
-class Stage(StrEnum):
+class BroadcastState(StrEnum):
     """Where a broadcast stands."""
 
     LOADING = "loading"  # recipients come in; nothing is sent
@@ -27,7 +27,7 @@ class Stage(StrEnum):
     EXPIRED = "expired"  # its time was missed by more than the grace
 
 
-class Starts(StrEnum):
+class BroadcastTrigger(StrEnum):
     """What starts a broadcast."""
 
     IMMEDIATE = "immediate"
@@ -35,7 +35,7 @@ class Starts(StrEnum):
     MANUAL = "manual"
 
 
-class Quiet(NamedTuple):
+class QuietHours(NamedTuple):
     """Hours in which nothing is sent, in minutes of the day; from 22:00 to 7:00 goes over midnight."""
 
     begin: int
@@ -43,14 +43,14 @@ class Quiet(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BroadcastOptions:
     """How a broadcast is sent; kept with it as JSON."""
 
     per_second: float | None = None
     spread: int = 0  # microseconds over which starts are spread
     error_limit: float | None = None  # share of errors at which it stops
     canary: int | None = None
-    quiet: Quiet | None = None
+    quiet: QuietHours | None = None
     zone: str = "UTC"  # of whoever has none of their own
     own_zone: bool = False  # each recipient at their own local time
     max_tries: int | None = None
@@ -71,16 +71,16 @@ class Options:
         return json.dumps({name: value for name, value in asdict(self).items() if value is not None})
 
 
-def options_of(text: str) -> Options:
+def load_broadcast_options(text: str) -> BroadcastOptions:
     """As it was kept."""
     kept = json.loads(text)
     if kept.get("quiet") is not None:
-        kept["quiet"] = Quiet(*kept["quiet"])
+        kept["quiet"] = QuietHours(*kept["quiet"])
     kept["since"] = tuple(kept.get("since", (0, 0)))
-    return Options(**kept)
+    return BroadcastOptions(**kept)
 
 
-class Part(NamedTuple):
+class TimezonePart(NamedTuple):
     """Recipients of one time zone; None: they have none of their own."""
 
     part: int
@@ -96,7 +96,7 @@ class Part(NamedTuple):
         return self.total - self.taken
 
 
-class Tally(NamedTuple):
+class BroadcastTally(NamedTuple):
     """How many of the frozen recipients stand where, at one moment."""
 
     total: int
@@ -119,20 +119,20 @@ class Tally(NamedTuple):
     @property
     def counts(self) -> dict[str, int]:
         """By word, in the order of a life."""
-        return {word: getattr(self, word) for word in WORDS}
+        return {word: getattr(self, word) for word in TALLY_WORDS}
 
 
-def tally_of(row: Mapping[str, Any]) -> Tally:
+def broadcast_tally(row: Mapping[str, Any]) -> BroadcastTally:
     """A tally from the counts of the store. What was never taken goes the way of the whole."""
     ended = row["sent"] + row["failed"] + row["held"] + row["cancelled"] + row["expired"] + row["skipped"]
     untaken = row["total"] - row["taken"]
     cancelled, expired = row["cancelled"], row["expired"]
     waiting = row["total"] - ended - row["processing"]
-    if row["state"] == Stage.CANCELLED:
+    if row["state"] == BroadcastState.CANCELLED:
         cancelled, waiting = cancelled + untaken, waiting - untaken
-    elif row["state"] == Stage.EXPIRED:
+    elif row["state"] == BroadcastState.EXPIRED:
         expired, waiting = expired + untaken, waiting - untaken
-    return Tally(
+    return BroadcastTally(
         row["total"], waiting, row["processing"], row["sent"], row["failed"], row["held"], cancelled, expired,
         row["skipped"], row["taken"] - ended, row["pieces"],
     )  # fmt: skip

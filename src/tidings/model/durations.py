@@ -42,10 +42,10 @@ def parse(raw: str | float) -> timedelta:
         raise ValueError(f"{_short(raw)!r} is too long") from None
 
 
-def spell(length: timedelta) -> str:
+def humanize(length: timedelta) -> str:
     """A duration for people, in its two largest units: "250 ms", "1.5 s", "5 min", "1 h 30 min", "2 d"."""
     if length < timedelta(0):
-        return f"-{spell(-length)}"
+        return f"-{humanize(-length)}"
     seconds = length.total_seconds()
     if seconds < 0.9995:
         return f"{round(seconds * 1000)} ms" if seconds >= 0.0005 else "0 s"

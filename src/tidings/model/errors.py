@@ -5,16 +5,16 @@
         Invalid            a field is wrong (422)
         Forbidden          the caller's key does not cover it (403)
         NotFound           no such thing (404)
-        Refused            the thing is in a state that does not allow it (409)
+        Conflict           the thing is in a state that does not allow it (409)
         InProgress         the same call is under way (409, Retry-After)
         TooLarge           over a limit (413)
-        TooOften           over a rate (429, Retry-After)
-      Temporary          the same call may succeed later: 503, exit code 75
+        RateLimited        over a rate (429, Retry-After)
+      TemporaryError     the same call may succeed later: 503, exit code 75
         StoreUnavailable   the database does not answer
           StoreRefused       it answers, and refuses to work for us
         StoreFull          the disk is full
-      Broken             a person must look: 500, exit code 70
-        WrongStore         the database cannot be used as it is
+      OperatorError      a person must look: 500, exit code 70
+        StoreUnusable      the database cannot be used as it is
       Misconfigured      the start is refused: exit code 78
 
 Each says what happened, to what, and what to do next.
@@ -66,7 +66,7 @@ class NotFound(CallerError):
     status = 404
 
 
-class Refused(CallerError):
+class Conflict(CallerError):
     """The thing exists, but its state does not allow this."""
 
     code = "refused"
@@ -87,7 +87,7 @@ class TooLarge(CallerError):
     status = 413
 
 
-class TooOften(CallerError):
+class RateLimited(CallerError):
     """Over a stated rate; `seconds` is when to call again."""
 
     code = "too_often"
@@ -98,7 +98,7 @@ class TooOften(CallerError):
         self.seconds = seconds
 
 
-class Temporary(TidingsError):
+class TemporaryError(TidingsError):
     """The same call may succeed later."""
 
     code = "unavailable"
@@ -106,7 +106,7 @@ class Temporary(TidingsError):
     exit_code = 75
 
 
-class StoreUnavailable(Temporary):
+class StoreUnavailable(TemporaryError):
     """The database does not answer."""
 
     code = "store_unavailable"
@@ -120,7 +120,7 @@ class StoreRefused(StoreUnavailable):
         self.reason = reason
 
 
-class StoreFull(Temporary):
+class StoreFull(TemporaryError):
     """The disk under the database is full."""
 
     code = "store_full"
@@ -128,13 +128,13 @@ class StoreFull(Temporary):
     reason = "disk full"
 
 
-class Broken(TidingsError):
+class OperatorError(TidingsError):
     """A person must look."""
 
     code = "broken"
 
 
-class WrongStore(Broken):
+class StoreUnusable(OperatorError):
     """The database cannot be used as it is: newer schema, changed migration, read-only disk."""
 
     code = "wrong_store"
@@ -147,6 +147,6 @@ class Misconfigured(TidingsError):
     exit_code = 78
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Any error in one line: what ours say happened, or the kind and words of a surprise."""
     return error.problem if isinstance(error, TidingsError) else f"{type(error).__name__}: {error}"

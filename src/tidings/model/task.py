@@ -14,7 +14,7 @@ TaskId = NewType("TaskId", int)
 NodeId = NewType("NodeId", int)
 
 
-class State(StrEnum):
+class TaskState(StrEnum):
     """Where a task stands."""
 
     PENDING = "pending"
@@ -25,19 +25,23 @@ class State(StrEnum):
     EXPIRED = "expired"
 
 
-LEGAL: Mapping[State, frozenset[State]] = {
+TRANSITIONS: Mapping[TaskState, frozenset[TaskState]] = {
     # DONE from PENDING or FAILED: by evidence of sending only (a late result, a receipt).
     # FAILED from PENDING: only after the database has gone back, if it may have been sent on the lost copy.
-    State.PENDING: frozenset({State.PROCESSING, State.CANCELLED, State.EXPIRED, State.DONE, State.FAILED}),
-    State.PROCESSING: frozenset({State.DONE, State.FAILED, State.PENDING, State.CANCELLED}),
-    State.FAILED: frozenset({State.PENDING, State.CANCELLED, State.EXPIRED, State.DONE}),
+    TaskState.PENDING: frozenset(
+        {TaskState.PROCESSING, TaskState.CANCELLED, TaskState.EXPIRED, TaskState.DONE, TaskState.FAILED}
+    ),
+    TaskState.PROCESSING: frozenset(
+        {TaskState.DONE, TaskState.FAILED, TaskState.PENDING, TaskState.CANCELLED}
+    ),
+    TaskState.FAILED: frozenset({TaskState.PENDING, TaskState.CANCELLED, TaskState.EXPIRED, TaskState.DONE}),
 }
-FINAL = frozenset(State) - frozenset(LEGAL)
+FINAL_STATES = frozenset(TaskState) - frozenset(TRANSITIONS)
 
 
-def may_move(origin: State, to: State) -> bool:
+def can_transition(origin: TaskState, to: TaskState) -> bool:
     """Whether the table of moves allows this change."""
-    return to in LEGAL.get(origin, frozenset())
+    return to in TRANSITIONS.get(origin, frozenset())
 
 
 class Category(StrEnum):
@@ -96,7 +100,7 @@ class Transition(NamedTuple):
 
     id: TaskId
     claim_no: int
-    to: State
+    to: TaskState
     tries: int
     due_at: int | None = None  # only for a move back to pending
     category: Category | None = None
@@ -106,7 +110,7 @@ class Transition(NamedTuple):
     crashes: int = 0
 
 
-class Settled(StrEnum):
+class SettleResult(StrEnum):
     """What became of a transition."""
 
     KEPT = "kept"

@@ -1,1 +1,11 @@
-"""Facts about the work, told upwards: typed events, one sink per file. Sinks only listen."""
+"""Typed events, metrics and logs. Sinks only listen.
+
+events: one class per event.
+log: the log sink, JSON or text.
+metrics: Prometheus metrics.
+counters: which counters and timings an event adds to (pure).
+sinks: the optional sinks that are configured.
+statsd: the StatsD sink.
+otel: the OpenTelemetry sink.
+memory_usage: memory use of this process and its limit.
+"""

@@ -337,5 +337,5 @@ class Recycling(Event):
 Emit = Callable[[Event], None]
 
 
-def silence(_event: Event) -> None:
+def discard_event(_event: Event) -> None:
     """The sink that drops everything."""

@@ -97,4 +97,4 @@ def _dumps(value: Any, **_: Any) -> str:
     return orjson.dumps(value, default=str).decode()
 
 
-Sink = Callable[[events.Event], None]
+EventSink = Callable[[events.Event], None]

@@ -14,12 +14,27 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from . import events
-from .counting import counts, times
+from .counters import counter_increments, timings
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-LAGS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)  # seconds
-TIMES = (1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0, 30_000.0)
+LAG_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)  # seconds
+DURATION_BUCKETS = (
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    25.0,
+    50.0,
+    100.0,
+    250.0,
+    500.0,
+    1000.0,
+    2500.0,
+    5000.0,
+    10_000.0,
+    30_000.0,
+)
 _COUNTERS = (
     ("messages_processed", "Attempts that were written down."),
     ("messages_succeeded", "Attempts that did it."),
@@ -37,7 +52,7 @@ _COUNTERS = (
 )
 
 
-class Tally(Collector):
+class BatchHistogram(Collector):
     """A histogram that takes a whole batch at a time."""
 
     def __init__(self, name: str, about: str, bounds: Sequence[float]) -> None:
@@ -74,10 +89,12 @@ class Metrics:
 
         self._counters = {f"{name}_total": counter(name, *about) for name, *about in _COUNTERS}
         self._tallies = {
-            "schedule_execution_lag_seconds": Tally(
-                "schedule_execution_lag_seconds", "From due to started.", LAGS
+            "schedule_execution_lag_seconds": BatchHistogram(
+                "schedule_execution_lag_seconds", "From due to started.", LAG_BUCKETS
             ),
-            "processing_time_ms": Tally("processing_time_ms", "How long an attempt took.", TIMES),
+            "processing_time_ms": BatchHistogram(
+                "processing_time_ms", "How long an attempt took.", DURATION_BUCKETS
+            ),
         }
         for own in self._tallies.values():
             registry.register(own)
@@ -86,10 +103,10 @@ class Metrics:
 
     def take(self, event: events.Event) -> None:
         """Count one fact."""
-        for name, n, label in counts(event):
+        for name, n, label in counter_increments(event):
             own = self._counters[name]
             (own if label is None else own.labels(label[1])).inc(n)
-        for name, values in times(event):
+        for name, values in timings(event):
             self._tallies[name].add(values)
         if isinstance(event, events.ChannelStopped | events.ChannelResumed):
             self._stopped.labels(event.queue).set(isinstance(event, events.ChannelStopped))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..model.errors import Misconfigured
-from . import counting
+from . import counters
 from .events import Event
 
 if TYPE_CHECKING:
@@ -27,18 +27,18 @@ class OtelSink:
         meter = provider.get_meter("tidings", __version__)
         self._counters: dict[str, Any] = {
             name: meter.create_counter(f"{PREFIX}.{name.removesuffix('_total')}")
-            for name in counting.COUNTERS
+            for name in counters.COUNTERS
         }
         self._times: dict[str, Any] = {
             name: meter.create_histogram(f"{PREFIX}.{_bare(name)}", unit=_unit(name))
-            for name in counting.TIMES
+            for name in counters.TIMES
         }
 
     def take(self, event: Event) -> None:
         """Count one fact."""
-        for name, n, label in counting.counts(event):
+        for name, n, label in counters.counter_increments(event):
             self._counters[name].add(n, None if label is None else dict((label,)))
-        for name, values in counting.times(event):
+        for name, values in counters.timings(event):
             record = self._times[name].record
             for value in values:
                 record(value)

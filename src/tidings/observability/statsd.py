@@ -10,11 +10,11 @@ import re
 import socket
 from collections.abc import Iterator, Sequence
 
-from . import counting
+from . import counters
 from .events import Event
 
 PREFIX = "tidings"
-LARGEST = 1400  # bytes of a packet, so that no network has to cut it
+MAX_PACKET = 1400  # bytes of a packet, so that no network has to cut it
 MOST_TIMES = 20  # of one batch and name
 _STRANGE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -30,7 +30,7 @@ class StatsdSink:
 
     def take(self, event: Event) -> None:
         """Send one fact; nobody listening, or no room, is no reason to stop."""
-        for packet in packed(lines(event)):
+        for packet in pack_lines(statsd_lines(event)):
             with contextlib.suppress(OSError):
                 self._socket.send(packet)
 
@@ -39,12 +39,12 @@ class StatsdSink:
         self._socket.close()
 
 
-def lines(event: Event) -> Iterator[str]:
+def statsd_lines(event: Event) -> Iterator[str]:
     """One line for each counter and time. Pure."""
-    for name, n, label in counting.counts(event):
+    for name, n, label in counters.counter_increments(event):
         part = "" if label is None else f".{_STRANGE.sub('_', label[1])}"
         yield f"{PREFIX}.{name}{part}:{n}|c"
-    for name, values in counting.times(event):
+    for name, values in counters.timings(event):
         chosen = _spread(values)
         share = "" if len(chosen) == len(values) else f"|@{len(chosen) / len(values):.6f}"
         in_ms = 1000 if name.endswith("_seconds") else 1
@@ -52,12 +52,12 @@ def lines(event: Event) -> Iterator[str]:
             yield f"{PREFIX}.{name.removesuffix('_seconds').removesuffix('_ms')}:{value * in_ms:g}|ms{share}"
 
 
-def packed(found: Iterator[str]) -> Iterator[bytes]:
+def pack_lines(found: Iterator[str]) -> Iterator[bytes]:
     """Lines in as few packets as they fit into. Pure."""
     packet = b""
     for line in found:
         raw = line.encode()
-        if packet and len(packet) + 1 + len(raw) > LARGEST:
+        if packet and len(packet) + 1 + len(raw) > MAX_PACKET:
             yield packet
             packet = b""
         packet = packet + b"\n" + raw if packet else raw

@@ -15,22 +15,22 @@ from typing import Any
 
 import orjson
 
-from ..kernel.clock import Clock, Drift, judge_drift
+from ..kernel.clock import Clock, DriftLevel, classify_drift
 from ..model import durations
 from ..model.task import Category
 from ..model.time import MINUTE, micros
 from ..store.port import Row, Store
-from .events import telling
+from .events import event_types
 
-LOOKED_AT = 15 * MINUTE
-LEAST = 10  # attempts below which a share says nothing
-LEAST_SUCCESS = 0.9
-MOST_ERRORS = 0.1
+HEALTH_WINDOW = 15 * MINUTE
+MIN_ATTEMPTS = 10  # attempts below which a share says nothing
+MIN_SUCCESS_RATE = 0.9
+MAX_ERROR_RATE = 0.1
 NOT_ATTEMPTS = frozenset({"deferred", "given_back", "skipped", "offline"} | {"late", "again", "stubborn"})
 """What is counted beside attempts, and says nothing about how they went."""
 
 
-class Status(StrEnum):
+class HealthStatus(StrEnum):
     """What a monitor should think."""
 
     UP = "up"
@@ -39,10 +39,10 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HealthReport:
     """The verdict and the figures it came from."""
 
-    status: Status
+    status: HealthStatus
     reasons: tuple[str, ...]
     total_processed: int
     success_rate: float | None  # None: nothing was processed
@@ -50,20 +50,22 @@ class Health:
     error_rate_by_category: dict[str, float]
 
 
-async def health(store: Store, clock: Clock, *, lease: timedelta) -> Health:
+async def check_health(store: Store, clock: Clock, *, lease: timedelta) -> HealthReport:
     """Ask the database and judge."""
     now: int = (await store.read("now"))[0]["now"]
     nodes = await store.read("node_list")
-    sums = await store.read("tally_sums", since=now - LOOKED_AT)
-    counted = [row for row in sums if row["queue"] != telling.CHANNEL]  # not what others do with our events
+    sums = await store.read("tally_sums", since=now - HEALTH_WINDOW)
+    counted = [
+        row for row in sums if row["queue"] != event_types.EVENTS_CHANNEL
+    ]  # not what others do with our events
     alive = sum(node["state"] == "live" and now - node["seen_at"] <= 2 * micros(lease) for node in nodes)
-    cut_off = len(troubles(nodes))
+    cut_off = len(node_problems(nodes))
     live = sum(node["state"] == "live" for node in nodes)
     told = [f"{cut_off} of {live} processes cannot use RabbitMQ"] if cut_off else []
-    return judge(counted, alive=alive, drift=clock.drift(), troubles=told)
+    return evaluate_health(counted, alive=alive, drift=clock.drift(), troubles=told)
 
 
-def troubles(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+def node_problems(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     """What living processes say they cannot reach."""
     said = [
         (node["name"], orjson.loads(node["info"]).get("broker")) for node in nodes if node["state"] == "live"
@@ -71,7 +73,9 @@ def troubles(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{name}: {broker}" for name, broker in said if broker not in (None, "connected")]
 
 
-def judge(tallies: Sequence[Row], *, alive: int, drift: timedelta, troubles: Sequence[str] = ()) -> Health:
+def evaluate_health(
+    tallies: Sequence[Row], *, alive: int, drift: timedelta, troubles: Sequence[str] = ()
+) -> HealthReport:
     """The verdict, from values alone."""
     total = succeeded = spent = 0
     errors: Counter[str] = Counter()
@@ -88,20 +92,20 @@ def judge(tallies: Sequence[Row], *, alive: int, drift: timedelta, troubles: Seq
     rates = {str(category): errors[category] / total if total else 0.0 for category in Category}
     rate = succeeded / total if total else None
     degraded = [*troubles, *_shares(total, rate, rates)]
-    if judge_drift(drift) is Drift.UNHEALTHY:
-        degraded.append(f"this machine's clock is off by {durations.spell(abs(drift))}")
+    if classify_drift(drift) is DriftLevel.UNHEALTHY:
+        degraded.append(f"this machine's clock is off by {durations.humanize(abs(drift))}")
     reasons = [*([] if alive else ["no process is working"]), *degraded]
-    status = Status.DOWN if not alive else Status.DEGRADED if degraded else Status.UP
-    return Health(status, tuple(reasons), total, rate, spent / total if total else None, rates)
+    status = HealthStatus.DOWN if not alive else HealthStatus.DEGRADED if degraded else HealthStatus.UP
+    return HealthReport(status, tuple(reasons), total, rate, spent / total if total else None, rates)
 
 
 def _shares(total: int, success: float | None, errors: dict[str, float]) -> list[str]:
-    if total < LEAST or success is None:
+    if total < MIN_ATTEMPTS or success is None:
         return []
-    low = [f"only {success:.0%} of {total:,} attempts succeeded"] if success < LEAST_SUCCESS else []
+    low = [f"only {success:.0%} of {total:,} attempts succeeded"] if success < MIN_SUCCESS_RATE else []
     high = [
         f"{share:.0%} of attempts ended in a {name} error"
         for name, share in errors.items()
-        if share > MOST_ERRORS
+        if share > MAX_ERROR_RATE
     ]
     return low + high

@@ -39,7 +39,7 @@ class Markup(Enum):
         return escape
 
 
-class Spot(NamedTuple):
+class MarkupSpot(NamedTuple):
     """A text within a content: its place (`data.blocks[0].text`), the object around it, and all of `data`."""
 
     place: str
@@ -48,8 +48,8 @@ class Spot(NamedTuple):
 
 
 @runtime_checkable
-class MarksUp(Protocol):
+class HasMarkup(Protocol):
     """What a channel may fill besides: it reads markup in some parts of a message."""
 
-    def markup(self, spot: Spot) -> Markup | None:
+    def markup(self, spot: MarkupSpot) -> Markup | None:
         """What the text there is read as; None: as plain text."""

@@ -10,28 +10,35 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..kernel import queue as people
+from ..inputs.pagination import Page
+from ..kernel import task_actions as people
 from ..kernel.clock import Clock
-from ..kernel.queue import Answer
-from ..model.errors import Invalid, NotFound, Refused, TidingsError, TooOften
+from ..kernel.task_actions import TaskActionResult
+from ..model.errors import Conflict, Invalid, NotFound, RateLimited, TidingsError
 from ..model.message import Draft
 from ..model.task import NewTask
 from ..model.time import SECOND, iso, micros
-from ..store.port import Enqueued, Once, Outrun, Row, Rows, Step, Store
+from ..store.port import EnqueueResult, IdempotencyRecord, Row, Step, Store, TableRows, WriteConflict
 from .channels.base import Channel
-from .describing import described, kernel_state, step, times, word
-from .judging import COLUMNS, FARTHEST, Judge, Rules
-from .receipts.standing import delivery, facts
-from .repeats import once, same
-from .templating.templates import Templates
+from .idempotency import idempotency_key, replayed_answer
+from .message_serializer import (
+    attempt_times,
+    kernel_state,
+    public_state,
+    serialize_history_entry,
+    serialize_message,
+)
+from .message_validation import MAX_SCHEDULE_AHEAD, MESSAGE_COLUMNS, MessageLimits, MessageValidator
+from .receipts.delivery_status import overall_status, serialize_receipts
+from .templates.service import TemplateService
 
 CHUNK_SIZE = 4 << 20  # characters of content that one bulk transaction takes, at the most
-AHEAD = 1  # chunks that are judged while one is written
+CHUNKS_AHEAD = 1  # chunks that are judged while one is written
 SLICE = 50  # messages that are judged without giving way
 WINDOW = 20_000  # tasks that one page of a list looks at, at the most
 
 
-class Accepted(NamedTuple):
+class AcceptedMessage(NamedTuple):
     """The answer to an accepted message; `replayed` when the same key had been answered before."""
 
     id: str
@@ -39,7 +46,7 @@ class Accepted(NamedTuple):
     replayed: bool = False
 
 
-class Line(NamedTuple):
+class BulkLineResult(NamedTuple):
     """What became of one line of a bulk call."""
 
     number: int
@@ -47,24 +54,17 @@ class Line(NamedTuple):
     error: TidingsError | None = None
 
 
-class Page(NamedTuple):
-    """Some messages, newest first; `next` is where the following page begins, None at the end."""
-
-    items: list[Row]
-    next: str | None
-
-
-class _Judged(NamedTuple):
+class _BulkChunk(NamedTuple):
     """A chunk of a bulk call, validated and ready to be written."""
 
     tasks: list[NewTask]
     rows: list[tuple[Any, ...]]
-    lines: list[Line]
+    lines: list[BulkLineResult]
     now: int
-    once: Once | None = None
+    once: IdempotencyRecord | None = None
 
 
-class Messages:
+class MessageService:
     """All that faces may do with messages."""
 
     def __init__(
@@ -72,15 +72,17 @@ class Messages:
         store: Store,
         clock: Clock,
         channels: Mapping[str, Channel],
-        rules: Rules = Rules(),
-        templates: Templates | None = None,
+        rules: MessageLimits = MessageLimits(),
+        templates: TemplateService | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._judge = Judge(clock, channels, rules)
+        self._judge = MessageValidator(clock, channels, rules)
         self._rules = rules
         self._grace = micros(rules.grace)
-        self.templates = templates or Templates(store, clock, max_body=rules.max_body, channels=channels)
+        self.templates = templates or TemplateService(
+            store, clock, max_body=rules.max_body, channels=channels
+        )
 
     def knows(self, channel: str) -> bool:
         """Whether this process has that channel configured."""
@@ -88,7 +90,7 @@ class Messages:
 
     # -- accepting
 
-    async def accept(self, draft: Draft, *, key: str | None = None) -> Accepted:
+    async def accept(self, draft: Draft, *, key: str | None = None) -> AcceptedMessage:
         """Make one message durable. The same `key` with the same draft gives the first answer again."""
         now = self._clock.now()
         id_ = self._clock.new_id()
@@ -104,7 +106,7 @@ class Messages:
             if once is None or not (found := await self._store.read("key_find", scope=once.scope, key=key)):
                 raise
             return _replay(found[0], once)  # what was right then may be too late now
-        accepted = Accepted(id_, task.due_at)
+        accepted = AcceptedMessage(id_, task.due_at)
         done = await self._enqueue([task], [row], once, now)
         if done.earlier is not None and once is not None:
             return _replay(done.earlier, once)
@@ -117,13 +119,13 @@ class Messages:
         *,
         key: str | None = None,
         tenant: str = "default",
-    ) -> AsyncIterator[list[Line]]:
+    ) -> AsyncIterator[list[BulkLineResult]]:
         """Accept a stream, a chunk a transaction. Each line stands alone: a bad one is reported and skipped.
 
         With a key, which is the tenant's own, a broken call can simply be repeated: chunks that were accepted
         are answered as before.
         """
-        ahead: asyncio.Queue[_Judged | None] = asyncio.Queue(AHEAD)
+        ahead: asyncio.Queue[_BulkChunk | None] = asyncio.Queue(CHUNKS_AHEAD)
 
         async def judge() -> None:
             try:
@@ -133,7 +135,7 @@ class Messages:
                 await ahead.put(None)
 
         judging = asyncio.create_task(judge())
-        writing: asyncio.Task[list[Line]] | None = None
+        writing: asyncio.Task[list[BulkLineResult]] | None = None
         try:
             while (judged := await ahead.get()) is not None:
                 written = None if writing is None else await writing
@@ -151,9 +153,9 @@ class Messages:
 
     async def _judged(
         self, drafts: AsyncIterator[tuple[int, Draft | TidingsError]], key: str | None, tenant: str
-    ) -> AsyncIterator[_Judged]:
+    ) -> AsyncIterator[_BulkChunk]:
         """Validate a stream, a chunk at a time; nothing is written. Gives way often, for one is written."""
-        chunk = _Judged([], [], [], self._clock.now())
+        chunk = _BulkChunk([], [], [], self._clock.now())
         filling = self.templates.filling()
         said: list[object] = []
         size = 0
@@ -164,11 +166,11 @@ class Messages:
                 ready = draft if draft.template is None else await filling.fill(draft)
                 task, row = self._judge.prepare(ready, chunk.now)
             except TidingsError as error:
-                chunk.lines.append(Line(number, None, error))
+                chunk.lines.append(BulkLineResult(number, None, error))
             else:
                 chunk.tasks.append(task)
                 chunk.rows.append(row)
-                chunk.lines.append(Line(number, row[2]))
+                chunk.lines.append(BulkLineResult(number, row[2]))
                 size += len(row[6])
             if key is not None:
                 said.append(_said(draft))
@@ -176,11 +178,11 @@ class Messages:
                 await asyncio.sleep(0)
             if len(chunk.lines) >= self._store.bulk or size >= CHUNK_SIZE:
                 yield self._named(chunk, key, said, tenant)
-                chunk, said, size = _Judged([], [], [], self._clock.now()), [], 0
+                chunk, said, size = _BulkChunk([], [], [], self._clock.now()), [], 0
         if chunk.lines:
             yield self._named(chunk, key, said, tenant)
 
-    def _named(self, chunk: _Judged, key: str | None, said: list[object], tenant: str) -> _Judged:
+    def _named(self, chunk: _BulkChunk, key: str | None, said: list[object], tenant: str) -> _BulkChunk:
         """A chunk with the key it is known by when the call is repeated."""
         if key is None:
             return chunk
@@ -188,27 +190,35 @@ class Messages:
         place = f"{key}#{chunk.lines[0].number}"
         return chunk._replace(once=self._once("messages.bulk", place, said, answer, chunk.now, tenant))
 
-    async def _write(self, judged: _Judged) -> list[Line]:
+    async def _write(self, judged: _BulkChunk) -> list[BulkLineResult]:
         if judged.tasks:
             try:
                 done = await self._enqueue(judged.tasks, judged.rows, judged.once, judged.now)
-            except TooOften as error:
-                return [line if line.error else Line(line.number, None, error) for line in judged.lines]
+            except RateLimited as error:
+                return [
+                    line if line.error else BulkLineResult(line.number, None, error) for line in judged.lines
+                ]
             if done.earlier is not None and judged.once is not None:
-                ids = same(done.earlier, judged.once)
+                ids = replayed_answer(done.earlier, judged.once)
                 return [line._replace(id=id_) for line, id_ in zip(judged.lines, ids, strict=True)]
             await self._hint(judged.tasks, judged.now)
         return judged.lines
 
     async def _enqueue(
-        self, tasks: Sequence[NewTask], rows: Sequence[tuple[Any, ...]], once: Once | None, now: int
-    ) -> Enqueued:
+        self,
+        tasks: Sequence[NewTask],
+        rows: Sequence[tuple[Any, ...]],
+        once: IdempotencyRecord | None,
+        now: int,
+    ) -> EnqueueResult:
         """Write messages of one tenant, with their share of its quota."""
         tenant, tenants = tasks[0].tenant, self._rules.tenants
         quota = tenants.take(tenant, len(tasks), now)
         try:
-            return await self._store.enqueue(tasks, Rows("messages", COLUMNS, rows), once=once, also=quota)
-        except Outrun:
+            return await self._store.enqueue(
+                tasks, TableRows("messages", MESSAGE_COLUMNS, rows), once=once, also=quota
+            )
+        except WriteConflict:
             raise tenants.used_up(tenant, now) from None
 
     async def check_quota(self, tenant: str, now: int) -> list[Step]:
@@ -223,8 +233,12 @@ class Messages:
             draft = await self.templates.filling().fill(draft)
         return self._judge.prepare(draft, now)
 
-    def _once(self, scope: str, key: str, body: object, answer: object, now: int, tenant: str) -> Once:
-        return once(scope, key, body, answer, tenant=tenant, until=now + micros(self._rules.keep_keys))
+    def _once(
+        self, scope: str, key: str, body: object, answer: object, now: int, tenant: str
+    ) -> IdempotencyRecord:
+        return idempotency_key(
+            scope, key, body, answer, tenant=tenant, until=now + micros(self._rules.keep_keys)
+        )
 
     async def _hint(self, tasks: Iterable[NewTask], now: int) -> None:
         """Only what is due within a second needs a hint; the rest is seen in time anyway."""
@@ -239,11 +253,11 @@ class Messages:
         history = await self._store.read("history_of", task=row["task"])
         told = await self._store.read("receipt_of", task=row["task"])
         return {
-            **described(row),
-            **times(row, history),
-            "delivery": delivery(told),
-            "receipts": facts(told),
-            "history": [step(entry) for entry in history],
+            **serialize_message(row),
+            **attempt_times(row, history),
+            "delivery": overall_status(told),
+            "receipts": serialize_receipts(told),
+            "history": [serialize_history_entry(entry) for entry in history],
         }
 
     async def find(self, id_: str, *, tenant: str = "default") -> Row:
@@ -275,7 +289,7 @@ class Messages:
             rows_of, floor_of = "message_window", "window_floor"
         filters = {"channel": channel, "state": kept, "unknown": unknown, "limit": limit}
         rows = await self._store.read(rows_of, **params, **filters)
-        items = [shown for row in rows if state in (None, (shown := described(row))["state"])]
+        items = [shown for row in rows if state in (None, (shown := serialize_message(row))["state"])]
         if len(rows) == limit:
             return Page(items, str(rows[-1]["task"]))
         floor = (await self._store.read(floor_of, **params, state=kept))[0]
@@ -294,7 +308,7 @@ class Messages:
         """A message that stands for itself: one that still waits in its broadcast moves with that only."""
         row = await self._find(id_, tenant)
         if row.get("broadcast_state") is not None:
-            raise Refused(
+            raise Conflict(
                 f"it still waits in its broadcast {row['broadcast']}",
                 remedy="pause or cancel the broadcast, or keep the recipient out: tidings suppressions add",
             )
@@ -306,11 +320,11 @@ class Messages:
         """Cancel what waits; ask what is at work, and say so."""
         row = await self._taken(id_, tenant)
         answer, state = await people.cancel(self._store, row["task"], reason=reason)
-        if answer is Answer.REFUSED:
-            raise Refused(_too_late("cancelled", word(state)), remedy=_SEE.format(id_))
+        if answer is TaskActionResult.REFUSED:
+            raise Conflict(_too_late("cancelled", public_state(state)), remedy=_SEE.format(id_))
         return {
             **await self.show(id_, tenant=tenant),
-            "answer": "cancelling" if answer is Answer.ASKED else "cancelled",
+            "answer": "cancelling" if answer is TaskActionResult.ASKED else "cancelled",
         }
 
     async def retry(self, id_: str, *, tenant: str = "default", at: int | None = None) -> Row:
@@ -325,9 +339,10 @@ class Messages:
             expires_at=max(due, now) + self._grace,
             reason="retried by hand",
         )
-        if answer is Answer.REFUSED:
-            raise Refused(
-                f"only a failed message can be retried; this one is {word(state)}", remedy=_SEE.format(id_)
+        if answer is TaskActionResult.REFUSED:
+            raise Conflict(
+                f"only a failed message can be retried; this one is {public_state(state)}",
+                remedy=_SEE.format(id_),
             )
         await self._store.hint()
         return await self.show(id_, tenant=tenant)
@@ -336,7 +351,7 @@ class Messages:
         """Another time for what has not begun."""
         row = await self._taken(id_, tenant)
         now = self._clock.now()
-        if at > now + FARTHEST:
+        if at > now + MAX_SCHEDULE_AHEAD:
             raise Invalid(
                 f"{iso(at)} is more than ten years ahead", field="at", remedy="give an earlier time"
             )
@@ -344,9 +359,9 @@ class Messages:
             0, (row["expires_at"] or 0) - max(row["scheduled_at"], row["accepted_at"])
         )
         answer, state = await people.reschedule(self._store, row["task"], due_at=at, expires_at=expires)
-        if answer is Answer.REFUSED:
-            raise Refused(
-                f"only a pending message can be rescheduled; this one is {word(state)}",
+        if answer is TaskActionResult.REFUSED:
+            raise Conflict(
+                f"only a pending message can be rescheduled; this one is {public_state(state)}",
                 remedy=_SEE.format(id_),
             )
         if at <= now + SECOND:
@@ -357,8 +372,8 @@ class Messages:
         """Give a dead letter up."""
         row = await self._find(id_, tenant)
         if row["state"] != "failed":
-            raise Refused(
-                f"only a dead letter can be discarded; this one is {word(row['state'])}",
+            raise Conflict(
+                f"only a dead letter can be discarded; this one is {public_state(row['state'])}",
                 remedy=_SEE.format(id_),
             )
         return await self.cancel(id_, tenant=tenant, reason="discarded by hand")
@@ -378,9 +393,9 @@ def _said(draft: Draft | TidingsError) -> object:
     return draft.said if isinstance(draft, Draft) and draft.said is not None else draft
 
 
-def _replay(earlier: Row, once: Once) -> Accepted:
-    id_, at = same(earlier, once)
-    return Accepted(id_, at, replayed=True)
+def _replay(earlier: Row, once: IdempotencyRecord) -> AcceptedMessage:
+    id_, at = replayed_answer(earlier, once)
+    return AcceptedMessage(id_, at, replayed=True)
 
 
 def _place(after: str | None) -> int:

@@ -1,12 +1,42 @@
-"""The sandbox: pretend providers with faults on demand, an honest ledger and a page with a phone.
+"""Sandbox: simulated providers with fault injection, a ledger of every request, and a simulated phone.
 
-It stands in for the outside world on a laptop, in tests and in crash drills. It shares no state with the
-engine: what it saw is in its own ledger, so the engine's books can be checked against it.
+It shares no state with the engine, so its ledger can be compared with the engine's records.
+
+access: Host and Origin checks, the sandbox key, and the hosts that callbacks may go to.
+affinity_data: records of the simulated Affinity.
+app: the ASGI application.
+attio_workspace: records of the simulated Attio, with Attio's rules.
+callback_commands: commands that set a callback address or send a receipt.
+callbacks: webhooks sent by the simulated providers.
+control_routes: routes for the ledger, conversations and faults.
+conversations: messages per recipient, as the phone shows them.
+duplicate_counts: counts of requests, refusals and duplicates.
+environment: clock, randomness and sleep, replaceable in tests.
+faults: fault injection: which fault a request meets. Pure.
+group_chats: messages that people write in simulated chats.
+ledger: the append-only log of every request.
+live_feed: live updates for open pages.
+phone_page: the web page with the phone.
+provider_endpoint: the ASGI endpoint that all providers share.
+receipts: delivery receipts with signatures, as the real providers send them.
+responses: reads request bodies; answers, delays or cuts a connection as the fault says.
+server: the sandbox as a server of its own.
+sessions: states of simulated WhatsApp sessions.
+simulator: the shared state of all simulated providers.
+providers: see there.
 """
 
 from .app import create_sandbox, sandbox_routes
-from .ledger import Entry, content_hash, read_ledger
+from .ledger import SandboxEntry, content_hash, read_ledger
 from .server import serve
-from .world import World
+from .simulator import SandboxSimulator
 
-__all__ = ["Entry", "World", "content_hash", "create_sandbox", "read_ledger", "sandbox_routes", "serve"]
+__all__ = [
+    "SandboxEntry",
+    "SandboxSimulator",
+    "content_hash",
+    "create_sandbox",
+    "read_ledger",
+    "sandbox_routes",
+    "serve",
+]

@@ -17,21 +17,21 @@ from pathlib import Path
 from starlette.responses import Response
 from starlette.types import Scope
 
-from tidings.model.errors import Invalid, Misconfigured, Refused
-from tidings.wire.addresses import Forbidden, Rules, check_url
-from tidings.wire.hosts import host_name, is_cross_site, is_loopback
+from tidings.model.errors import Conflict, Invalid, Misconfigured
+from tidings.wire.origin_checks import host_name, is_cross_site, is_loopback
+from tidings.wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
 
-from .wire import error_answer
+from .responses import error_response
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 SHORTEST = 16
 TAKES_MESSAGES = "/sandbox/messages"  # the one route below /sandbox that is a provider's
 
-_ANY = Rules(allow_private=True, allow_http=True)
+_ANY = SsrfRules(allow_private=True, allow_http=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class SandboxAccess:
     """The rules of one sandbox. `callback_hosts` are called back besides loopback."""
 
     is_local: bool = True
@@ -45,12 +45,14 @@ class Access:
         is_own = scope["path"] == "/" or scope["path"].startswith("/sandbox")
         if self.is_local and is_own and not is_loopback(name):  # a provider's client may keep its own name
             problem = f"The sandbox does not serve the host {name[:100]!r}"
-            return error_answer(Refused(problem, remedy="Use http://localhost"), 403)
+            return error_response(Conflict(problem, remedy="Use http://localhost"), 403)
         if scope["method"] not in SAFE and is_cross_site(headers):
-            return error_answer(Refused("Another site made this request", remedy="Use this page itself"), 403)
+            return error_response(
+                Conflict("Another site made this request", remedy="Use this page itself"), 403
+            )
         needs_key = is_own and self.key is not None and scope["path"] != TAKES_MESSAGES
         if needs_key and not self._opens(headers):
-            answer = error_answer(Refused("The key of the sandbox is needed"), 401)
+            answer = error_response(Conflict("The key of the sandbox is needed"), 401)
             answer.headers["www-authenticate"] = 'Basic realm="sandbox", charset="UTF-8"'
             return answer
         return None
@@ -59,7 +61,7 @@ class Access:
         """Refuse an address that the sandbox must not call; raises Invalid."""
         try:
             target = check_url(url, _ANY)
-        except Forbidden as error:
+        except ForbiddenUrl as error:
             raise Invalid(f"url cannot be called: {error}", field="url") from None
         name = (target.address or target.host).lower()
         if not is_loopback(name) and name not in self.callback_hosts:
@@ -78,10 +80,10 @@ class Access:
         return hmac.compare_digest(shown, (self.key or "").encode())
 
 
-LOCAL = Access()
+LOCAL = SandboxAccess()
 
 
-def read_access(host: str, key_file: Path | None, callback_hosts: tuple[str, ...] = ()) -> Access:
+def read_access(host: str, key_file: Path | None, callback_hosts: tuple[str, ...] = ()) -> SandboxAccess:
     """The rules for an address to listen on; raises Misconfigured if others could reach it without a key."""
     key = None if key_file is None else _read_key(key_file)
     if key is None and not is_loopback(host):
@@ -90,7 +92,7 @@ def read_access(host: str, key_file: Path | None, callback_hosts: tuple[str, ...
             remedy="Give --key-file FILE, or listen on 127.0.0.1",
             field="host",
         )
-    return Access(is_loopback(host), key, frozenset(name.lower() for name in callback_hosts))
+    return SandboxAccess(is_loopback(host), key, frozenset(name.lower() for name in callback_hosts))
 
 
 def _read_key(path: Path) -> str:

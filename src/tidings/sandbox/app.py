@@ -11,26 +11,26 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
-from . import chats, control, page
-from .access import LOCAL, Access
+from . import control_routes, group_chats, phone_page
+from .access import LOCAL, SandboxAccess
+from .environment import SandboxEnvironment
 from .providers import PROVIDERS
 from .providers.smtp import SmtpServer
-from .senses import Senses
-from .world import World
+from .simulator import SandboxSimulator
 
 
 def create_sandbox(
     ledger_path: Path | None,
     *,
-    senses: Senses | None = None,
+    environment: SandboxEnvironment | None = None,
     mail: socket.socket | None = None,
-    access: Access = LOCAL,
+    access: SandboxAccess = LOCAL,
 ) -> Starlette:
     """A ready application; its `state.world` is the world behind it. Without a path nothing outlives it.
 
     `mail` listens already: there the pretend mail server takes mail while the application runs.
     """
-    world = World(ledger_path, senses, access)
+    world = SandboxSimulator(ledger_path, environment, access)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -41,16 +41,18 @@ def create_sandbox(
         await letters.stop()
         world.close()
 
-    app = _Sandbox(access, routes=sandbox_routes(world), lifespan=lifespan)
+    app = _SandboxApp(access, routes=sandbox_routes(world), lifespan=lifespan)
     app.state.world = world
     return app
 
 
-class _Sandbox(Starlette):
+class _SandboxApp(Starlette):
     """Calls a provider's bare endpoints straight from the server: routing and the error pages would
     cost a drill as much as the request itself. All else goes the usual way."""
 
-    def __init__(self, access: Access, routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> None:
+    def __init__(
+        self, access: SandboxAccess, routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]
+    ) -> None:
         super().__init__(routes=routes, lifespan=lifespan)
         self._access = access
         self._bare: dict[tuple[object, object], ASGIApp] = {
@@ -66,8 +68,8 @@ class _Sandbox(Starlette):
         await (refused or bare or super().__call__)(scope, receive, send)
 
 
-def sandbox_routes(world: World) -> Sequence[BaseRoute]:
+def sandbox_routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """The routes alone, for whoever puts the sandbox into an application of their own."""
     # The providers come first: they take the load, and routes are tried in order.
     found = [route for provider in PROVIDERS for route in provider(world)]
-    return [*found, *chats.routes(world), *control.routes(world), *page.routes(world)]
+    return [*found, *group_chats.routes(world), *control_routes.routes(world), *phone_page.routes(world)]

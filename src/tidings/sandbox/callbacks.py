@@ -18,25 +18,33 @@ from pyreqwest.exceptions import PyreqwestError
 
 from tidings.model.errors import Invalid, NotFound
 
-from .access import Access
-from .receipts import STATUS, WHATS, Call, Origin, meta_call, telegram_call, waha_call
-from .senses import Senses
+from .access import SandboxAccess
+from .environment import SandboxEnvironment
+from .receipts import (
+    RECEIPT_BUILDERS,
+    RECEIPT_KINDS,
+    CallbackRequest,
+    ReceiptOrigin,
+    meta_call,
+    telegram_call,
+    waha_call,
+)
 
 MAX_ORIGINS = 20_000
 RECENT = 200
 MAX_TARGETS = 200
 WITHIN = timedelta(seconds=5)
-PROVIDERS = (*STATUS, "telegram")
+PROVIDERS = (*RECEIPT_BUILDERS, "telegram")
 
 
-class Target(NamedTuple):
+class CallbackTarget(NamedTuple):
     """An account's address."""
 
     url: str
     secret: str
 
 
-class Made(NamedTuple):
+class CallbackAttempt(NamedTuple):
     """One call that was made; `answer` is its status, or why there is none."""
 
     channel: str
@@ -45,24 +53,24 @@ class Made(NamedTuple):
     answer: int | str
 
 
-class Callbacks:
+class SandboxCallbacks:
     """Everything about calling back."""
 
-    def __init__(self, senses: Senses, access: Access) -> None:
+    def __init__(self, environment: SandboxEnvironment, access: SandboxAccess) -> None:
         self.auto: tuple[str, ...] = ("sent", "delivered")
-        self.made: deque[Made] = deque(maxlen=RECENT)
+        self.made: deque[CallbackAttempt] = deque(maxlen=RECENT)
         self.closed = False
-        self._senses = senses
+        self._environment = environment
         self._access = access
-        self._targets: dict[tuple[str, str], Target] = {}
-        self._origins: OrderedDict[int, Origin] = OrderedDict()
+        self._targets: dict[tuple[str, str], CallbackTarget] = {}
+        self._origins: OrderedDict[int, ReceiptOrigin] = OrderedDict()
         self._client: Client | None = None
-        self._waiting: deque[tuple[str, int | None, str, Call]] = deque()
+        self._waiting: deque[tuple[str, int | None, str, CallbackRequest]] = deque()
         self._calling: asyncio.Task[None] | None = None
 
     # -- who is called
 
-    def target(self, channel: str, account: str) -> Target | None:
+    def target(self, channel: str, account: str) -> CallbackTarget | None:
         """Where an account wants to be called."""
         return self._targets.get((channel, account)) or self._targets.get((channel, "*"))
 
@@ -74,12 +82,12 @@ class Callbacks:
         self._access.check_callback(url)
         if len(self._targets) >= MAX_TARGETS and (channel, account) not in self._targets:
             raise Invalid("There are too many addresses", remedy="Take one away with an empty url")
-        self._targets[channel, account] = Target(url, secret)
+        self._targets[channel, account] = CallbackTarget(url, secret)
 
     async def is_theirs(self, url: str, verify_token: str) -> bool:
         """Meta's question before it calls an address; raises Invalid for one that must not be called."""
         self._access.check_callback(url)
-        challenge = str(self._senses.wall())
+        challenge = str(self._environment.wall())
         query = {"hub.mode": "subscribe", "hub.verify_token": verify_token, "hub.challenge": challenge}
         try:
             client = await self._ready()
@@ -90,7 +98,7 @@ class Callbacks:
 
     # -- what is told
 
-    def took(self, n: int, origin: Origin) -> None:
+    def took(self, n: int, origin: ReceiptOrigin) -> None:
         """A message was taken: tell at once what is told by itself."""
         self._origins[n] = origin
         if len(self._origins) > MAX_ORIGINS:
@@ -104,9 +112,9 @@ class Callbacks:
 
     def tell(self, n: int, what: str, code: int | None = None) -> None:
         """Say what became of a message."""
-        if what not in WHATS:
+        if what not in RECEIPT_KINDS:
             raise Invalid(
-                f"There is no receipt {what!r}", remedy=f"Use one of {', '.join(WHATS)}", field="what"
+                f"There is no receipt {what!r}", remedy=f"Use one of {', '.join(RECEIPT_KINDS)}", field="what"
             )
         origin = self._origins.get(n)
         if origin is None:
@@ -125,7 +133,7 @@ class Callbacks:
             case "whatsapp_cloud":
                 call = meta_call(*target, payload)
             case "waha":
-                call = waha_call(*target, event, account, payload, self._senses.wall())
+                call = waha_call(*target, event, account, payload, self._environment.wall())
             case _:
                 return False
         self._queue(channel, None, event, call)
@@ -145,7 +153,7 @@ class Callbacks:
 
     def described(self) -> dict[str, object]:
         """As the control API shows it; secrets stay here."""
-        targets: Iterable[tuple[tuple[str, str], Target]] = self._targets.items()
+        targets: Iterable[tuple[tuple[str, str], CallbackTarget]] = self._targets.items()
         return {
             "auto": list(self.auto),
             "targets": [
@@ -155,10 +163,15 @@ class Callbacks:
             "made": [made._asdict() for made in self.made],
         }
 
-    def _send(self, n: int, origin: Origin, what: str, code: int | None) -> None:
-        self._queue(origin.channel, n, what, STATUS[origin.channel](origin, what, code, self._senses.wall()))
+    def _send(self, n: int, origin: ReceiptOrigin, what: str, code: int | None) -> None:
+        self._queue(
+            origin.channel,
+            n,
+            what,
+            RECEIPT_BUILDERS[origin.channel](origin, what, code, self._environment.wall()),
+        )
 
-    def _queue(self, channel: str, n: int | None, what: str, call: Call) -> None:
+    def _queue(self, channel: str, n: int | None, what: str, call: CallbackRequest) -> None:
         if self.closed:
             return
         self._waiting.append((channel, n, what, call))
@@ -168,9 +181,9 @@ class Callbacks:
     async def _call_all(self) -> None:
         while self._waiting:
             channel, n, what, call = self._waiting.popleft()
-            self.made.append(Made(channel, n, what, await self._call(call)))
+            self.made.append(CallbackAttempt(channel, n, what, await self._call(call)))
 
-    async def _call(self, call: Call) -> int | str:
+    async def _call(self, call: CallbackRequest) -> int | str:
         try:
             self._access.check_callback(call.url)
             client = await self._ready()

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .ledger import Entry
+from .ledger import SandboxEntry
 
 PER_CONVERSATION = 500
 MAX_CONVERSATIONS = 1_000
@@ -18,17 +18,17 @@ MAX_ENTRIES = 20_000  # over all of them, so that memory stays flat whatever the
 
 
 @dataclass(slots=True)
-class Conversation:
+class SandboxConversation:
     """One recipient on one channel; `entries` is never empty."""
 
     channel: str
     to: str
-    entries: deque[Entry] = field(default_factory=deque)
+    entries: deque[SandboxEntry] = field(default_factory=deque)
     delivered: int = 0
     duplicates: int = 0
 
     @property
-    def last(self) -> Entry:
+    def last(self) -> SandboxEntry:
         """The newest entry."""
         return self.entries[-1]
 
@@ -43,7 +43,7 @@ class Conversation:
         }
 
 
-class Conversations:
+class SandboxConversations:
     """All conversations; the one that has been silent the longest goes first."""
 
     def __init__(
@@ -56,19 +56,19 @@ class Conversations:
         self._max_conversations = max_conversations
         self._max_entries = max_entries
         self._size = 0
-        self._by_key: OrderedDict[tuple[str, str], Conversation] = (
+        self._by_key: OrderedDict[tuple[str, str], SandboxConversation] = (
             OrderedDict()
         )  # in the order of the last entry
 
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: SandboxEntry) -> None:
         """Show one request; one without a recipient belongs to nobody's phone."""
         if not entry.to:
             return
         key = (entry.channel, entry.to)
-        conversation = self._by_key.pop(key, None) or Conversation(*key)
+        conversation = self._by_key.pop(key, None) or SandboxConversation(*key)
         self._by_key[key] = conversation
         conversation.entries.append(entry)
         conversation.delivered += entry.delivered
@@ -76,15 +76,15 @@ class Conversations:
         self._size += 1
         self._trim(conversation)
 
-    def newest_first(self) -> Iterator[Conversation]:
+    def newest_first(self) -> Iterator[SandboxConversation]:
         """The conversations, the one with the newest entry first."""
         return reversed(self._by_key.values())
 
-    def find(self, channel: str, to: str) -> Conversation | None:
+    def find(self, channel: str, to: str) -> SandboxConversation | None:
         """One conversation, if it is still remembered."""
         return self._by_key.get((channel, to))
 
-    def _trim(self, latest: Conversation) -> None:
+    def _trim(self, latest: SandboxConversation) -> None:
         if len(latest.entries) > self._per_conversation:
             latest.entries.popleft()
             self._size -= 1

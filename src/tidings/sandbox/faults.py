@@ -17,7 +17,7 @@ from enum import StrEnum
 from tidings.model.errors import Invalid
 
 
-class Kind(StrEnum):
+class FaultKind(StrEnum):
     """What was done with a request; the value is the word in the ledger."""
 
     OK = "ok"
@@ -37,26 +37,28 @@ class Kind(StrEnum):
     SAID = "said"  # no request at all: a person said it
 
 
-DELIVERS = frozenset({Kind.OK, Kind.LOST, Kind.SLOW, Kind.DRIP})
-CUTS = frozenset({Kind.LOST, Kind.CUT})
-ON_COMMAND = tuple(kind for kind in Kind if kind not in (Kind.OK, Kind.INVALID, Kind.SAID))
+DELIVERS = frozenset({FaultKind.OK, FaultKind.LOST, FaultKind.SLOW, FaultKind.DRIP})
+CUTS = frozenset({FaultKind.LOST, FaultKind.CUT})
+ON_COMMAND = tuple(
+    kind for kind in FaultKind if kind not in (FaultKind.OK, FaultKind.INVALID, FaultKind.SAID)
+)
 
 # How each provider says that an account is banned, or that its credentials hold no longer.
-OWN_WORDS: Mapping[str, Mapping[Kind, str]] = {
-    "telegram": {Kind.BANNED: "unauthorized", Kind.LOGGED_OUT: "logged_out"},
-    "whatsapp_cloud": {Kind.BANNED: "131031", Kind.LOGGED_OUT: "190"},
-    "waha": {Kind.BANNED: "FAILED", Kind.LOGGED_OUT: "SCAN_QR_CODE"},
-    "gateway": {Kind.BANNED: "the_account_is_banned", Kind.LOGGED_OUT: "logged_out"},
-    "groupme": {Kind.BANNED: "403", Kind.LOGGED_OUT: "401"},
-    "twilio": {Kind.BANNED: "30002", Kind.LOGGED_OUT: "20003"},
-    "slack": {Kind.BANNED: "account_inactive", Kind.LOGGED_OUT: "token_revoked"},
-    "discord": {Kind.BANNED: "10015", Kind.LOGGED_OUT: "50027"},
-    "email": {Kind.BANNED: "554", Kind.LOGGED_OUT: "535"},
+PROVIDER_CODES: Mapping[str, Mapping[FaultKind, str]] = {
+    "telegram": {FaultKind.BANNED: "unauthorized", FaultKind.LOGGED_OUT: "logged_out"},
+    "whatsapp_cloud": {FaultKind.BANNED: "131031", FaultKind.LOGGED_OUT: "190"},
+    "waha": {FaultKind.BANNED: "FAILED", FaultKind.LOGGED_OUT: "SCAN_QR_CODE"},
+    "gateway": {FaultKind.BANNED: "the_account_is_banned", FaultKind.LOGGED_OUT: "logged_out"},
+    "groupme": {FaultKind.BANNED: "403", FaultKind.LOGGED_OUT: "401"},
+    "twilio": {FaultKind.BANNED: "30002", FaultKind.LOGGED_OUT: "20003"},
+    "slack": {FaultKind.BANNED: "account_inactive", FaultKind.LOGGED_OUT: "token_revoked"},
+    "discord": {FaultKind.BANNED: "10015", FaultKind.LOGGED_OUT: "50027"},
+    "email": {FaultKind.BANNED: "554", FaultKind.LOGGED_OUT: "535"},
 }
-_ANYBODYS_WORDS = {Kind.BANNED: "403", Kind.LOGGED_OUT: "401"}
+_ANYBODYS_WORDS = {FaultKind.BANNED: "403", FaultKind.LOGGED_OUT: "401"}
 
 # Recipient word -> what happens; also shown on the page, so it is written for people.
-WORDS: Mapping[str, str] = {
+RECIPIENT_FAULTS: Mapping[str, str] = {
     "flaky-3": "answers 500 until attempt 3",
     "throttle-5": "429 with Retry-After 5; who waits gets through",
     "lost": "takes it, then cuts the line without an answer",
@@ -72,7 +74,11 @@ WORDS: Mapping[str, str] = {
     "error-21610": "the provider's own error of that code or name",
 }
 
-DEFAULT_SECONDS: Mapping[Kind, float] = {Kind.THROTTLED: 5.0, Kind.SLOW: 2.0, Kind.DRIP: 30.0}
+DEFAULT_SECONDS: Mapping[FaultKind, float] = {
+    FaultKind.THROTTLED: 5.0,
+    FaultKind.SLOW: 2.0,
+    FaultKind.DRIP: 30.0,
+}
 MAX_RULES = 100
 MAX_SLOW = 600.0
 MAX_WAIT = 86_400.0
@@ -86,22 +92,22 @@ _CODE = re.compile(r"\w{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SandboxFault:
     """One thing done to one request; `seconds` is the delay when slow, the Retry-After when throttled.
 
     `code` is the provider's own code or name of the error, when it is to refuse with that.
     """
 
-    kind: Kind
+    kind: FaultKind
     seconds: float = 0.0
     code: str = ""
 
 
-NONE = Fault(Kind.OK)
+NONE = SandboxFault(FaultKind.OK)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FaultContext:
     """What a decision needs to know of a request."""
 
     channel: str
@@ -111,11 +117,11 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FaultRule:
     """A fault set by command."""
 
     id: int
-    kind: Kind
+    kind: FaultKind
     seconds: float = 0.0
     rate: float = 1.0
     until: float | None = None  # in ticks; None = until healed
@@ -127,35 +133,37 @@ class Rule:
     free_at: float = 0.0  # in ticks: up to here the rate is used up
 
 
-Rules = tuple[Rule, ...]
+FaultRules = tuple[FaultRule, ...]
 
 
-def decide(call: Call, rules: Rules, *, now: float, draw: Callable[[], float]) -> tuple[Fault, Rule | None]:
+def decide(
+    call: FaultContext, rules: FaultRules, *, now: float, draw: Callable[[], float]
+) -> tuple[SandboxFault, FaultRule | None]:
     """What to do with this request, and the rule that said so, if one did."""
-    by_name = scripted(call)
+    by_name = recipient_fault(call)
     if by_name is not None:
-        return in_own_words(by_name, call.channel), None
+        return as_provider_code(by_name, call.channel), None
     for rule in rules:
         if _applies(rule, call, now) and (rule.rate >= 1 or draw() < rule.rate):
             if _has_room(rule, now):
                 return NONE, rule
-            return in_own_words(Fault(rule.kind, rule.seconds, rule.code), call.channel), rule
+            return as_provider_code(SandboxFault(rule.kind, rule.seconds, rule.code), call.channel), rule
     return NONE, None
 
 
-def in_own_words(fault: Fault, channel: str) -> Fault:
+def as_provider_code(fault: SandboxFault, channel: str) -> SandboxFault:
     """A ban, or credentials that hold no longer, as this provider says it."""
     if fault.kind not in _ANYBODYS_WORDS:
         return fault
-    return Fault(Kind.REFUSED, code=OWN_WORDS.get(channel, _ANYBODYS_WORDS)[fault.kind])
+    return SandboxFault(FaultKind.REFUSED, code=PROVIDER_CODES.get(channel, _ANYBODYS_WORDS)[fault.kind])
 
 
-def _has_room(rule: Rule, now: float) -> bool:
+def _has_room(rule: FaultRule, now: float) -> bool:
     """Whether a limit still lets one through; a second's worth may come at once."""
     return rule.per_second is not None and max(rule.free_at, now) - now <= 1 - 1 / rule.per_second
 
 
-def scripted(call: Call) -> Fault | None:
+def recipient_fault(call: FaultContext) -> SandboxFault | None:
     """The fault that the recipient's name asks for; None when it is an ordinary name."""
     match = _WORD.search(call.to)
     if match is None:
@@ -163,27 +171,27 @@ def scripted(call: Call) -> Fault | None:
     number = int(match[2] or 0)
     match match[1] or match[3] or match[4]:
         case "flaky":
-            return Fault(Kind.ERROR) if call.attempt < number else NONE
+            return SandboxFault(FaultKind.ERROR) if call.attempt < number else NONE
         case "throttle":
             left = number - (call.waited or 0.0)
-            return Fault(Kind.THROTTLED, math.ceil(left)) if left > 0 else NONE
+            return SandboxFault(FaultKind.THROTTLED, math.ceil(left)) if left > 0 else NONE
         case "slow" | "drip" as word:
-            return Fault(Kind(word), min(float(number), MAX_SLOW))
+            return SandboxFault(FaultKind(word), min(float(number), MAX_SLOW))
         case "html" | "huge" | "banned" as word:
-            return Fault(Kind(word))
+            return SandboxFault(FaultKind(word))
         case "lost":
-            return Fault(Kind.LOST) if match[2] is None or call.attempt < number else NONE
+            return SandboxFault(FaultKind.LOST) if match[2] is None or call.attempt < number else NONE
         case "down":
-            return Fault(Kind.ERROR)
+            return SandboxFault(FaultKind.ERROR)
         case "cut":
-            return Fault(Kind.CUT)
+            return SandboxFault(FaultKind.CUT)
         case "error":
-            return Fault(Kind.REFUSED, code=match[5])
+            return SandboxFault(FaultKind.REFUSED, code=match[5])
         case _:
-            return Fault(Kind.GONE)
+            return SandboxFault(FaultKind.GONE)
 
 
-def _applies(rule: Rule, call: Call, now: float) -> bool:
+def _applies(rule: FaultRule, call: FaultContext, now: float) -> bool:
     return (
         (rule.until is None or now < rule.until)
         and (rule.recipient is None or rule.recipient == call.to)
@@ -191,29 +199,29 @@ def _applies(rule: Rule, call: Call, now: float) -> bool:
     )
 
 
-def active(rules: Rules, now: float) -> Rules:
+def active(rules: FaultRules, now: float) -> FaultRules:
     """The rules whose time has not run out."""
     return tuple(rule for rule in rules if rule.until is None or now < rule.until)
 
 
-def with_rule(rules: Rules, new: Rule) -> Rules:
+def with_rule(rules: FaultRules, new: FaultRule) -> FaultRules:
     """Set a rule, newest first; one of the same kind for the same people is replaced, not stacked."""
     same = (new.kind, new.recipient, new.channel)
     kept = tuple(rule for rule in rules if (rule.kind, rule.recipient, rule.channel) != same)
     return (new, *kept)[:MAX_RULES]
 
 
-def without_rule(rules: Rules, id: int) -> Rules:
+def without_rule(rules: FaultRules, id: int) -> FaultRules:
     """Take one rule away."""
     return tuple(rule for rule in rules if rule.id != id)
 
 
-def is_spent(rule: Rule) -> bool:
+def is_spent(rule: FaultRule) -> bool:
     """Whether a use of this rule has to be counted."""
     return rule.times is not None or rule.per_second is not None
 
 
-def spend(rules: Rules, used: Rule, now: float = 0.0) -> Rules:
+def spend(rules: FaultRules, used: FaultRule, now: float = 0.0) -> FaultRules:
     """Count one use: of a rule that holds for a number of times, the last of which removes it; or of a limit,
     by what it let through."""
     if used.per_second is not None:
@@ -229,7 +237,7 @@ def spend(rules: Rules, used: Rule, now: float = 0.0) -> Rules:
     return tuple(left if rule.id == used.id else rule for rule in rules)
 
 
-def parse_rule(body: object, *, id: int, now: float) -> Rule:
+def parse_rule(body: object, *, id: int, now: float) -> FaultRule:
     """A command as a rule; raises `Invalid` with a sentence that says what would be right."""
     if not isinstance(body, dict):
         raise Invalid("A fault is a JSON object", remedy='For example {"kind": "500", "for_seconds": 30}')
@@ -246,10 +254,10 @@ def parse_rule(body: object, *, id: int, now: float) -> Rule:
     times = _number(body, "times", above=0, most=1_000_000)
     if times is not None and times != int(times):
         raise Invalid("times must be a whole number", field="times")
-    slow = kind in (Kind.SLOW, Kind.DRIP)
+    slow = kind in (FaultKind.SLOW, FaultKind.DRIP)
     seconds = _number(body, "seconds", above=0, most=MAX_SLOW if slow else MAX_WAIT)
     rate = _number(body, "rate", above=0, most=1)
-    return Rule(
+    return FaultRule(
         id=id,
         kind=kind,
         seconds=DEFAULT_SECONDS.get(kind, 0.0) if seconds is None else seconds,
@@ -258,16 +266,16 @@ def parse_rule(body: object, *, id: int, now: float) -> Rule:
         times=None if times is None else int(times),
         recipient=_name(body, "recipient"),
         channel=_name(body, "channel"),
-        code=_code(body) if kind is Kind.REFUSED else "",
+        code=_code(body) if kind is FaultKind.REFUSED else "",
         per_second=_limit(body, kind),
     )
 
 
-def _kind(value: object) -> Kind:
+def _kind(value: object) -> FaultKind:
     try:
-        kind = Kind(str(value))
+        kind = FaultKind(str(value))
     except ValueError:
-        kind = Kind.OK
+        kind = FaultKind.OK
     if kind not in ON_COMMAND:
         raise Invalid(
             f"There is no fault {value!r}", remedy=f"Use one of {', '.join(ON_COMMAND)}", field="kind"
@@ -275,9 +283,9 @@ def _kind(value: object) -> Kind:
     return kind
 
 
-def _limit(body: Mapping[str, object], kind: Kind) -> float | None:
+def _limit(body: Mapping[str, object], kind: FaultKind) -> float | None:
     limit = _number(body, "per_second", above=0, most=1_000_000)
-    if limit is not None and (limit < 1 or kind is not Kind.THROTTLED or body.get("times") is not None):
+    if limit is not None and (limit < 1 or kind is not FaultKind.THROTTLED or body.get("times") is not None):
         raise Invalid(
             "per_second is for a 429 alone, from 1, and without times",
             remedy='For example {"kind": "429", "seconds": 1, "per_second": 30}',

@@ -22,13 +22,13 @@ import orjson
 from tidings.model.errors import Misconfigured, StoreFull, StoreUnavailable, TidingsError
 from tidings.model.time import SECOND, instant, moment
 
-from .faults import DELIVERS, Kind
+from .faults import DELIVERS, FaultKind
 
 TAIL_BYTES = 4 * 1024 * 1024  # what is read back at a start
 MAX_TEXT = 4_000  # characters kept for showing; the hash is over everything
 
 
-class Entry(NamedTuple):
+class SandboxEntry(NamedTuple):
     """One request and what was done with it. A named tuple, because one is made per request: a frozen
     dataclass of this width takes longer to make than its line takes to write."""
 
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
     id: str
     to: str
     attempt: int
-    did: Kind
+    did: FaultKind
     wait: float  # the delay when slow, the Retry-After when throttled
     copy: int  # which delivered copy of this id it is: 2 and more are duplicates, 0 was not delivered
     hash: str
@@ -92,7 +92,7 @@ def content_hash(text: str, subject: str | None = None, data: object = None) -> 
     return sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
-def read_ledger(path: Path) -> Iterator[Entry]:
+def read_ledger(path: Path) -> Iterator[SandboxEntry]:
     """Every whole line of a ledger, for whoever checks the engine's books against it."""
     with path.open("rb") as file:
         for line in file:
@@ -101,7 +101,7 @@ def read_ledger(path: Path) -> Iterator[Entry]:
                 yield entry
 
 
-class Ledger:
+class SandboxLedger:
     """The file, open for appending; without a path nothing is kept."""
 
     def __init__(self, path: Path | None) -> None:
@@ -111,7 +111,7 @@ class Ledger:
         if path is not None:
             self._fd, self._torn = _open(path)
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: SandboxEntry) -> None:
         """Write one line. If that fails nothing may be delivered: the caller answers with the error."""
         if self._fd is None:
             return
@@ -124,7 +124,7 @@ class Ledger:
         if self._torn:
             raise self._failed(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
-    def tail(self, limit: int = TAIL_BYTES) -> tuple[list[Entry], bool]:
+    def tail(self, limit: int = TAIL_BYTES) -> tuple[list[SandboxEntry], bool]:
         """The entries in the last `limit` bytes, oldest first, and whether that is the whole file."""
         if self.path is None:
             return [], True
@@ -163,17 +163,17 @@ def _open(path: Path) -> tuple[int, bool]:
         ) from error
 
 
-def _parse(line: bytes) -> Entry | None:
+def _parse(line: bytes) -> SandboxEntry | None:
     try:
         fields = orjson.loads(line)
-        return Entry(
+        return SandboxEntry(
             n=int(fields["n"]),
             at=instant(datetime.fromisoformat(fields["time"])),
             channel=str(fields["channel"]),
             id=str(fields["id"]),
             to=str(fields["to"]),
             attempt=int(fields["attempt"]),
-            did=Kind(fields["did"]),
+            did=FaultKind(fields["did"]),
             wait=float(fields["wait"]),
             copy=int(fields["copy"]),
             hash=str(fields["hash"]),

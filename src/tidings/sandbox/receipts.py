@@ -12,11 +12,11 @@ import orjson
 
 from tidings.model.time import SECOND
 
-WHATS = ("sent", "delivered", "read", "failed")
+RECEIPT_KINDS = ("sent", "delivered", "read", "failed")
 TITLES: Mapping[int, str] = {131026: "Message undeliverable", 131047: "Re-engagement message"}
 
 
-class Origin(NamedTuple):
+class ReceiptOrigin(NamedTuple):
     """A message that was taken, and who wants to hear of it."""
 
     channel: str
@@ -28,7 +28,7 @@ class Origin(NamedTuple):
     echo: str | None = None  # what the sender wants to hear again
 
 
-class Call(NamedTuple):
+class CallbackRequest(NamedTuple):
     """One request to make."""
 
     url: str
@@ -36,7 +36,7 @@ class Call(NamedTuple):
     body: bytes
 
 
-def twilio(origin: Origin, what: str, code: int | None, at: int) -> Call:
+def twilio_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) -> CallbackRequest:
     """A status, as a form; the signature covers the URL and the sorted fields."""
     failed = {"ErrorCode": str(code or 30003)} if what == "failed" else {}
     fields = {
@@ -52,10 +52,10 @@ def twilio(origin: Origin, what: str, code: int | None, at: int) -> Call:
     text = origin.url + "".join(name + fields[name] for name in sorted(fields))
     signed = b64encode(hmac.digest(origin.secret.encode(), text.encode(), "sha1")).decode()
     headers = {"content-type": "application/x-www-form-urlencoded", "x-twilio-signature": signed}
-    return Call(origin.url, headers, urlencode(fields).encode())
+    return CallbackRequest(origin.url, headers, urlencode(fields).encode())
 
 
-def whatsapp_cloud(origin: Origin, what: str, code: int | None, at: int) -> Call:
+def whatsapp_cloud_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) -> CallbackRequest:
     """A status in Meta's envelope."""
     status: dict[str, object] = {
         "id": origin.name,
@@ -75,14 +75,14 @@ def whatsapp_cloud(origin: Origin, what: str, code: int | None, at: int) -> Call
     return meta_call(origin.url, origin.secret, {"object": "whatsapp_business_account", "entry": [entry]})
 
 
-def meta_call(url: str, secret: str, body: Mapping[str, object]) -> Call:
+def meta_call(url: str, secret: str, body: Mapping[str, object]) -> CallbackRequest:
     """Anything that Meta sends."""
     raw = orjson.dumps(body)
     signed = "sha256=" + hmac.digest(secret.encode(), raw, "sha256").hex()
-    return Call(url, {"content-type": "application/json", "x-hub-signature-256": signed}, raw)
+    return CallbackRequest(url, {"content-type": "application/json", "x-hub-signature-256": signed}, raw)
 
 
-def waha(origin: Origin, what: str, code: int | None, at: int) -> Call:
+def waha_receipt(origin: ReceiptOrigin, what: str, code: int | None, at: int) -> CallbackRequest:
     """An ack."""
     ack, word = {"sent": (1, "SERVER"), "delivered": (2, "DEVICE"), "read": (3, "READ")}.get(
         what, (-1, "ERROR")
@@ -93,7 +93,7 @@ def waha(origin: Origin, what: str, code: int | None, at: int) -> Call:
 
 def waha_call(
     url: str, secret: str, event: str, session: str, payload: Mapping[str, object], at: int
-) -> Call:
+) -> CallbackRequest:
     """Any event of a session."""
     body = {
         "id": f"evt_{at:x}",
@@ -112,20 +112,20 @@ def waha_call(
     if secret:
         signed = hmac.digest(secret.encode(), raw, "sha512").hex()
         headers |= {"x-webhook-hmac": signed, "x-webhook-hmac-algorithm": "sha512"}
-    return Call(url, headers, raw)
+    return CallbackRequest(url, headers, raw)
 
 
-def telegram_call(url: str, secret: str, update: Mapping[str, object]) -> Call:
+def telegram_call(url: str, secret: str, update: Mapping[str, object]) -> CallbackRequest:
     """One update; Telegram signs nothing, it shows the secret."""
     headers = {"content-type": "application/json"}
     if secret:
         headers["x-telegram-bot-api-secret-token"] = secret
-    return Call(url, headers, orjson.dumps(update))
+    return CallbackRequest(url, headers, orjson.dumps(update))
 
 
-STATUS: Mapping[str, Callable[[Origin, str, int | None, int], Call]] = {
-    "twilio": twilio,
-    "whatsapp_cloud": whatsapp_cloud,
-    "waha": waha,
+RECEIPT_BUILDERS: Mapping[str, Callable[[ReceiptOrigin, str, int | None, int], CallbackRequest]] = {
+    "twilio": twilio_receipt,
+    "whatsapp_cloud": whatsapp_cloud_receipt,
+    "waha": waha_receipt,
 }
 """How each provider says what became of a message."""

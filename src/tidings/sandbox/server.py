@@ -10,17 +10,17 @@ from types import FrameType
 import uvicorn
 
 from tidings.model.errors import Misconfigured
-from tidings.wire.connections import BACKLOG, ConnectionLimits, connection_budget, limited
+from tidings.wire.connection_limits import BACKLOG, ConnectionLimits, connection_budget, limited_protocol
 
 from .access import read_access
 from .app import create_sandbox
-from .world import World
+from .simulator import SandboxSimulator
 
 HOST = "127.0.0.1"
 PORT = 8025
 
 
-class PortInUse(Misconfigured):
+class SandboxPortInUse(Misconfigured):
     """Somebody else listens there."""
 
     exit_code = 2
@@ -53,20 +53,20 @@ def serve(
         print(f"Its ledger is {ledger_path or 'kept in memory only (give --ledger to keep it)'}", flush=True)
         limits = ConnectionLimits(connections=connection_budget(1000, concurrency=0))
         config = uvicorn.Config(
-            app, http=limited(limits), ws="none", backlog=BACKLOG, log_level="warning", access_log=False,
-            proxy_headers=False, timeout_graceful_shutdown=2,
+            app, http=limited_protocol(limits), ws="none", backlog=BACKLOG, log_level="warning",
+            access_log=False, proxy_headers=False, timeout_graceful_shutdown=2,
         )  # fmt: skip
-        _Server(config, app.state.world).run(sockets=[listening])
+        _SandboxServer(config, app.state.world).run(sockets=[listening])
     finally:
         listening.close()
         if mail is not None:
             mail.close()
 
 
-class _Server(uvicorn.Server):
+class _SandboxServer(uvicorn.Server):
     """Ends the live pages first: otherwise an open page would hold up the stop."""
 
-    def __init__(self, config: uvicorn.Config, world: World) -> None:
+    def __init__(self, config: uvicorn.Config, world: SandboxSimulator) -> None:
         super().__init__(config)
         self._world = world
 
@@ -81,7 +81,7 @@ def _listen_for_mail(host: str, port: int, wanted: int | None) -> socket.socket 
         return _listen(host, wanted)
     try:
         return _listen(host, port + 1 if port else 0)
-    except PortInUse:
+    except SandboxPortInUse:
         return None
 
 
@@ -97,12 +97,12 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listening.close()
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            raise PortInUse(
+            raise SandboxPortInUse(
                 f"Port {port} on {host} is in use",
                 remedy="Stop what listens there, or choose another with --port",
             ) from error
         why = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
-        raise PortInUse(
+        raise SandboxPortInUse(
             f"The sandbox cannot listen on {host} port {port}: {why}",
             remedy="Choose another with --host or --port",
         ) from error

@@ -17,13 +17,13 @@ import orjson
 from tidings.model.errors import Invalid, StoreUnavailable
 from tidings.model.time import SECOND
 
-from .senses import Senses
+from .environment import SandboxEnvironment
 
 LONGEST = 86_400.0
 ROTATES = 20  # seconds after which another code is to be scanned
 
 
-class Session(NamedTuple):
+class SandboxSession(NamedTuple):
     """A state; and, if it is for a while, until when, and what comes then."""
 
     state: str
@@ -31,13 +31,17 @@ class Session(NamedTuple):
     then: str = ""
 
 
-class Sessions:
+class SandboxSessions:
     """All sessions of all providers, by provider and name."""
 
-    def __init__(self, ledger: Path | None, senses: Senses, first: Mapping[tuple[str, str], str]) -> None:
+    def __init__(
+        self, ledger: Path | None, environment: SandboxEnvironment, first: Mapping[tuple[str, str], str]
+    ) -> None:
         self._path = None if ledger is None else ledger.with_name(ledger.name + ".sessions")
-        self._senses = senses
-        self._all: dict[tuple[str, str], Session] = {key: Session(state) for key, state in first.items()}
+        self._environment = environment
+        self._all: dict[tuple[str, str], SandboxSession] = {
+            key: SandboxSession(state) for key, state in first.items()
+        }
         self._recall()
 
     def state(self, provider: str, name: str) -> str | None:
@@ -45,7 +49,7 @@ class Sessions:
         found = self._all.get((provider, name))
         if found is None:
             return None
-        is_over = found.until is not None and self._senses.wall() >= found.until
+        is_over = found.until is not None and self._environment.wall() >= found.until
         return found.then if is_over else found.state
 
     def names(self, provider: str) -> list[str]:
@@ -56,8 +60,8 @@ class Sessions:
         self, provider: str, name: str, state: str, *, seconds: float | None = None, then: str = ""
     ) -> None:
         """Into a state, from now on or for so many seconds."""
-        until = None if seconds is None else self._senses.wall() + round(seconds * SECOND)
-        self._keep({**self._all, (provider, name): Session(state, until, then)})
+        until = None if seconds is None else self._environment.wall() + round(seconds * SECOND)
+        self._keep({**self._all, (provider, name): SandboxSession(state, until, then)})
 
     def drop(self, provider: str, name: str) -> None:
         """Away with it."""
@@ -65,9 +69,9 @@ class Sessions:
 
     def code(self, name: str) -> str:
         """The code to scan; another one every twenty seconds."""
-        return f"2@sandbox-{name},{self._senses.wall() // (ROTATES * SECOND):x}"
+        return f"2@sandbox-{name},{self._environment.wall() // (ROTATES * SECOND):x}"
 
-    def _keep(self, sessions: dict[tuple[str, str], Session]) -> None:
+    def _keep(self, sessions: dict[tuple[str, str], SandboxSession]) -> None:
         if self._path is not None:
             lines = [[*key, *session] for key, session in sessions.items()]
             beside = self._path.with_name(self._path.name + ".new")
@@ -84,7 +88,7 @@ class Sessions:
             return
         with suppress(OSError, ValueError, TypeError):  # not ours or torn: never a reason not to start
             lines = orjson.loads(self._path.read_bytes())
-            self._all = {(str(of), str(name)): Session(*rest) for of, name, *rest in lines}
+            self._all = {(str(of), str(name)): SandboxSession(*rest) for of, name, *rest in lines}
 
 
 def asked_state(body: object, field: str, states: Collection[str]) -> tuple[str, float | None]:

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from ..model.errors import Misconfigured, Refused, TidingsError, WrongStore
+from ..model.errors import Conflict, Misconfigured, StoreUnusable, TidingsError
 from .port import Step, Store
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-FILE = "encryption.key"  # beside a SQLite database, where no key is configured
-KEY = re.compile(r"[0-9a-f]{64}")
+KEY_FILE = "encryption.key"  # beside a SQLite database, where no key is configured
+KEY_PATTERN = re.compile(r"[0-9a-f]{64}")
 BATCH = 200
 _VERSION = "enc:v1:"
 _UPDATE = {
@@ -35,11 +35,11 @@ _UPDATE = {
     "subscription_old": "reencrypt_subscription_old",
 }
 _NONCE = 12  # bytes
-_BESIDE = f"{FILE} beside the database"
+_BESIDE = f"{KEY_FILE} beside the database"
 _MAKE = "Create a key with: openssl rand -hex 32"
 
 
-class Place(NamedTuple):
+class SecretLocation(NamedTuple):
     """Where a secret is stored. Both secrets of one subscription share a place."""
 
     table: str
@@ -65,16 +65,16 @@ class Cipher:
         self._file = file
         self._ciphers: dict[str, AESGCM] = {}  # by key id; the first encrypts
 
-    async def encrypt(self, place: Place, text: str) -> str:
+    async def encrypt(self, place: SecretLocation, text: str) -> str:
         """The value to store. Raises Refused without a key, Misconfigured where one is missing."""
         await self.check()
         return self._encrypt(place, text)
 
-    def decrypt(self, place: Place, stored: str) -> str:
+    def decrypt(self, place: SecretLocation, stored: str) -> str:
         """The secret. Raises Misconfigured if its key is missing, WrongStore if it was changed or moved."""
         what = f"the secret of {place.table} {place.id}"
         if not stored.startswith(_VERSION):
-            raise WrongStore(f"{what} is stored in clear", remedy="run: tidings db reencrypt")
+            raise StoreUnusable(f"{what} is stored in clear", remedy="run: tidings db reencrypt")
         id_, _, value = stored.removeprefix(_VERSION).partition(":")
         if id_ not in self._known(id_):
             raise self._missing(id_[:8])
@@ -85,7 +85,7 @@ class Cipher:
             return self._ciphers[id_].decrypt(sealed[:_NONCE], sealed[_NONCE:], _bound(place)).decode()
         except (InvalidTag, ValueError):
             problem = f"{what} was changed, or copied from another row"
-            raise WrongStore(
+            raise StoreUnusable(
                 problem, remedy="restore it from a backup, or remove it and create it again"
             ) from None
 
@@ -94,7 +94,9 @@ class Cipher:
         for row in await self._store.read("encryption_used"):
             if not row["used"].startswith(_VERSION):
                 if not allow_clear:
-                    raise WrongStore("the database has secrets in clear", remedy="run: tidings db reencrypt")
+                    raise StoreUnusable(
+                        "the database has secrets in clear", remedy="run: tidings db reencrypt"
+                    )
             elif (id_ := row["used"].removeprefix(_VERSION)) not in self._known(id_):
                 raise self._missing(id_)
 
@@ -113,14 +115,14 @@ class Cipher:
         return current, changed
 
     def _step(self, row: dict[str, str]) -> Step:
-        place, before = Place(row["place"], row["tenant"], row["id"]), row["value"]
+        place, before = SecretLocation(row["place"], row["tenant"], row["id"]), row["value"]
         text = self.decrypt(place, before) if before.startswith(_VERSION) else before
         return Step(
             _UPDATE[row["kind"]],
             {"id": place.id, "before": before, "value": self._encrypt(place, text)},
         )
 
-    def _encrypt(self, place: Place, text: str) -> str:
+    def _encrypt(self, place: SecretLocation, text: str) -> str:
         id_, nonce = self._first(), os.urandom(_NONCE)
         sealed = nonce + self._ciphers[id_].encrypt(nonce, text.encode(), _bound(place))
         return f"{_VERSION}{id_}:{b64encode(sealed).decode()}"
@@ -130,7 +132,7 @@ class Cipher:
         if not self._known() and self._file is not None:
             _create(self._file)
         if not self._known():
-            raise Refused(
+            raise Conflict(
                 "there is no encryption key, and secrets are never stored in clear",
                 remedy=f"{_MAKE}; then set encryption_keys on every node",
                 field="encryption_keys",
@@ -156,7 +158,7 @@ class Cipher:
         )
 
 
-def _bound(place: Place) -> bytes:
+def _bound(place: SecretLocation) -> bytes:
     return orjson.dumps([*place])
 
 
@@ -170,8 +172,8 @@ def _read(file: Path) -> list[str]:
         why = getattr(error, "strerror", None) or "not a text"
         raise Misconfigured(f"{_BESIDE} cannot be read ({why})", remedy="Check its owner and mode") from None
     if mode & 0o077:
-        raise Misconfigured(f"{_BESIDE} can be read by others", remedy=f"Run: chmod 600 {FILE}")
-    if not keys or not all(map(KEY.fullmatch, keys)):
+        raise Misconfigured(f"{_BESIDE} can be read by others", remedy=f"Run: chmod 600 {KEY_FILE}")
+    if not keys or not all(map(KEY_PATTERN.fullmatch, keys)):
         problem = f"{_BESIDE} does not hold encryption keys"
         raise Misconfigured(problem, remedy="Restore it from a backup: one key of 64 hex digits per line")
     return keys
@@ -179,7 +181,7 @@ def _read(file: Path) -> list[str]:
 
 def _create(file: Path) -> None:
     """A new key, durable before anything is encrypted under it; a file that is there already stays."""
-    number, name = tempfile.mkstemp(prefix=f"{FILE}.", dir=file.parent)  # mode 0600
+    number, name = tempfile.mkstemp(prefix=f"{KEY_FILE}.", dir=file.parent)  # mode 0600
     try:
         with os.fdopen(number, "w") as made:
             made.write(f"{secrets.token_hex(32)}\n")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ..model.task import NewTask, NodeId, Settled, Task, TaskId, Transition
-from .pacing import Turns
-from .writes import WriteState
+from ..model.task import NewTask, NodeId, SettleResult, Task, TaskId, Transition
+from .rate_limits import SlotAssignment
+from .write_state import WriteState
 
 Row = dict[str, Any]
-OrderKey = tuple[str, str]  # queue, order key
+OrderingKey = tuple[str, str]  # queue, order key
 
 
 class Step(NamedTuple):
@@ -26,14 +26,14 @@ class Step(NamedTuple):
     needed: bool = False  # if it gives back no rows, nothing of its transaction is written (Outrun)
 
 
-class Outrun(Exception):
+class WriteConflict(Exception):
     """A needed step gave back no rows: somebody else was faster, and nothing was written."""
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """A domain's own rows, one for each new task; the store puts the task's id in front of each.
 
-    Where tasks have rows in several tables, the first tasks belong to the first `Rows`, and so on.
+    Where tasks have rows in several tables, the first tasks belong to the first `TableRows`, and so on.
     """
 
     table: str
@@ -41,7 +41,9 @@ class Rows(NamedTuple):
     values: Sequence[tuple[Any, ...]]
 
 
-def shares(rows: Sequence[Rows], ids: Sequence[TaskId]) -> Iterator[tuple[Rows, Sequence[TaskId]]]:
+def split_task_ids(
+    rows: Sequence[TableRows], ids: Sequence[TaskId]
+) -> Iterator[tuple[TableRows, Sequence[TaskId]]]:
     """Which ids belong to which rows."""
     first = 0
     for own in rows:
@@ -50,20 +52,20 @@ def shares(rows: Sequence[Rows], ids: Sequence[TaskId]) -> Iterator[tuple[Rows, 
     assert not rows or first == len(ids), "one row for each task"
 
 
-def order_keys(tasks: Iterable[Task | NewTask]) -> set[OrderKey]:
+def ordering_keys(tasks: Iterable[Task | NewTask]) -> set[OrderingKey]:
     """The lines that these tasks stand in: whoever moves one of them must pass its line's turn on."""
     return {(task.queue, task.order_key) for task in tasks if task.order_key is not None}
 
 
-class Creation(NamedTuple):
+class EnqueueRequest(NamedTuple):
     """What one `enqueue` writes."""
 
     tasks: Sequence[NewTask]
-    rows: Sequence[Rows]
+    rows: Sequence[TableRows]
     also: Sequence[Step]
 
 
-class Once(NamedTuple):
+class IdempotencyRecord(NamedTuple):
     """An idempotency key with what will be answered to it."""
 
     scope: str
@@ -73,14 +75,14 @@ class Once(NamedTuple):
     expires_at: int
 
 
-class Enqueued(NamedTuple):
+class EnqueueResult(NamedTuple):
     """The new tasks' ids; or, when the key had been used before, what was answered then."""
 
     ids: Sequence[TaskId]
     earlier: Row | None = None  # digest, answer
 
 
-class Claimed(NamedTuple):
+class ClaimResult(NamedTuple):
     """What a claim brought: tasks in the order they should start, and those whose time ran out unclaimed.
 
     Contents may be loaded while the disk still works on it; nothing may act before `durable`, which says
@@ -99,7 +101,7 @@ class NextDue(NamedTuple):
     at: int | None
 
 
-class Tally(NamedTuple):
+class AttemptTally(NamedTuple):
     """How many attempts of a queue ended in one way, and how long they took together."""
 
     queue: str
@@ -108,14 +110,14 @@ class Tally(NamedTuple):
     ms: int
 
 
-class Wish(NamedTuple):
+class ClaimRequest(NamedTuple):
     """What a node could start now."""
 
     rooms: Mapping[str, int]  # free slots by queue
     room: int  # free slots in all
     fair: int = 0  # how many of them go to the oldest, whatever their priority
     limited: frozenset[str] = frozenset()  # queues with a rate
-    keyed: frozenset[str] = frozenset()  # of these, those whose tasks get their instants from `take_turns`
+    keyed: frozenset[str] = frozenset()  # of these, those whose tasks get their instants from `take_slots`
     probes: frozenset[str] = frozenset()  # half-open queues this node may try
 
 
@@ -153,30 +155,30 @@ class Store(Protocol):
     async def enqueue(
         self,
         tasks: Sequence[NewTask],
-        *rows: Rows,
-        once: Once | None = None,
+        *rows: TableRows,
+        once: IdempotencyRecord | None = None,
         also: Sequence[Step] = (),
         together: bool = False,
-    ) -> Enqueued:
+    ) -> EnqueueResult:
         """Make tasks durable, together with the domain's rows. No tasks: a creation of the domain's.
 
         `together`: it may share a commit with others that say so. None of them touches a row of another's,
         and each of its needed steps gives back one row at the most.
         """
 
-    async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
+    async def keep(self, rows: TableRows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
         """Write the domain's rows under task ids of their own; the tasks are made of them later.
 
         `also` comes first here, so that a needed step can hold a row against others who would write.
         """
 
-    async def claim(self, node: NodeId, wish: Wish) -> Claimed:
+    async def claim(self, node: NodeId, wish: ClaimRequest) -> ClaimResult:
         """Take due tasks for a node: priority first, then earliest due."""
 
     async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
         """Write down that these are about to act; gives back those that are still ours."""
 
-    async def take_turns(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> Turns:
+    async def take_slots(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> SlotAssignment:
         """Reserve send instants for claimed tasks of a queue with a rate, each with its recipient, between
         two of whose starts there must be `gap` microseconds."""
 
@@ -188,13 +190,13 @@ class Store(Protocol):
         node: NodeId,
         moves: Sequence[Transition],
         *,
-        keys: Collection[OrderKey] = (),
-        tally: Sequence[Tally] = (),
+        keys: Collection[OrderingKey] = (),
+        tally: Sequence[AttemptTally] = (),
         also: Sequence[Step] = (),
-    ) -> list[Settled]:
+    ) -> list[SettleResult]:
         """Move claimed tasks on, and give the turn of each order key in `keys` to the next of its line."""
 
-    async def change(self, steps: Sequence[Step], *, keys: Collection[OrderKey]) -> list[list[Row]]:
+    async def change(self, steps: Sequence[Step], *, keys: Collection[OrderingKey]) -> list[list[Row]]:
         """`write`, holding these order keys and passing their turn on."""
 
     async def hint(self) -> None:

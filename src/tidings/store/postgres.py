@@ -15,37 +15,37 @@ from typing import Any
 import asyncpg
 
 from ..model.errors import StoreUnavailable
-from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
+from ..model.task import NewTask, NodeId, SettleResult, Task, TaskId, TaskState, Transition
 from . import migrations
-from .creating import BULK, Creating
-from .hints import Hints
-from .pacing import Pace, Turns, reserve, share_out
 from .port import (
-    Claimed,
-    Creation,
-    Enqueued,
+    AttemptTally,
+    ClaimRequest,
+    ClaimResult,
+    EnqueueRequest,
+    EnqueueResult,
+    IdempotencyRecord,
     NextDue,
-    Once,
-    OrderKey,
+    OrderingKey,
     Row,
-    Rows,
     Step,
-    Tally,
-    Wish,
+    TableRows,
 )
-from .server import (
-    SESSION,
+from .postgres_enqueue import BULK_SIZE, PostgresEnqueue
+from .postgres_notify import PostgresNotifier
+from .postgres_server import (
+    SESSION_SETTINGS,
     end_abandoned_transactions,
     no_reset,
     refuse_transaction_pooling,
     refuse_unsafe,
-    split,
-    translated,
+    split_url,
+    translate_postgres_errors,
 )
-from .statements import statements
-from .steps import Steps
-from .turns import pace_of, taken, when_free
-from .writes import WriteState
+from .postgres_steps import PostgresSteps
+from .rate_limit_steps import read_free_times, read_rate_limit, reserve_steps
+from .rate_limits import RateLimitState, SlotAssignment, assign_slots, reserve_slots
+from .statements import load_statements
+from .write_state import WriteState
 
 
 class PostgresStore:
@@ -53,28 +53,28 @@ class PostgresStore:
 
     dialect = "postgres"
     sole_worker = False
-    bulk = BULK
+    bulk = BULK_SIZE
 
     def __init__(
         self, url: str, *, now: Callable[[], int] | None = None, connections: int = 10, patience: float = 10.0
     ) -> None:
-        self._dsn, self.schema = split(url)
+        self._dsn, self.schema = split_url(url)
         self.server = ""
         self.newest: dict[str, int] = {}
         self._size = connections
         self._patience = patience
         self._pool: asyncpg.Pool | None = None
-        self._hints = Hints(self._dsn, self._connection)
+        self._hints = PostgresNotifier(self._dsn, self._connection)
         self.writes = WriteState()
-        self._sql = statements("postgres")
-        self._steps = Steps(self._sql, now)
-        self._creating = Creating(self._connection, self._steps, self.schema)
+        self._sql = load_statements("postgres")
+        self._steps = PostgresSteps(self._sql, now)
+        self._creating = PostgresEnqueue(self._connection, self._steps, self.schema)
 
     # -- life
 
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Connect, read the server's settings back, and check or bring up the schema."""
-        with translated(started=False):
+        with translate_postgres_errors(started=False):
             self._pool = await asyncpg.create_pool(
                 self._dsn,
                 min_size=0,
@@ -84,7 +84,7 @@ class PostgresStore:
                 reset=no_reset,
                 command_timeout=self._patience,
                 timeout=5,
-                server_settings={**SESSION, "search_path": self.schema},
+                server_settings={**SESSION_SETTINGS, "search_path": self.schema},
                 max_inactive_connection_lifetime=300,
             )
             try:
@@ -93,7 +93,7 @@ class PostgresStore:
                 if self._size > 1:
                     await refuse_transaction_pooling(self._pool)
                 async with self._pool.acquire() as connection:
-                    await migrations.on_postgres(connection, self.schema, upgrade=upgrade, create=create)
+                    await migrations.migrate_postgres(connection, self.schema, upgrade=upgrade, create=create)
             except BaseException:
                 await self.close()
                 raise
@@ -145,7 +145,7 @@ class PostgresStore:
         self.writes.wrote()
         return done
 
-    async def change(self, steps: Sequence[Step], *, keys: Collection[OrderKey]) -> list[list[Row]]:
+    async def change(self, steps: Sequence[Step], *, keys: Collection[OrderingKey]) -> list[list[Row]]:
         """`write`, holding these order keys and passing their turn on."""
         async with self._connection() as connection, connection.transaction():
             await self._steps.hold(connection, keys)
@@ -158,25 +158,25 @@ class PostgresStore:
     async def enqueue(
         self,
         tasks: Sequence[NewTask],
-        *rows: Rows,
-        once: Once | None = None,
+        *rows: TableRows,
+        once: IdempotencyRecord | None = None,
         also: Sequence[Step] = (),
         together: bool = False,
-    ) -> Enqueued:
+    ) -> EnqueueResult:
         """One statement for one task; COPY in one transaction for many."""
-        made = await self._creating.enqueue(Creation(tasks, rows, also), once=once, together=together)
+        made = await self._creating.enqueue(EnqueueRequest(tasks, rows, also), once=once, together=together)
         self.writes.stored(made.ids)
         if made.ids:
             self.newest[self.server] = made.ids[-1]
         return made
 
-    async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
+    async def keep(self, rows: TableRows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
         """COPY the domain's rows under ids of their own; their tasks come later."""
         ids = await self._creating.keep(rows, also=also)
         self.writes.stored(ids)
         return ids
 
-    async def claim(self, node: NodeId, wish: Wish) -> Claimed:
+    async def claim(self, node: NodeId, wish: ClaimRequest) -> ClaimResult:
         """One statement; two more and a transaction only where a queue has a rate.
 
         Never on a server to which the connection is made for it: its node has not looked at that one yet.
@@ -191,8 +191,8 @@ class PostgresStore:
                 return await self._claim_paced(connection, node, wish)
 
     async def _claim(
-        self, connection: asyncpg.Connection, node: NodeId, wish: Wish, rooms: dict[str, int] | Any
-    ) -> Claimed:
+        self, connection: asyncpg.Connection, node: NodeId, wish: ClaimRequest, rooms: dict[str, int] | Any
+    ) -> ClaimResult:
         statement = self._sql["claim"]
         rows = await connection.fetch(
             statement.sql,
@@ -211,34 +211,38 @@ class PostgresStore:
         tasks = list(map(Task._make, rows))
         tasks.sort(key=_start_order)
         if min([task.claim_no for task in tasks], default=0) < 0:
-            return Claimed([t for t in tasks if t.claim_no >= 0], [t for t in tasks if t.claim_no < 0])
-        return Claimed(tasks, [])
+            return ClaimResult([t for t in tasks if t.claim_no >= 0], [t for t in tasks if t.claim_no < 0])
+        return ClaimResult(tasks, [])
 
-    async def _claim_paced(self, connection: asyncpg.Connection, node: NodeId, wish: Wish) -> Claimed:
+    async def _claim_paced(
+        self, connection: asyncpg.Connection, node: NodeId, wish: ClaimRequest
+    ) -> ClaimResult:
         statement = self._sql["limit_hold"]
         held = await connection.fetch(
             statement.sql, *statement.bind({"now": self._steps.time(), "queues": sorted(wish.limited)})
         )
         rooms = dict(wish.rooms)
-        paces = {row["queue"]: Pace(row["interval"], row["next_at"]) for row in held}
+        paces = {row["queue"]: RateLimitState(row["interval"], row["next_at"]) for row in held}
         at = held[0]["now"] if held else 0
         for queue, pace in paces.items():
             if queue in rooms:
                 rooms[queue] = min(rooms[queue], pace.allowance(at))
         claimed = await self._claim(connection, node, wish, {q: n for q, n in rooms.items() if n > 0})
-        tasks, free_at = reserve(paces, claimed.tasks, wish.keyed, at)
+        tasks, free_at = reserve_slots(paces, claimed.tasks, wish.keyed, at)
         for queue, free in free_at.items():
             await self._steps.run(connection, Step("limit_take", {"queue": queue, "next_at": free}))
-        return Claimed(tasks, claimed.expired)
+        return ClaimResult(tasks, claimed.expired)
 
-    async def take_turns(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> Turns:
+    async def take_slots(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> SlotAssignment:
         """One transaction; the queue's row makes all nodes take theirs one after the other."""
         async with self._connection() as connection, connection.transaction():
             held = await self._steps.run(connection, Step("limit_hold", {"queues": [queue]}))
-            [clock], found = await self._steps.run_all(connection, [Step("now", {}), when_free(queue, line)])
+            [clock], found = await self._steps.run_all(
+                connection, [Step("now", {}), read_free_times(queue, line)]
+            )
             free = {row["key"]: row["next_at"] for row in found}
-            turns = share_out(pace_of(held), line, free, gap, clock["now"])
-            await self._steps.run_all(connection, taken(queue, turns))
+            turns = assign_slots(read_rate_limit(held), line, free, gap, clock["now"])
+            await self._steps.run_all(connection, reserve_steps(queue, turns))
             return turns
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
@@ -272,10 +276,10 @@ class PostgresStore:
         node: NodeId,
         moves: Sequence[Transition],
         *,
-        keys: Collection[OrderKey] = (),
-        tally: Sequence[Tally] = (),
+        keys: Collection[OrderingKey] = (),
+        tally: Sequence[AttemptTally] = (),
         also: Sequence[Step] = (),
-    ) -> list[Settled]:
+    ) -> list[SettleResult]:
         """One statement in the common case; a transaction where order keys or other statements take part."""
         plain = [move for move in moves if _is_plain(move)]
         rest = [move for move in moves if not _is_plain(move)]
@@ -301,7 +305,7 @@ class PostgresStore:
         node: NodeId,
         plain: Sequence[Transition],
         rest: Sequence[Transition],
-        tally: Sequence[Tally],
+        tally: Sequence[AttemptTally],
     ) -> dict[TaskId, str]:
         kept: dict[TaskId, str] = {}
         counts: dict[str, Any] = {"now": self._steps.time(), "node": node, **_tally_arrays(tally)}
@@ -318,7 +322,7 @@ class PostgresStore:
                     }
                 ),
             )
-            kept = {row[0]: State.DONE for row in rows}
+            kept = {row[0]: TaskState.DONE for row in rows}
             counts.update(_tally_arrays(()))
         if rest:
             statement = self._sql["settle"]
@@ -351,7 +355,7 @@ class PostgresStore:
             raise StoreUnavailable("the database is not open", remedy="open the store first")
         # With one that is free nobody waits, and a limit would cost as much as the connection.
         patience = None if pool.get_idle_size() else self._patience
-        with self.writes.noted(), translated(started=True):
+        with self.writes.noted(), translate_postgres_errors(started=True):
             connection = await pool.acquire(timeout=patience)
             try:
                 yield connection
@@ -375,19 +379,19 @@ _MOVE_ARRAYS = (
 
 def _is_plain(move: Transition) -> bool:
     """Done without a doubt: the cheap statement can settle it."""
-    return move.to is State.DONE and not move.unknown
+    return move.to is TaskState.DONE and not move.unknown
 
 
-def _verdict(move: Transition, state: str | None) -> Settled:
+def _verdict(move: Transition, state: str | None) -> SettleResult:
     if state is None:
-        return Settled.CLAIM_LOST
-    return Settled.KEPT if state == move.to else Settled.CANCELLED
+        return SettleResult.CLAIM_LOST
+    return SettleResult.KEPT if state == move.to else SettleResult.CANCELLED
 
 
 _start_order = attrgetter("priority", "due_at", "id")
 
 
-def _tally_arrays(tally: Sequence[Tally]) -> dict[str, list[Any]]:
+def _tally_arrays(tally: Sequence[AttemptTally]) -> dict[str, list[Any]]:
     return {
         "t_queues": [t.queue for t in tally],
         "t_whats": [t.what for t in tally],

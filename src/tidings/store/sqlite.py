@@ -14,19 +14,32 @@ from typing import Any
 
 import apsw
 
-from ..model.task import NewTask, NodeId, Settled, State, Task, TaskId, Transition
+from ..model.task import NewTask, NodeId, SettleResult, Task, TaskId, TaskState, Transition
 from . import migrations
-from .claiming import Claiming
-from .connecting import connect, keep_private, refuse_unwritable
-from .file_steps import FileSteps, int_array
-from .files import FileLock, WakeSocket
-from .groups import GroupWriter, translated
-from .pacing import Turns, share_out
-from .port import Claimed, Enqueued, NextDue, Once, OrderKey, Row, Rows, Step, Tally, Wish, order_keys, shares
-from .statements import statements
+from .group_commit import GroupWriter, translate_sqlite_errors
+from .port import (
+    AttemptTally,
+    ClaimRequest,
+    ClaimResult,
+    EnqueueResult,
+    IdempotencyRecord,
+    NextDue,
+    OrderingKey,
+    Row,
+    Step,
+    TableRows,
+    ordering_keys,
+    split_task_ids,
+)
+from .rate_limit_steps import read_free_times, read_rate_limit, reserve_steps
+from .rate_limits import SlotAssignment, assign_slots
+from .sqlite_claims import SqliteClaims
+from .sqlite_connections import connect, keep_private, refuse_unwritable
+from .sqlite_files import FileLock, WakeSocket
+from .sqlite_steps import SqliteSteps, int_array
+from .statements import load_statements
 from .task_rows import task_rows
-from .turns import pace_of, taken, when_free
-from .writes import WriteState
+from .write_state import WriteState
 
 
 class SqliteStore:
@@ -46,9 +59,9 @@ class SqliteStore:
         self._inline = inline
         self._patience = patience
         self.writes = WriteState()
-        self._sql = statements("sqlite")
-        self._steps = FileSteps(self._sql, now)
-        self._claiming = Claiming(self._steps, now)
+        self._sql = load_statements("sqlite")
+        self._steps = SqliteSteps(self._sql, now)
+        self._claiming = SqliteClaims(self._steps, now)
         self._work = FileLock(path.with_name(path.name + ".work"))
         self._socket: WakeSocket | None = None
         self._writer: GroupWriter | None = None
@@ -61,13 +74,13 @@ class SqliteStore:
     async def open(self, *, upgrade: bool = False, create: bool = True) -> None:
         """Open the file, bring up an empty one, check the schema and the durability settings."""
         refuse_unwritable(self.path)
-        with translated(started=False):
+        with translate_sqlite_errors(started=False):
             self._connection = connect(self.path, self._now)
             self._writer = GroupWriter(self._connection, inline=self._inline, patience=self._patience)
             self._connection.setbusytimeout(5000)
             with self._connection:
                 self._connection.execute("begin immediate") if not self._connection.in_transaction else None
-                migrations.on_sqlite(self._connection, upgrade=upgrade, create=create)
+                migrations.migrate_sqlite(self._connection, upgrade=upgrade, create=create)
             self._connection.setbusytimeout(0 if not self._inline else 5000)
             self._reader = connect(self.path, self._now)
             self._reader.setbusytimeout(5000)
@@ -93,7 +106,7 @@ class SqliteStore:
     async def damage(self) -> list[str]:
         """SQLite's own check of its pages and indexes."""
         assert self._reader is not None
-        with translated():
+        with translate_sqlite_errors():
             found = [str(row[0]) for row in self._reader.execute("pragma quick_check(20)")]
         return [line for line in found if line != "ok"]
 
@@ -106,13 +119,13 @@ class SqliteStore:
     async def read(self, name: str, **params: Any) -> list[Row]:
         """Run a read statement on the reading connection."""
         assert self._reader is not None
-        with translated():
+        with translate_sqlite_errors():
             return self._steps.rows(self._reader, name, params)
 
     async def load(self, name: str, ids: Sequence[TaskId]) -> Sequence[Sequence[Any]]:
         """Run a read statement over many ids."""
         assert self._reader is not None
-        with translated():
+        with translate_sqlite_errors():
             rows: Sequence[Sequence[Any]] = self._reader.execute(
                 self._sql[name].sql, (int_array(ids),)
             ).fetchall()
@@ -123,7 +136,7 @@ class SqliteStore:
         answer: list[list[Row]] = await self._run(lambda connection: self._steps.run_all(connection, steps))
         return answer
 
-    async def change(self, steps: Sequence[Step], *, keys: Collection[OrderKey]) -> list[list[Row]]:
+    async def change(self, steps: Sequence[Step], *, keys: Collection[OrderingKey]) -> list[list[Row]]:
         """`write`, passing the turn of these order keys on."""
 
         def work(connection: apsw.Connection) -> list[list[Row]]:
@@ -146,32 +159,32 @@ class SqliteStore:
     async def enqueue(
         self,
         tasks: Sequence[NewTask],
-        *rows: Rows,
-        once: Once | None = None,
+        *rows: TableRows,
+        once: IdempotencyRecord | None = None,
         also: Sequence[Step] = (),
         together: bool = False,
-    ) -> Enqueued:
+    ) -> EnqueueResult:
         """Insert tasks and the domain's rows in one transaction; commits are shared anyway."""
 
-        def work(connection: apsw.Connection) -> Enqueued:
+        def work(connection: apsw.Connection) -> EnqueueResult:
             if once is not None:
                 used = {"scope": once.scope, "key": once.key}
                 earlier = self._steps.rows(connection, "key_find", used)
                 if earlier:
-                    return Enqueued((), earlier[0])
+                    return EnqueueResult((), earlier[0])
             now, ids = self._now(), self._next_ids(connection, len(tasks))
             connection.executemany(self._sql["enqueue_one"].sql, task_rows(tasks, ids, now))
-            for own, its_ids in shares(rows, ids):
+            for own, its_ids in split_task_ids(rows, ids):
                 connection.executemany(
                     _insert(own), [(id_, *values) for id_, values in zip(its_ids, own.values, strict=True)]
                 )
-            self._steps.pass_turn(connection, order_keys(tasks), demote=True)
+            self._steps.pass_turn(connection, ordering_keys(tasks), demote=True)
             self._steps.run_all(connection, also)
             if once is not None:
                 self._steps.rows(connection, "key_keep", once._asdict())
-            return Enqueued(ids)
+            return EnqueueResult(ids)
 
-        answer: Enqueued = await self._run(work)
+        answer: EnqueueResult = await self._run(work)
         self.writes.stored(answer.ids)
         return answer
 
@@ -180,7 +193,7 @@ class SqliteStore:
         first = 1 if last is None else int(last[0]) + 1
         return [TaskId(id_) for id_ in range(first, first + n)]
 
-    async def keep(self, rows: Rows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
+    async def keep(self, rows: TableRows, *, also: Sequence[Step] = ()) -> Sequence[TaskId]:
         """Insert the domain's rows under ids of their own; their tasks come later."""
 
         def work(connection: apsw.Connection) -> Sequence[TaskId]:
@@ -197,34 +210,34 @@ class SqliteStore:
         self.writes.stored(answer)
         return answer
 
-    async def claim(self, node: NodeId, wish: Wish) -> Claimed:
+    async def claim(self, node: NodeId, wish: ClaimRequest) -> ClaimResult:
         """A look beside the writer, so that an empty poll holds nobody up; then in its transaction."""
         assert self._reader is not None and self._writer is not None
-        with translated():
+        with translate_sqlite_errors():
             if not self._claiming.is_anything_due(self._reader, wish):
-                return Claimed([], [])
+                return ClaimResult([], [])
         work = partial(self._claiming.claim, node=node, wish=wish)
         claimed, durable = await self._writer.run_ahead(work)
         return claimed._replace(durable=durable)
 
-    async def take_turns(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> Turns:
+    async def take_slots(self, queue: str, line: Sequence[tuple[TaskId, str]], gap: int) -> SlotAssignment:
         """In the writer's transaction."""
 
-        def work(connection: apsw.Connection) -> Turns:
+        def work(connection: apsw.Connection) -> SlotAssignment:
             held = self._steps.rows(connection, "limit_hold", {"queue": queue})
-            [found] = self._steps.run_all(connection, [when_free(queue, line)])
+            [found] = self._steps.run_all(connection, [read_free_times(queue, line)])
             free = {row["key"]: row["next_at"] for row in found}
-            turns = share_out(pace_of(held), line, free, gap, self._now())
-            self._steps.run_all(connection, taken(queue, turns))
+            turns = assign_slots(read_rate_limit(held), line, free, gap, self._now())
+            self._steps.run_all(connection, reserve_steps(queue, turns))
             return turns
 
-        answer: Turns = await self._run(work)
+        answer: SlotAssignment = await self._run(work)
         return answer
 
     async def next_due(self, queues: Collection[str]) -> NextDue:
         """When something on these queues can next be claimed."""
         assert self._reader is not None
-        with translated():
+        with translate_sqlite_errors():
             return self._claiming.next_due(self._reader, queues)
 
     async def start(self, node: NodeId, tasks: Sequence[Task]) -> set[TaskId]:
@@ -246,13 +259,13 @@ class SqliteStore:
         node: NodeId,
         moves: Sequence[Transition],
         *,
-        keys: Collection[OrderKey] = (),
-        tally: Sequence[Tally] = (),
+        keys: Collection[OrderingKey] = (),
+        tally: Sequence[AttemptTally] = (),
         also: Sequence[Step] = (),
-    ) -> list[Settled]:
+    ) -> list[SettleResult]:
         """Move claimed tasks on, in one transaction."""
 
-        def work(connection: apsw.Connection) -> list[Settled]:
+        def work(connection: apsw.Connection) -> list[SettleResult]:
             now, before = self._now(), connection.total_changes()
             answers = self._settle_plain(connection, node, moves, now) or [
                 self._settle_one(connection, node, move, now) for move in moves
@@ -266,15 +279,15 @@ class SqliteStore:
             self._steps.pass_turn(connection, keys, demote=False)
             return answers
 
-        answer: list[Settled] = await self._run(work, is_routine=not also)
-        self.writes.stored(Settled.KEPT in answer)
+        answer: list[SettleResult] = await self._run(work, is_routine=not also)
+        self.writes.stored(SettleResult.KEPT in answer)
         return answer
 
     def _settle_plain(
         self, connection: apsw.Connection, node: NodeId, moves: Sequence[Transition], now: int
-    ) -> list[Settled] | None:
+    ) -> list[SettleResult] | None:
         """The common case in bulk; None when some move is not plain or some claim is lost."""
-        if any(move.to is not State.DONE or move.unknown for move in moves):
+        if any(move.to is not TaskState.DONE or move.unknown for move in moves):
             return None
         connection.execute("savepoint plain")
         fences = int_array([move.id << 16 | move.claim_no & 0xFFFF for move in moves])
@@ -291,21 +304,23 @@ class SqliteStore:
             )
         else:
             connection.execute(self._sql["record_done"].sql, (node, now, int_array([m.id for m in moves])))
-        return [Settled.KEPT] * len(moves)
+        return [SettleResult.KEPT] * len(moves)
 
-    def _settle_one(self, connection: apsw.Connection, node: NodeId, move: Transition, now: int) -> Settled:
+    def _settle_one(
+        self, connection: apsw.Connection, node: NodeId, move: Transition, now: int
+    ) -> SettleResult:
         statement = self._sql["settle_one"]
         params = {**move._asdict(), "state": move.to.value, "node": node, "now": now}
         row = connection.execute(statement.sql, statement.bind(params)).fetchone()
         if row is None:
             look = self._steps.rows(connection, "task_look", {"id": move.id})
             ours = look and look[0]["state"] == move.to and look[0]["claim_no"] == move.claim_no
-            return Settled.KEPT if ours else Settled.CLAIM_LOST
+            return SettleResult.KEPT if ours else SettleResult.CLAIM_LOST
         connection.execute(
             self._sql["record"].sql,
             (move.id, "processing", row[1], move.tries, node, move.category, move.detail, now),
         )
-        return Settled.KEPT if row[1] == move.to else Settled.CANCELLED
+        return SettleResult.KEPT if row[1] == move.to else SettleResult.CANCELLED
 
     # -- hints
 
@@ -329,7 +344,7 @@ class SqliteStore:
     async def backup(self, target: Path) -> None:
         """A consistent copy while everything goes on."""
         assert self._reader is not None
-        with translated():
+        with translate_sqlite_errors():
             destination = apsw.Connection(str(target))
             try:
                 with destination.backup("main", self._reader, "main") as copy:
@@ -340,7 +355,7 @@ class SqliteStore:
                 destination.close()
 
 
-def _insert(rows: Rows) -> str:
+def _insert(rows: TableRows) -> str:
     """The one place that composes SQL: names come from the domain's code, never from a caller."""
     columns = ("task", *rows.columns)
     marks = ", ".join("?" * len(columns))

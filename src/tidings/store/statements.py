@@ -16,7 +16,7 @@ _COMMENT = re.compile(r"--[^\n]*\n")
 _MARK = {"postgres": "$", "sqlite": "?"}
 
 
-class Statement(NamedTuple):
+class SqlStatement(NamedTuple):
     """SQL with numbered parameters, and the names they stand for."""
 
     name: str
@@ -29,9 +29,9 @@ class Statement(NamedTuple):
 
 
 @cache
-def statements(dialect: str) -> Mapping[str, Statement]:
+def load_statements(dialect: str) -> Mapping[str, SqlStatement]:
     """All statements of a dialect, by name."""
-    found: dict[str, Statement] = {}
+    found: dict[str, SqlStatement] = {}
     for folder in ("both", dialect):
         for file in (files(__package__) / "sql" / folder).iterdir():
             if file.name.endswith(".sql"):
@@ -40,7 +40,7 @@ def statements(dialect: str) -> Mapping[str, Statement]:
     return found
 
 
-def compile_statement(name: str, text: str, mark: str) -> Statement:
+def compile_statement(name: str, text: str, mark: str) -> SqlStatement:
     """Number the parameters of one statement in the order of their first use."""
     names: list[str] = []
 
@@ -49,4 +49,4 @@ def compile_statement(name: str, text: str, mark: str) -> Statement:
             names.append(match[1])
         return f"{mark}{names.index(match[1]) + 1}"
 
-    return Statement(name, _NAME.sub(number, _COMMENT.sub("", text)).strip(), tuple(names))
+    return SqlStatement(name, _NAME.sub(number, _COMMENT.sub("", text)).strip(), tuple(names))

@@ -1,6 +1,11 @@
-"""What users and our own tests import to test with Tidings: a private PostgreSQL and a private RabbitMQ."""
+"""Helpers for your own tests: a private PostgreSQL and a private RabbitMQ.
 
-from .postgres import Cluster
-from .rabbitmq import Rabbit
+postgres: a private PostgreSQL cluster.
+rabbitmq: a private RabbitMQ broker.
+watchdog: stops the servers and removes their files when the test process dies.
+"""
 
-__all__ = ["Cluster", "Rabbit"]
+from .postgres import PostgresCluster
+from .rabbitmq import RabbitBroker
+
+__all__ = ["PostgresCluster", "RabbitBroker"]

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tidings.model.errors import Broken, Misconfigured
+from tidings.model.errors import Misconfigured, OperatorError
 
 from .watchdog import Watchdog
 
@@ -40,7 +40,7 @@ _LONGEST_TEMP = 80
 """Socket addresses end at 107 bytes; this leaves room for our folder and PostgreSQL's file name."""
 
 
-class Cluster:
+class PostgresCluster:
     """One PostgreSQL server with its own data; started at `start` or on entering the context.
 
     `folder` is the data folder (default: a temporary one in `parent`, removed by `close`). With `port` the
@@ -91,7 +91,7 @@ class Cluster:
     def home(self) -> Path:
         """The private folder with socket, log and, unless it was given, data."""
         if self._home is None:
-            raise Broken("The PostgreSQL cluster was not started", remedy="Call start() first")
+            raise OperatorError("The PostgreSQL cluster was not started", remedy="Call start() first")
         return self._home
 
     @property
@@ -127,7 +127,9 @@ class Cluster:
         _wait(self._is_settled, timeout)
         if not self._is_ready():
             self.kill()
-            raise Broken("PostgreSQL did not start", remedy=f"Its log ends with:\n{self.log()[-2000:]}")
+            raise OperatorError(
+                "PostgreSQL did not start", remedy=f"Its log ends with:\n{self.log()[-2000:]}"
+            )
         return self
 
     def stop(self, timeout: float = 30) -> None:
@@ -149,7 +151,7 @@ class Cluster:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
         if not _wait(lambda: all(map(_stands_still, children)), timeout):
-            raise Broken(f"PostgreSQL's processes {children} do not stand still")
+            raise OperatorError(f"PostgreSQL's processes {children} do not stand still")
 
     def kill(self, timeout: float = 30) -> None:
         """SIGKILL the server and all its children, as a crash would, and wait until they are gone.
@@ -167,7 +169,7 @@ class Cluster:
         self._process = None
         self._watch()
         if not _wait(lambda: not _alive(children), timeout):
-            raise Broken(f"PostgreSQL's processes {_alive(children)} outlived SIGKILL")
+            raise OperatorError(f"PostgreSQL's processes {_alive(children)} outlived SIGKILL")
 
     def restart(self) -> Self:
         """Stop if running, then start on the same data."""
@@ -209,7 +211,7 @@ class Cluster:
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            raise Broken("The PostgreSQL cluster is not running", remedy="Call start() first")
+            raise OperatorError("The PostgreSQL cluster is not running", remedy="Call start() first")
         return self._process
 
     def _halt_parent(self, timeout: float) -> set[int]:
@@ -290,7 +292,7 @@ class Cluster:
         command = [self._program(program), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, **self._surroundings())
         if done.returncode:
-            raise Broken(f"{program} failed", remedy=(done.stderr or done.stdout).strip())
+            raise OperatorError(f"{program} failed", remedy=(done.stderr or done.stdout).strip())
 
     def _flags(self) -> Iterator[str]:
         own = {

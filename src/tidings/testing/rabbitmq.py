@@ -22,14 +22,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tidings.model.errors import Broken, Misconfigured
+from tidings.model.errors import Misconfigured, OperatorError
 
-from .watchdog import Watchdog, listening
+from .watchdog import Watchdog, listening_processes
 
 _NEEDED = ("rabbitmq-server", "rabbitmqctl")
 
 
-class Rabbit:
+class RabbitBroker:
     """One broker with its own data; started at `start` or on entering the context.
 
     `folder` holds its data and stays; without it there is a temporary one in `parent`, removed by `close`.
@@ -87,7 +87,7 @@ class Rabbit:
         if not _wait(lambda: self._answers() or not self.is_running, timeout) or not self.is_running:
             self.kill()
             said = (home / "out").read_text(errors="replace")[-2000:]
-            raise Broken("RabbitMQ did not start", remedy=f"It said:\n{said}")
+            raise OperatorError("RabbitMQ did not start", remedy=f"It said:\n{said}")
         return self
 
     def kill(self) -> None:
@@ -102,7 +102,7 @@ class Rabbit:
         """Let `rabbitmqctl` do something to it; gives what it said."""
         binaries = self.find()
         if binaries is None or not self.is_running:
-            raise Broken("The broker is not running", remedy="Call start() first")
+            raise OperatorError("The broker is not running", remedy="Call start() first")
         home = self._made_home()
         done = subprocess.run(
             [binaries / "rabbitmqctl", "-n", self._name, *words],
@@ -114,13 +114,13 @@ class Rabbit:
             env=self._environment(home),
         )
         if done.returncode:
-            raise Broken(f"rabbitmqctl {words[0]} failed", remedy=(done.stderr or done.stdout).strip())
+            raise OperatorError(f"rabbitmqctl {words[0]} failed", remedy=(done.stderr or done.stdout).strip())
         return done.stdout
 
     def close(self) -> None:
         """Stop, and remove what is temporary: everything but a `folder` given by the caller."""
         self.kill()
-        for pid in listening(self._mapper):
+        for pid in listening_processes(self._mapper):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
         if self._home is not None and self._folder is None:

@@ -60,7 +60,7 @@ class Watchdog:
             self._process = None
 
 
-def listening(port: int) -> list[int]:
+def listening_processes(port: int) -> list[int]:
     """The processes that listen on a TCP port, from /proc."""
     inodes = set()
     for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
@@ -82,7 +82,7 @@ def listening(port: int) -> list[int]:
 def _clean(folders: list[str], group: int | None, by: int, port: int | None) -> None:
     if group is not None:
         _end(group, by)
-    for pid in listening(port) if port is not None else ():
+    for pid in listening_processes(port) if port is not None else ():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
     give_up = time.monotonic() + _ENOUGH

@@ -80,7 +80,7 @@ class Attachment(NamedTuple):
     content: bytes
 
 
-class Letter(NamedTuple):
+class MailMessage(NamedTuple):
     """A mail, checked, before it has an id and a date."""
 
     sender: Mailbox
@@ -100,9 +100,9 @@ class Letter(NamedTuple):
         return list(dict.fromkeys(one.address for one in (*self.to, *self.cc, *self.bcc)))
 
 
-def read_letter(
+def parse_mail(
     recipient: str, content: Mapping[str, Any], *, sender: Mailbox, subject: str, allow_from: bool
-) -> Letter:
+) -> MailMessage:
     """The mail that a message asks for; raises Invalid for what could never be sent."""
     data = content.get("data") or {}
     for name in data:
@@ -112,9 +112,9 @@ def read_letter(
     if "from" in data and not allow_from:
         remedy = "Leave it out, or set allow_from = true on the channel"
         raise Invalid("This channel has one sender for all", remedy=remedy, field="data.from")
-    letter = Letter(
+    letter = MailMessage(
         sender=_one(data["from"], "data.from") if "from" in data else sender,
-        to=mailboxes(recipient, "to"),
+        to=parse_mailboxes(recipient, "to"),
         subject=_line(content.get("subject") or subject, "subject"),
         text=str(content.get("text") or ""),
         html=_html(data.get("html")),
@@ -129,7 +129,7 @@ def read_letter(
     return letter
 
 
-def compose(letter: Letter, *, id_: str, date: datetime) -> bytes:
+def compose_mail(letter: MailMessage, *, id_: str, date: datetime) -> bytes:
     """The bytes, in lines of CRLF. Message-ID and boundaries come from the id, so a retry has the same."""
     mail = EmailMessage(_POLICY)
     _name(mail, "From", [letter.sender])
@@ -181,7 +181,7 @@ def _encoded(text: str) -> str:
     return "\r\n ".join(f"=?utf-8?b?{b64encode(word).decode()}?=" for word in (*words, chunk))
 
 
-def _fill(mail: EmailMessage, letter: Letter) -> None:
+def _fill(mail: EmailMessage, letter: MailMessage) -> None:
     if letter.html and not letter.text:
         mail.set_content(letter.html, subtype="html")
     else:
@@ -192,7 +192,7 @@ def _fill(mail: EmailMessage, letter: Letter) -> None:
         mail.add_attachment(file.content, maintype=file.maintype, subtype=file.subtype, filename=file.name)
 
 
-def mailboxes(text: str, field: str) -> Sequence[Mailbox]:
+def parse_mailboxes(text: str, field: str) -> Sequence[Mailbox]:
     """The addresses of a line, separated by commas; raises Invalid."""
     found = [_mailbox(part, field) for part in islice(_parts(text), MOST_RECIPIENTS + 1)]
     if len(found) > MOST_RECIPIENTS:
@@ -262,7 +262,7 @@ def _several(value: object, field: str) -> Sequence[Mailbox]:
         raise Invalid("This is no list of addresses", remedy='Write ["ada@example.org"]', field=field)
     if len(given) > MOST_RECIPIENTS:
         raise _too_many(field)
-    return [found for one in given for found in mailboxes(one, field)]
+    return [found for one in given for found in parse_mailboxes(one, field)]
 
 
 def _line(value: object, field: str) -> str:

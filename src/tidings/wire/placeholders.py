@@ -20,7 +20,7 @@ _OPENING = "{%"
 Escape = Callable[[str], str]
 
 
-class Unresolved(Exception):
+class UnresolvedPlaceholder(Exception):
     """A placeholder inside other text stands for nothing; its text is the placeholder's name."""
 
 
@@ -66,7 +66,7 @@ def fill_text(template: str, values: Mapping[str, Any], escape: Escape = str) ->
     def replace(found: re.Match[str]) -> str:
         value = look_up(values, found[1])
         if value is None:
-            raise Unresolved(found[1])
+            raise UnresolvedPlaceholder(found[1])
         return escape(as_text(value))
 
     return _PLACEHOLDER.sub(replace, template)

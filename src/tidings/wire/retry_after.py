@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 
 from ..model.time import instant
 
-LONGEST = timedelta(hours=24)
+MAX_RETRY_AFTER = timedelta(hours=24)
 
 _SECONDS = re.compile(r"\d{1,32}(?:\.\d{0,9})?", re.ASCII)
 _LONGEST_DATE = 64  # an HTTP date has 29 characters; anything far longer is not one
@@ -24,7 +24,7 @@ def retry_after(value: str | None, *, now: int) -> timedelta | None:
         return None
     value = value.strip()
     if _SECONDS.fullmatch(value):
-        return timedelta(seconds=min(float(value), LONGEST.total_seconds()))
+        return timedelta(seconds=min(float(value), MAX_RETRY_AFTER.total_seconds()))
     return _until(value, now)
 
 
@@ -38,4 +38,4 @@ def _until(value: str, now: int) -> timedelta | None:
     if date.tzinfo is None:  # "-0000": in UTC, says RFC 5322
         date = date.replace(tzinfo=UTC)
     wait = timedelta(microseconds=instant(date) - now)
-    return min(max(wait, timedelta()), LONGEST)
+    return min(max(wait, timedelta()), MAX_RETRY_AFTER)

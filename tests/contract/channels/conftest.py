@@ -12,8 +12,8 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidings.sandbox import create_sandbox
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.world import World
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.simulator import SandboxSimulator
 
 from ... import servers
 
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 class Sandbox:
     """The pretend providers, what they were asked, and the hand that breaks them."""
 
-    def __init__(self, world: World, url: str) -> None:
+    def __init__(self, world: SandboxSimulator, url: str) -> None:
         self.world = world
         self.url = url
         self.requests: list[Seen] = []
@@ -45,7 +45,7 @@ class Sandbox:
         self.world.break_({"kind": kind, **more})
 
     @property
-    def ledger(self) -> list[Entry]:
+    def ledger(self) -> list[SandboxEntry]:
         """What the providers wrote down, oldest first."""
         return list(self.world.recent)
 

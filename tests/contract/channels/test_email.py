@@ -30,7 +30,7 @@ from tidings.outbound.channels.registry import build
 from tidings.sandbox import read_ledger
 from tidings.sandbox.providers.smtp import SmtpServer
 from tidings.sandbox.server import _listen_for_mail
-from tidings.sandbox.world import World
+from tidings.sandbox.simulator import SandboxSimulator
 
 from ..receiver import silent
 from .postbox import AFTER_PART, HANG_UP, SILENCE, Postbox, postbox
@@ -51,15 +51,15 @@ async def box() -> AsyncIterator[Postbox]:
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[SandboxSimulator]:
     """What the pretend mail server knows."""
-    world = World(None)
+    world = SandboxSimulator(None)
     yield world
     world.close()
 
 
 @pytest.fixture
-async def server(world: World) -> AsyncIterator[SmtpServer]:
+async def server(world: SandboxSimulator) -> AsyncIterator[SmtpServer]:
     """The pretend mail server."""
     server = SmtpServer(world)
     await server.start(socket.create_server(("127.0.0.1", 0)))
@@ -118,7 +118,7 @@ async def test_a_mail_leaves_byte_for_byte_as_the_standard_has_it(box: Postbox) 
 
 
 async def test_a_line_that_begins_with_a_dot_is_stuffed(
-    box: Postbox, server: SmtpServer, world: World
+    box: Postbox, server: SmtpServer, world: SandboxSimulator
 ) -> None:
     """A mail cannot end itself, and the reader sees one dot."""
     text = "first\n.\n..second\nRCPT TO:<eve@example.org>"
@@ -139,7 +139,7 @@ async def test_every_try_has_the_same_bytes_but_for_its_date(box: Postbox) -> No
 
 
 async def test_several_recipients_html_and_files_arrive(
-    box: Postbox, server: SmtpServer, world: World
+    box: Postbox, server: SmtpServer, world: SandboxSimulator
 ) -> None:
     """To, Cc and Bcc in the envelope, Bcc in no header; both texts; the file as it was."""
     file = bytes(range(256)) * 40
@@ -275,7 +275,7 @@ AT_RECIPIENT = [
 @pytest.mark.parametrize(("code", "enhanced", "kind", "category", "whole"), AT_RECIPIENT)
 async def test_each_reply_has_its_category_and_its_consequence(
     server: SmtpServer,
-    world: World,
+    world: SandboxSimulator,
     stage: str,
     code: str,
     enhanced: str,
@@ -359,7 +359,7 @@ async def test_a_server_that_will_not_talk_to_us(
 # Several recipients, some refused
 
 
-async def test_one_refused_recipient_and_nobody_gets_it(server: SmtpServer, world: World) -> None:
+async def test_one_refused_recipient_and_nobody_gets_it(server: SmtpServer, world: SandboxSimulator) -> None:
     """All or none, so that a second try sends nobody a second copy."""
     outcome = await send(server.port, message("ada@example.org, gone@example.org"))
 
@@ -367,7 +367,9 @@ async def test_one_refused_recipient_and_nobody_gets_it(server: SmtpServer, worl
     assert not any(entry.delivered for entry in world.recent)
 
 
-async def test_those_who_can_never_be_reached_may_be_left_out(server: SmtpServer, world: World) -> None:
+async def test_those_who_can_never_be_reached_may_be_left_out(
+    server: SmtpServer, world: SandboxSimulator
+) -> None:
     """`partial`: the others get it, and the receipt names who did not."""
     outcome = await send(server.port, message("ada@example.org, gone@example.org"), partial=True)
 
@@ -378,7 +380,7 @@ async def test_those_who_can_never_be_reached_may_be_left_out(server: SmtpServer
 
 @pytest.mark.parametrize("partial", [True, False])
 async def test_a_recipient_who_may_be_reached_later_makes_all_wait(
-    server: SmtpServer, world: World, partial: bool
+    server: SmtpServer, world: SandboxSimulator, partial: bool
 ) -> None:
     """Nothing has been sent yet, so waiting costs no duplicate."""
     outcome = await send(server.port, message("ada@example.org, smtp-450-4.7.1@example.org"), partial=partial)
@@ -461,7 +463,7 @@ async def test_a_connection_that_is_never_made_was_not_sent() -> None:
     ],
 )
 async def test_the_faults_of_the_sandbox_work_by_name(
-    server: SmtpServer, world: World, word: str, kind: type, copies: int
+    server: SmtpServer, world: SandboxSimulator, word: str, kind: type, copies: int
 ) -> None:
     """A lost answer and a lost mail look the same from here; only the ledger knows."""
     outcome = await send(server.port, message(f"ada+{word}@example.org"))
@@ -504,7 +506,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 async def test_the_line_is_protected_and_the_certificate_checked(
-    world: World, certificate: Path, security: str
+    world: SandboxSimulator, certificate: Path, security: str
 ) -> None:
     """A certificate that nobody vouches for gets nothing; one that is known gets the login and the mail."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -669,7 +671,7 @@ def test_a_mail_in_doubt_is_held() -> None:
 # channels test, and the world's own client
 
 
-async def test_the_settings_can_be_tried_without_sending(server: SmtpServer, world: World) -> None:
+async def test_the_settings_can_be_tried_without_sending(server: SmtpServer, world: SandboxSimulator) -> None:
     """Connect and log in; the answer says who we are, or what is wrong."""
     good = await probe(mailer(server.port, username="ada", password="right"))
     bad = await probe(mailer(server.port, username="ada", password="wrong"))
@@ -679,7 +681,9 @@ async def test_the_settings_can_be_tried_without_sending(server: SmtpServer, wor
     assert len(world.recent) == 0
 
 
-async def test_the_well_known_client_works_with_the_pretend_server(server: SmtpServer, world: World) -> None:
+async def test_the_well_known_client_works_with_the_pretend_server(
+    server: SmtpServer, world: SandboxSimulator
+) -> None:
     """aiosmtplib as anybody would use it: with login, several recipients, a refused one among them."""
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = "me@example.org", "ada@example.org", "Hi"

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from tidings.app import build as build_app
-from tidings.app.ways_in import Voice
+from tidings.app.source_wiring import OutboundReplyPort
 from tidings.config import ChannelSettings, Settings
 from tidings.kernel.clock import ManualClock
 from tidings.model.errors import Invalid, Misconfigured
@@ -311,7 +311,7 @@ async def test_an_answer_in_a_group_goes_to_the_group_and_not_to_a_person_of_tha
             database=f"sqlite:///{tmp_path}/x.db", channels={"crew": ChannelSettings("groupme", options)}
         )
         app = build_app(settings, clock=clock)
-        voice = Voice(app.messages, app.channels)
+        voice = OutboundReplyPort(app.messages, app.channels)
         _, row = await voice.prepare(
             "crew", "9", "done", in_chat=True, tenant="default", order_key="crew/9", now=clock.now()
         )

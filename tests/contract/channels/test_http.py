@@ -19,7 +19,7 @@ from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.http import HttpChannel, HttpSettings
 from tidings.outbound.channels.registry import build
-from tidings.wire.http import SHOWN
+from tidings.wire.http_client import MAX_SHOWN
 
 from ..receiver import Act, Receiver, answer, black_hole, cut, drip_head, endless, receiving, refusing
 from .conftest import Sandbox
@@ -374,7 +374,7 @@ async def test_no_secret_gets_into_reasons_receipts_logs_or_repr(
 
     shown = str(outcome) + str(receipt) + caplog.text + repr(HttpSettings(f"https://x/?k={KEY}", **options))
     assert not any(secret in shown for secret in (KEY, *inner))
-    assert "\x1b" not in shown and len(str(outcome)) < SHOWN + 100
+    assert "\x1b" not in shown and len(str(outcome)) < MAX_SHOWN + 100
 
 
 # What is refused

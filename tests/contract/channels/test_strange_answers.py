@@ -18,7 +18,7 @@ from tidings.model.outcome import Done, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category
 from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.registry import KINDS, build
-from tidings.wire.http import SHOWN
+from tidings.wire.http_client import MAX_SHOWN
 
 from ..receiver import (
     Act,
@@ -161,7 +161,7 @@ async def test_html_instead_of_json_is_judged_by_its_status(
     assert isinstance(outcome, expected)
     assert isinstance(outcome, Retry | Reject)
     assert outcome.whole_channel is (status in (301, 401, 403, 429) or (status, case) == (404, "groupme bot"))
-    assert len(outcome.reason) < SHOWN + 80 and outcome.reason.isprintable()
+    assert len(outcome.reason) < MAX_SHOWN + 80 and outcome.reason.isprintable()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.registry import build
 from tidings.outbound.channels.telegram import TelegramSettings
 from tidings.sandbox.providers.telegram import ERRORS
-from tidings.wire.http import SHOWN
+from tidings.wire.http_client import MAX_SHOWN
 
 from ..receiver import (
     Act,
@@ -439,7 +439,7 @@ async def test_a_page_instead_of_json_is_judged_by_its_status(
     assert type(outcome) is kind
     assert isinstance(outcome, Unknown | Retry | Reject)
     shown = outcome.evidence if isinstance(outcome, Unknown) else outcome.reason
-    assert f"HTTP {status}" in shown and len(shown) < SHOWN + 60
+    assert f"HTTP {status}" in shown and len(shown) < MAX_SHOWN + 60
     if isinstance(outcome, Retry | Reject):
         assert (outcome.category, outcome.whole_channel) == (category, account)
 

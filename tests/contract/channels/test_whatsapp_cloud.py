@@ -20,7 +20,7 @@ from tidings.outbound.channels.base import Channel, probe
 from tidings.outbound.channels.registry import build
 from tidings.outbound.channels.whatsapp_cloud import CODES, WhatsAppCloudSettings
 from tidings.sandbox.providers.whatsapp_cloud import ERRORS
-from tidings.wire.http import SHOWN
+from tidings.wire.http_client import MAX_SHOWN
 
 from ..receiver import Act, Receiver, answer, black_hole, cut, hang_up_in_body, receiving, refusing
 from .conftest import Sandbox
@@ -449,7 +449,7 @@ async def test_a_page_instead_of_json_is_judged_by_its_status(
     assert type(outcome) is kind
     assert isinstance(outcome, Unknown | Retry | Reject)
     shown = outcome.evidence if isinstance(outcome, Unknown) else outcome.reason
-    assert f"HTTP {status}" in shown and len(shown) < SHOWN + 60
+    assert f"HTTP {status}" in shown and len(shown) < MAX_SHOWN + 60
     if isinstance(outcome, Retry | Reject):
         assert (outcome.category, outcome.whole_channel) == (category, account)
 

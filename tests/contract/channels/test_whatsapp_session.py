@@ -15,15 +15,15 @@ from tidings.model.message import Message
 from tidings.model.outcome import Done, Offline, Outcome, Reject, Retry, Unknown
 from tidings.model.task import Category, OnUnknown
 from tidings.outbound.channels.base import probe
-from tidings.outbound.channels.connection import Connection, Link
 from tidings.outbound.channels.registry import build
+from tidings.outbound.channels.session import SessionCheck, SessionStatus
 from tidings.outbound.channels.whatsapp_session import (
     STATES,
     WhatsappSessionChannel,
     WhatsappSessionSettings,
     message_id,
 )
-from tidings.wire.http import SHOWN
+from tidings.wire.http_client import MAX_SHOWN
 
 from ..receiver import Act, Receiver, answer, black_hole, cut, drip_head, endless, receiving, refusing
 from .conftest import Sandbox
@@ -290,7 +290,7 @@ async def test_a_page_instead_of_json_is_judged_by_its_status_and_shown_short(
 
     shown = str(outcome)
     assert isinstance(outcome, kind)
-    assert len(shown) < SHOWN + 120 and KEY not in shown and "\x1b" not in shown
+    assert len(shown) < MAX_SHOWN + 120 and KEY not in shown and "\x1b" not in shown
 
 
 @pytest.mark.parametrize(
@@ -330,12 +330,12 @@ async def test_a_state_may_last_for_one_request(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(("state", "link"), STATES.items())
-async def test_wahas_states_are_three_to_us(sandbox: Sandbox, state: str, link: Link) -> None:
+async def test_wahas_states_are_three_to_us(sandbox: Sandbox, state: str, link: SessionStatus) -> None:
     """E7: connected, reconnecting, logged out."""
     await put(sandbox, "/sandbox/waha/default", status=state)
     made = waha(sandbox)
 
-    assert await made.status() == Connection(link, state)
+    assert await made.status() == SessionCheck(link, state)
     await made.close()
     request = sandbox.requests[-1]
     assert (request.method, request.path) == ("GET", "/waha/api/sessions/default")
@@ -345,40 +345,42 @@ async def test_wahas_states_are_three_to_us(sandbox: Sandbox, state: str, link: 
 @pytest.mark.parametrize(
     ("state", "link"),
     [
-        ("CONNECTED", Link.CONNECTED),
-        ("OPENING", Link.RECONNECTING),
-        ("PAIRING", Link.RECONNECTING),
-        ("TIMEOUT", Link.RECONNECTING),
-        ("CONFLICT", Link.LOGGED_OUT),
-        ("UNPAIRED", Link.LOGGED_OUT),
-        ("UNPAIRED_IDLE", Link.LOGGED_OUT),
-        ("TOS_BLOCK", Link.LOGGED_OUT),
+        ("CONNECTED", SessionStatus.CONNECTED),
+        ("OPENING", SessionStatus.RECONNECTING),
+        ("PAIRING", SessionStatus.RECONNECTING),
+        ("TIMEOUT", SessionStatus.RECONNECTING),
+        ("CONFLICT", SessionStatus.LOGGED_OUT),
+        ("UNPAIRED", SessionStatus.LOGGED_OUT),
+        ("UNPAIRED_IDLE", SessionStatus.LOGGED_OUT),
+        ("TOS_BLOCK", SessionStatus.LOGGED_OUT),
     ],
 )
-async def test_the_gateways_states_are_three_to_us(sandbox: Sandbox, state: str, link: Link) -> None:
+async def test_the_gateways_states_are_three_to_us(sandbox: Sandbox, state: str, link: SessionStatus) -> None:
     """E7: and a message that is sent meanwhile waits, for the session or for a person."""
     await put(sandbox, "/sandbox/gateway", connectionState=state)
     made = gateway(sandbox)
 
-    assert await made.status() == Connection(link, state)
+    assert await made.status() == SessionCheck(link, state)
     outcome = await send(made)
-    assert type(outcome) is (Done if link is Link.CONNECTED else Offline)
-    assert getattr(outcome, "needs_person", False) is (link is Link.LOGGED_OUT)
+    assert type(outcome) is (Done if link is SessionStatus.CONNECTED else Offline)
+    assert getattr(outcome, "needs_person", False) is (link is SessionStatus.LOGGED_OUT)
 
 
 @pytest.mark.parametrize(
     ("act", "link"),
     [
-        (answer(404, b"{}"), Link.LOGGED_OUT),
-        (answer(401, b"{}"), Link.LOGGED_OUT),
-        (answer(500, b"<html>"), Link.RECONNECTING),
-        (answer(200, b"[]"), Link.RECONNECTING),
-        (answer(200, b'{"status": "NEW_STATE"}'), Link.LOGGED_OUT),
-        (black_hole, Link.RECONNECTING),
-        (cut, Link.RECONNECTING),
+        (answer(404, b"{}"), SessionStatus.LOGGED_OUT),
+        (answer(401, b"{}"), SessionStatus.LOGGED_OUT),
+        (answer(500, b"<html>"), SessionStatus.RECONNECTING),
+        (answer(200, b"[]"), SessionStatus.RECONNECTING),
+        (answer(200, b'{"status": "NEW_STATE"}'), SessionStatus.LOGGED_OUT),
+        (black_hole, SessionStatus.RECONNECTING),
+        (cut, SessionStatus.RECONNECTING),
     ],
 )
-async def test_a_status_that_cannot_be_read_is_no_surprise(receiver: Receiver, act: Act, link: Link) -> None:
+async def test_a_status_that_cannot_be_read_is_no_surprise(
+    receiver: Receiver, act: Act, link: SessionStatus
+) -> None:
     """E7: within `status_within`, whatever the server does."""
     receiver.script(act)
     made = channel(receiver.url, status_within=SHORT)

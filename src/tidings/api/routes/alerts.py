@@ -7,21 +7,21 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE, READ, allowed
-from ...outbound.desk import Desk
-from ...reading.fields import Field
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
-from ..queries import CHECKED, After
+from ...access.permissions import OPERATE, READ, requires
+from ...inputs.fields import Field
+from ...outbound.service import OutboundService
+from ..bodies import CONFLICT, ERROR_RESPONSES, NOT_FOUND, body_schema, json_response, read_fields
+from ..query_parameters import STRICT_QUERY, After
 
 TAKE = {"by": Field("string", "who takes it on", "Ada", required=True)}
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(desk: OutboundService) -> APIRouter:
     """Everything under /v1/alerts."""
-    router = APIRouter(prefix="/v1/alerts", tags=["alerts"], responses=PROBLEMS)
+    router = APIRouter(prefix="/v1/alerts", tags=["alerts"], responses=ERROR_RESPONSES)
 
-    @router.get("", dependencies=CHECKED)
-    @allowed(READ, whole=True)
+    @router.get("", dependencies=STRICT_QUERY)
+    @requires(READ, whole=True)
     async def page(
         *,
         past: Annotated[bool, Query(description="those that are over, too")] = False,
@@ -29,18 +29,18 @@ def routes(desk: Desk) -> APIRouter:
         after: After = None,
     ) -> Response:
         """Alerts that are open, newest first."""
-        return answer((await desk.alerts.page(past=past, limit=limit, after=after))._asdict())
+        return json_response((await desk.alerts.page(past=past, limit=limit, after=after))._asdict())
 
-    @router.get("/{id}", responses=MISSING)
-    @allowed(READ, whole=True)
+    @router.get("/{id}", responses=NOT_FOUND)
+    @requires(READ, whole=True)
     async def show(id: str) -> Response:
         """One alert."""
-        return answer(await desk.alerts.show(id))
+        return json_response(await desk.alerts.show(id))
 
-    @router.post("/{id}/acknowledge", responses=MISSING | CONFLICT, openapi_extra=takes(TAKE))
-    @allowed(OPERATE, whole=True)
+    @router.post("/{id}/acknowledge", responses=NOT_FOUND | CONFLICT, openapi_extra=body_schema(TAKE))
+    @requires(OPERATE, whole=True)
     async def acknowledge(id: str, request: Request) -> Response:
         """Somebody takes it on."""
-        return answer(await desk.alerts.acknowledge(id, (await read_fields(request, TAKE))["by"]))
+        return json_response(await desk.alerts.acknowledge(id, (await read_fields(request, TAKE))["by"]))
 
     return router

@@ -7,18 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from ...access.desk import AccessDesk
-from ...access.rules import ADMIN, allowed
-from ..bodies import PROBLEMS, answer
-from ..queries import CHECKED, After
+from ...access.permissions import ADMIN, requires
+from ...access.service import AccessService
+from ..bodies import ERROR_RESPONSES, json_response
+from ..query_parameters import STRICT_QUERY, After
 
 
-def routes(access: AccessDesk) -> APIRouter:
+def routes(access: AccessService) -> APIRouter:
     """The one route."""
-    router = APIRouter(tags=["audit"], responses=PROBLEMS)
+    router = APIRouter(tags=["audit"], responses=ERROR_RESPONSES)
 
-    @router.get("/v1/audit", dependencies=CHECKED)
-    @allowed(ADMIN)
+    @router.get("/v1/audit", dependencies=STRICT_QUERY)
+    @requires(ADMIN)
     async def page(
         *,
         who: Annotated[str | None, Query(description="only by this key's name")] = None,
@@ -31,6 +31,6 @@ def routes(access: AccessDesk) -> APIRouter:
     ) -> Response:
         """What was changed or tried, newest first."""
         found = await access.audit.page(who=who, what=what, of=tenant, limit=limit, after=after)
-        return answer(found._asdict())
+        return json_response(found._asdict())
 
     return router

@@ -9,21 +9,31 @@ from fastapi import APIRouter, Query, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
-from ...access.rules import OPERATE, READ, SEND, allowed
+from ...access.permissions import OPERATE, READ, SEND, requires
+from ...inputs.fields import Field
 from ...model.errors import Invalid
-from ...outbound.broadcasting.broadcasts import CHANGES
-from ...outbound.broadcasting.plans import FIELDS
-from ...outbound.broadcasting.roll import COLUMNS, cells
-from ...outbound.desk import Desk
-from ...outbound.people.uploads import form_of, rows
-from ...reading.fields import Field
+from ...outbound.broadcasts.recipient_results import RESULT_COLUMNS, result_cells
+from ...outbound.broadcasts.request_parser import BROADCAST_FIELDS
+from ...outbound.broadcasts.service import CHANGES
+from ...outbound.contacts.uploads import read_rows, upload_format
+from ...outbound.service import OutboundService
 from ...store.port import Row
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, created, gives, read_fields, read_json, takes
-from ..errors import Malformed
-from ..exchange import CSV, UPLOAD
-from ..queries import CHECKED, After
-from ..sheet import FORMS, head, sheet
-from .bulk import refuse_announced
+from ..bodies import (
+    CONFLICT,
+    ERROR_RESPONSES,
+    NOT_FOUND,
+    body_schema,
+    created_response,
+    json_response,
+    read_fields,
+    read_json,
+    response_content,
+)
+from ..csv_export import FORMS, csv_header, csv_rows
+from ..errors import MalformedBody
+from ..ndjson_streams import CSV, UPLOAD
+from ..query_parameters import STRICT_QUERY, After
+from .bulk import reject_oversized_upload
 
 RECIPIENTS = "/v1/broadcasts/{id}/recipients"
 REASON = {"reason": Field("string", "shown with it", "wrong list")}
@@ -31,104 +41,109 @@ HELD = {"held": Field("boolean", "those in doubt too: they may then arrive twice
 State = Annotated[str | None, Query(description="only in this state")]
 
 
-def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
+def routes(desk: OutboundService, *, largest: int, most: int) -> APIRouter:
     """Everything under /v1/broadcasts; `largest` is for a row of an upload, `most` for their number."""
-    router = APIRouter(tags=["broadcasts"], responses=PROBLEMS)
-    _making(router, desk, largest, most)
-    _looking(router, desk)
-    _asking(router, desk)
+    router = APIRouter(tags=["broadcasts"], responses=ERROR_RESPONSES)
+    _create_routes(router, desk, largest, most)
+    _read_routes(router, desk)
+    _action_routes(router, desk)
     return router
 
 
-def _making(router: APIRouter, desk: Desk, largest: int, most: int) -> None:
+def _create_routes(router: APIRouter, desk: OutboundService, largest: int, most: int) -> None:
     @router.post(
-        "/v1/broadcasts", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT
+        "/v1/broadcasts",
+        status_code=201,
+        openapi_extra=body_schema(BROADCAST_FIELDS, keyed=True),
+        responses=CONFLICT,
     )
-    @allowed(SEND)
+    @requires(SEND)
     async def create(request: Request) -> Response:
         """Make a broadcast. With addresses or a list it is frozen at once, and starts as its trigger says."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
-        made = await desk.freezer.create(body, key=key)
-        return created(made, f"/v1/broadcasts/{made.answer['id']}")
+        made = await desk.broadcast_creator.create(body, key=key)
+        return created_response(made, f"/v1/broadcasts/{made.answer['id']}")
 
-    @router.post(RECIPIENTS, dependencies=CHECKED, openapi_extra=UPLOAD, responses=MISSING | CONFLICT)
-    @allowed(SEND)
+    @router.post(RECIPIENTS, dependencies=STRICT_QUERY, openapi_extra=UPLOAD, responses=NOT_FOUND | CONFLICT)
+    @requires(SEND)
     async def upload(
         request: Request,
         id: str,
         *,
-        expect: Annotated[int | None, Query(description="how many rows there must be")] = None,
+        expect: Annotated[int | None, Query(description="how many read_rows there must be")] = None,
         freeze: Annotated[bool, Query(description="false: wait for a call of freeze")] = True,
     ) -> Response:
         """Recipients as CSV or NDJSON; the end of the upload freezes them. Repeat a broken one as it was."""
-        refuse_announced(request)
-        form = form_of(request.headers.get("content-type", ""))
-        found = rows(request.stream(), form, largest=largest, most_lines=most)
+        reject_oversized_upload(request)
+        form = upload_format(request.headers.get("content-type", ""))
+        found = read_rows(request.stream(), form, largest=largest, most_lines=most)
         try:
-            return answer(await desk.freezer.upload(id, found, freezes=freeze, expected=expect))
+            return json_response(
+                await desk.broadcast_creator.upload(id, found, freezes=freeze, expected=expect)
+            )
         except ClientDisconnect:
-            raise Malformed(
+            raise MalformedBody(
                 "the upload broke off", remedy="repeat it as it was; it goes on from there"
             ) from None
 
-    @router.post("/v1/broadcasts/{id}/freeze", responses=MISSING | CONFLICT)
-    @allowed(SEND)
+    @router.post("/v1/broadcasts/{id}/freeze", responses=NOT_FOUND | CONFLICT)
+    @requires(SEND)
     async def freeze(request: Request, id: str) -> Response:
         """Nothing more will come in: it may start."""
         await read_fields(request, {})
-        return answer(await desk.freezer.freeze(id))
+        return json_response(await desk.broadcast_creator.freeze(id))
 
 
-def _looking(router: APIRouter, desk: Desk) -> None:
-    @router.get("/v1/broadcasts", dependencies=CHECKED)
-    @allowed(READ)
+def _read_routes(router: APIRouter, desk: OutboundService) -> None:
+    @router.get("/v1/broadcasts", dependencies=STRICT_QUERY)
+    @requires(READ)
     async def page(
         *, state: State = None, xref: str | None = None, limit: int = 50, after: After = None
     ) -> Response:
         """Broadcasts, newest first, each with its exact tally."""
         found = await desk.broadcasts.page(state=state, xref=xref, limit=limit, after=after)
-        return answer(found._asdict())
+        return json_response(found._asdict())
 
-    @router.get("/v1/broadcasts/counts", dependencies=CHECKED)
-    @allowed(READ)
+    @router.get("/v1/broadcasts/counts", dependencies=STRICT_QUERY)
+    @requires(READ)
     async def counts(
         ids: Annotated[str, Query(description="up to 100 ids, with commas between")],
     ) -> Response:
         """State and tally of several broadcasts, all at one moment."""
         wanted = [id_ for id_ in ids.split(",") if id_]
-        return answer({"items": await desk.broadcasts.counts(wanted)})
+        return json_response({"items": await desk.broadcasts.counts(wanted)})
 
-    @router.get("/v1/broadcasts/reports", dependencies=CHECKED, responses=MISSING)
-    @allowed(READ)
+    @router.get("/v1/broadcasts/reports", dependencies=STRICT_QUERY, responses=NOT_FOUND)
+    @requires(READ)
     async def reports(
         *, xref: Annotated[str | None, Query(description="only this group")] = None, limit: int = 20,
         after: After = None,
     ) -> Response:  # fmt: skip
         """Broadcasts added up by their `xref`."""
         if xref is not None:
-            return answer({"items": [await desk.broadcasts.report(xref)], "next": None})
-        return answer((await desk.broadcasts.reports(limit=limit, after=after))._asdict())
+            return json_response({"items": [await desk.broadcasts.report(xref)], "next": None})
+        return json_response((await desk.broadcasts.reports(limit=limit, after=after))._asdict())
 
-    @router.get("/v1/broadcasts/{id}", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get("/v1/broadcasts/{id}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def show(id: str) -> Response:
         """One broadcast with its options, its times and its exact tally."""
-        return answer(await desk.broadcasts.show(id))
+        return json_response(await desk.broadcasts.show(id))
 
-    @router.get(RECIPIENTS, responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get(RECIPIENTS, responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def recipients(id: str, *, state: State = None, limit: int = 50, after: After = None) -> Response:
         """Who gets it, in the order they were frozen, each with its tries and what the other side said."""
         found = await desk.broadcasts.recipients(id, state=state, limit=limit, after=after)
-        return answer(found._asdict())
+        return json_response(found._asdict())
 
     @router.get(
         "/v1/broadcasts/{id}/export",
         response_class=Response,
-        responses=MISSING | gives(CSV),
-        dependencies=CHECKED,
+        responses=NOT_FOUND | response_content(CSV),
+        dependencies=STRICT_QUERY,
     )
-    @allowed(READ)
+    @requires(READ)
     async def export(
         id: str,
         *,
@@ -144,52 +159,54 @@ def _looking(router: APIRouter, desk: Desk) -> None:
         return StreamingResponse(lines, 200, headers, media_type="text/csv; charset=utf-8")
 
 
-def _asking(router: APIRouter, desk: Desk) -> None:
-    wish: dict[str, Any] = {"responses": MISSING | CONFLICT}
+def _action_routes(router: APIRouter, desk: OutboundService) -> None:
+    wish: dict[str, Any] = {"responses": NOT_FOUND | CONFLICT}
 
-    @router.patch("/v1/broadcasts/{id}", openapi_extra=takes(CHANGES), **wish)
-    @allowed(OPERATE)
+    @router.patch("/v1/broadcasts/{id}", openapi_extra=body_schema(CHANGES), **wish)
+    @requires(OPERATE)
     async def change(request: Request, id: str) -> Response:
         """Another rate while it runs; null lifts it."""
-        return answer(await desk.broadcasts.change(id, await read_json(request)))
+        return json_response(await desk.broadcasts.change(id, await read_json(request)))
 
     @router.post("/v1/broadcasts/{id}/trigger", **wish)
-    @allowed(SEND)
+    @requires(SEND)
     async def trigger(request: Request, id: str) -> Response:
         """Start it now. What has started already is left alone, so the call can be repeated."""
         await read_fields(request, {})
-        return answer(await desk.broadcasts.trigger(id))
+        return json_response(await desk.broadcasts.trigger(id))
 
-    @router.post("/v1/broadcasts/{id}/pause", openapi_extra=takes(REASON, required=False), **wish)
-    @allowed(OPERATE)
+    @router.post("/v1/broadcasts/{id}/pause", openapi_extra=body_schema(REASON, required=False), **wish)
+    @requires(OPERATE)
     async def pause(request: Request, id: str) -> Response:
         """Start nothing more of it; what is being sent at this moment ends as it would."""
         given = await read_fields(request, REASON)
-        return answer(await desk.broadcasts.pause(id, reason=given.get("reason") or "paused by hand"))
+        return json_response(await desk.broadcasts.pause(id, reason=given.get("reason") or "paused by hand"))
 
     @router.post("/v1/broadcasts/{id}/resume", **wish)
-    @allowed(OPERATE)
+    @requires(OPERATE)
     async def resume(request: Request, id: str) -> Response:
         """Go on after a pause, a canary, or a stop by errors."""
         await read_fields(request, {})
-        return answer(await desk.broadcasts.resume(id))
+        return json_response(await desk.broadcasts.resume(id))
 
-    @router.post("/v1/broadcasts/{id}/cancel", openapi_extra=takes(REASON, required=False), **wish)
-    @allowed(OPERATE)
+    @router.post("/v1/broadcasts/{id}/cancel", openapi_extra=body_schema(REASON, required=False), **wish)
+    @requires(OPERATE)
     async def cancel(request: Request, id: str) -> Response:
         """Give it up: what waits is cancelled, what is being sent is asked to end."""
         given = await read_fields(request, REASON)
-        return answer(await desk.broadcasts.cancel(id, reason=given.get("reason") or "cancelled by hand"))
+        return json_response(
+            await desk.broadcasts.cancel(id, reason=given.get("reason") or "cancelled by hand")
+        )
 
-    @router.post("/v1/broadcasts/{id}/retry", openapi_extra=takes(HELD, required=False), **wish)
-    @allowed(OPERATE)
+    @router.post("/v1/broadcasts/{id}/retry", openapi_extra=body_schema(HELD, required=False), **wish)
+    @requires(OPERATE)
     async def retry(request: Request, id: str) -> Response:
         """Start its failed ones afresh, with all their tries."""
         given = await read_fields(request, HELD)
-        return answer(await desk.broadcasts.retry(id, held=bool(given.get("held"))))
+        return json_response(await desk.broadcasts.retry(id, held=bool(given.get("held"))))
 
 
 async def _lines(pages: AsyncIterator[list[Row]], *, exact: bool) -> AsyncIterator[bytes]:
-    yield head(COLUMNS)
+    yield csv_header(RESULT_COLUMNS)
     async for found in pages:
-        yield sheet(map(cells, found), COLUMNS, exact=exact)
+        yield csv_rows(map(result_cells, found), RESULT_COLUMNS, exact=exact)

@@ -10,25 +10,25 @@ from fastapi import APIRouter, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, Response
 
-from ...access.rules import OPEN, allowed
+from ...access.permissions import OPEN, requires
 from ...model.errors import Forbidden
-from ...outbound.desk import Desk
-from ...outbound.receipts.receipt import Callback
-from ...wire.signature import BadSignature
-from ..bodies import MISSING, UNSIGNED, gives
-from ..errors import Malformed, Unauthorised
-from ..gate import too_large
+from ...outbound.receipts.base import Callback
+from ...outbound.service import OutboundService
+from ...wire.webhook_signatures import BadSignature
+from ..bodies import NOT_FOUND, WEBHOOK_ERROR_RESPONSES, response_content
+from ..errors import MalformedBody, Unauthorized
+from ..middleware import body_too_large
 
 PATH = "/callbacks/{channel}"
 LARGEST = 3 << 20  # Meta sends up to 3 MB at once
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(desk: OutboundService) -> APIRouter:
     """The address of each channel that is called back."""
-    router = APIRouter(tags=["call-backs"], responses=MISSING | UNSIGNED)
+    router = APIRouter(tags=["call-backs"], responses=NOT_FOUND | WEBHOOK_ERROR_RESPONSES)
 
-    @router.get(PATH, response_class=Response, responses=gives("text/plain"))
-    @allowed(OPEN)
+    @router.get(PATH, response_class=Response, responses=response_content("text/plain"))
+    @requires(OPEN)
     async def challenge(channel: str, request: Request) -> Response:
         """A provider asks whether this address is ours (WhatsApp Cloud)."""
         try:
@@ -37,7 +37,7 @@ def routes(desk: Desk) -> APIRouter:
             raise Forbidden(str(error), remedy="give the provider the verify_token of this channel") from None
 
     @router.post(PATH, response_class=Response)
-    @allowed(OPEN)
+    @requires(OPEN)
     async def take(channel: str, request: Request) -> Response:
         """A provider tells what became of messages, or what came in."""
         call = Callback(_target(request), dict(request.headers), await _body(request))
@@ -45,7 +45,7 @@ def routes(desk: Desk) -> APIRouter:
             await desk.callbacks.take(channel, call)
         except BadSignature as error:
             remedy = "give the provider the secret that this channel has, or this channel the provider's"
-            raise Unauthorised(str(error), remedy=remedy) from None
+            raise Unauthorized(str(error), remedy=remedy) from None
         return Response(status_code=200)
 
     return router
@@ -64,7 +64,7 @@ async def _body(request: Request) -> bytes:
         async for piece in request.stream():
             body += piece
             if len(body) > LARGEST:
-                raise too_large(LARGEST)
+                raise body_too_large(LARGEST)
     except ClientDisconnect:
-        raise Malformed("the call-back broke off", remedy="send it again") from None
+        raise MalformedBody("the call-back broke off", remedy="send it again") from None
     return bytes(body)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ...access.rules import ADMIN, OPERATE, READ, allowed
-from ...outbound.desk import Desk
-from ...reading.fields import Field
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
-from ..queries import CHECKED
+from ...access.permissions import ADMIN, OPERATE, READ, requires
+from ...inputs.fields import Field
+from ...outbound.service import OutboundService
+from ..bodies import CONFLICT, ERROR_RESPONSES, NOT_FOUND, body_schema, json_response, read_fields
+from ..query_parameters import STRICT_QUERY
 
 REASON = {"reason": Field("string", "shown to whoever asks why", "new number on Monday")}
 ENDPOINT = {
@@ -17,65 +17,65 @@ ENDPOINT = {
 }
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(desk: OutboundService) -> APIRouter:
     """Everything under /v1/channels and /v1/nodes."""
-    router = APIRouter(prefix="/v1", responses=PROBLEMS)
+    router = APIRouter(prefix="/v1", responses=ERROR_RESPONSES)
 
-    @router.get("/channels", tags=["channels"], dependencies=CHECKED)
-    @allowed(READ, whole=True)
+    @router.get("/channels", tags=["channels"], dependencies=STRICT_QUERY)
+    @requires(READ, whole=True)
     async def channels() -> Response:
         """Every channel: paused, parked, breaker, limits, and what it does when an outcome is unknown."""
-        return answer({"items": await desk.channels.all()})
+        return json_response({"items": await desk.channels.all()})
 
-    @router.get("/channels/{name}", tags=["channels"], responses=MISSING, dependencies=CHECKED)
-    @allowed(READ, whole=True)
+    @router.get("/channels/{name}", tags=["channels"], responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ, whole=True)
     async def channel(name: str) -> Response:
         """One channel."""
-        return answer(await desk.channels.one(name))
+        return json_response(await desk.channels.one(name))
 
     @router.get(
-        "/channels/{name}/code", tags=["channels"], responses=MISSING | CONFLICT, dependencies=CHECKED
+        "/channels/{name}/code", tags=["channels"], responses=NOT_FOUND | CONFLICT, dependencies=STRICT_QUERY
     )
-    @allowed(OPERATE, whole=True)
+    @requires(OPERATE, whole=True)
     async def code(name: str) -> Response:
         """A session as it stands now, asked of whoever holds it, and the code to scan if it is logged out."""
-        return answer((await desk.channels.scan(name))._asdict())
+        return json_response((await desk.channels.scan(name))._asdict())
 
     @router.post(
         "/channels/{name}/pause",
         tags=["channels"],
-        responses=MISSING,
-        openapi_extra=takes(REASON, required=False),
+        responses=NOT_FOUND,
+        openapi_extra=body_schema(REASON, required=False),
     )
-    @allowed(OPERATE, whole=True)
+    @requires(OPERATE, whole=True)
     async def pause(name: str, request: Request) -> Response:
         """Start nothing more on it; its messages wait and lose no attempt."""
         given = await read_fields(request, REASON)
-        return answer(await desk.channels.pause(name, reason=given.get("reason") or "paused by hand"))
+        return json_response(await desk.channels.pause(name, reason=given.get("reason") or "paused by hand"))
 
-    @router.post("/channels/{name}/resume", tags=["channels"], responses=MISSING)
-    @allowed(OPERATE, whole=True)
+    @router.post("/channels/{name}/resume", tags=["channels"], responses=NOT_FOUND)
+    @requires(OPERATE, whole=True)
     async def resume(name: str, request: Request) -> Response:
         """Start again: lifts a pause, a parking and an open breaker."""
         await read_fields(request, {})
-        return answer(await desk.channels.resume(name))
+        return json_response(await desk.channels.resume(name))
 
     @router.post(
         "/channels/{name}/secret",
         tags=["channels"],
-        responses=MISSING | CONFLICT,
-        openapi_extra=takes(ENDPOINT),
+        responses=NOT_FOUND | CONFLICT,
+        openapi_extra=body_schema(ENDPOINT),
     )
-    @allowed(ADMIN)
+    @requires(ADMIN)
     async def secret(name: str, request: Request) -> Response:
         """The secrets with which one receiver of this channel verifies its messages, newest first."""
         given = await read_fields(request, ENDPOINT)
-        return answer(await desk.channels.endpoint_secrets(name, given["to"]))
+        return json_response(await desk.channels.endpoint_secrets(name, given["to"]))
 
-    @router.get("/nodes", tags=["nodes"], dependencies=CHECKED)
-    @allowed(READ, whole=True)
+    @router.get("/nodes", tags=["nodes"], dependencies=STRICT_QUERY)
+    @requires(READ, whole=True)
     async def nodes() -> Response:
         """Every process that works or may still hold something."""
-        return answer({"items": await desk.overview.nodes()})
+        return json_response({"items": await desk.overview.nodes()})
 
     return router

@@ -8,45 +8,61 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ...access.caller import current
-from ...access.rules import OPERATE, READ, allowed
+from ...access.caller import current_caller
+from ...access.permissions import OPERATE, READ, requires
 from ...model.errors import Invalid
-from ...outbound.desk import Desk
-from ...outbound.people.cards import FIELDS
-from ...outbound.people.filters import Filter, read_filter
-from ...outbound.people.intake import Columns, read_map, take_contacts
-from ...outbound.people.uploads import Numbered, Replay, form_of, rows
-from ..bodies import CONFLICT, MADE, MISSING, PROBLEMS, answer, created, gives, read_fields, read_json, takes
-from ..errors import id_of
-from ..exchange import NDJSON, UPLOAD, Exchange, rows_told
-from ..queries import CHECKED, After
-from .bulk import refuse_announced
+from ...outbound.contacts.bulk_import import ContactColumns, import_contacts, parse_column_names
+from ...outbound.contacts.contact_fields import CONTACT_FIELDS
+from ...outbound.contacts.contact_filters import ContactFilter, read_filter
+from ...outbound.contacts.uploads import NumberedRow, RewindableStream, read_rows, upload_format
+from ...outbound.service import OutboundService
+from ..bodies import (
+    CONFLICT,
+    CREATED,
+    ERROR_RESPONSES,
+    NOT_FOUND,
+    body_schema,
+    created_response,
+    json_response,
+    read_fields,
+    read_json,
+    response_content,
+)
+from ..errors import request_id_of
+from ..ndjson_streams import NDJSON, UPLOAD, NdjsonStreamResponse, import_progress
+from ..query_parameters import STRICT_QUERY, After
+from .bulk import reject_oversized_upload
 
 IMPORT = "/v1/contacts:import"
 COUNTS = ("created", "changed", "unchanged", "refused")
 
 
-def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
+def routes(desk: OutboundService, *, largest: int, most: int) -> APIRouter:
     """Everything under /v1/contacts; `largest` is for a row in bytes, `most` for their number."""
-    router = APIRouter(tags=["contacts"], responses=PROBLEMS)
+    router = APIRouter(tags=["contacts"], responses=ERROR_RESPONSES)
 
-    @router.post("/v1/contacts", status_code=201, openapi_extra=takes(FIELDS, keyed=True), responses=CONFLICT)
-    @allowed(OPERATE)
+    @router.post(
+        "/v1/contacts",
+        status_code=201,
+        openapi_extra=body_schema(CONTACT_FIELDS, keyed=True),
+        responses=CONFLICT,
+    )
+    @requires(OPERATE)
     async def create(request: Request) -> Response:
         """A new contact; an address that somebody has is refused with who has it."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
         made = await desk.contacts.create(body, key=key)
-        return created(made, f"/v1/contacts/{made.answer['id']}")
+        return created_response(made, f"/v1/contacts/{made.answer['id']}")
 
-    @router.put("/v1/contacts", openapi_extra=takes(FIELDS), responses=CONFLICT | MADE)
-    @allowed(OPERATE)
+    @router.put("/v1/contacts", openapi_extra=body_schema(CONTACT_FIELDS), responses=CONFLICT | CREATED)
+    @requires(OPERATE)
     async def put(request: Request) -> Response:
         """Create the contact (201), or change the one that has one of its addresses (200)."""
         contact, is_new = await desk.contacts.put(await read_json(request))
-        return answer(contact, 201 if is_new else 200, {"location": f"/v1/contacts/{contact['id']}"})
+        return json_response(contact, 201 if is_new else 200, {"location": f"/v1/contacts/{contact['id']}"})
 
-    @router.get("/v1/contacts", dependencies=CHECKED)
-    @allowed(READ)
+    @router.get("/v1/contacts", dependencies=STRICT_QUERY)
+    @requires(READ)
     async def page(
         *,
         tag: Annotated[list[str] | None, Query(description="those with all of these tags")] = None,
@@ -59,21 +75,21 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
     ) -> Response:
         """Contacts, newest first. A page may be short before the end; `next` is null only there."""
         if address is not None:
-            return answer(await _with_address(desk, channel, address))
+            return json_response(await _with_address(desk, channel, address))
         said = {"tags_all": tag, "language": language, "zone": zone, "channel": channel}
-        wanted: Filter | None = None
+        wanted: ContactFilter | None = None
         if any(said.values()):
             wanted = read_filter(said, desk.contacts.channels)
-        return answer((await desk.contacts.page(wanted, limit=limit, after=after))._asdict())
+        return json_response((await desk.contacts.page(wanted, limit=limit, after=after))._asdict())
 
     @router.post(
         IMPORT,
-        dependencies=CHECKED,
+        dependencies=STRICT_QUERY,
         openapi_extra=UPLOAD,
         response_class=Response,
-        responses=MISSING | gives(NDJSON),
+        responses=NOT_FOUND | response_content(NDJSON),
     )
-    @allowed(OPERATE)
+    @requires(OPERATE)
     async def take(
         request: Request,
         *,
@@ -89,63 +105,65 @@ def routes(desk: Desk, *, largest: int, most: int) -> APIRouter:
         dry_run: bool = False,
     ) -> Response:
         """Create or change many, found by their addresses: CSV or NDJSON in, bad rows and a summary out."""
-        refuse_announced(request)
-        form = form_of(request.headers.get("content-type", ""))
-        columns = Columns(
+        reject_oversized_upload(request)
+        form = upload_format(request.headers.get("content-type", ""))
+        columns = ContactColumns(
             desk.contacts.channels,
             channel=channel,
-            names=read_map(names or []),
+            names=parse_column_names(names or []),
             tags=tag or (),
             is_table=form == "csv",
         )
         put_on = None if list_ is None else (await desk.audience.with_members(list_))["id"]
-        upload = Replay(request.stream())
+        upload = RewindableStream(request.stream())
 
-        def read() -> AsyncIterator[Numbered]:
-            return rows(upload.pieces(), form, largest=largest, most_lines=most)
+        def read() -> AsyncIterator[NumberedRow]:
+            return read_rows(upload.pieces(), form, largest=largest, most_lines=most)
 
-        taken = take_contacts(
+        taken = import_contacts(
             read,
             desk.contacts,
             columns,
             list_=put_on,
             all_or_nothing=all_or_nothing,
             dry_run=dry_run,
-            tenant=current().tenant,
+            tenant=current_caller().tenant,
         )
-        exchange = Exchange(
-            id_of(request),
+        exchange = NdjsonStreamResponse(
+            request_id_of(request),
             COUNTS,
             more=lambda: {"attributes": sorted(columns.attributes), "dry_run": dry_run},
         )
-        exchange.start(rows_told(taken, COUNTS, id_of(request), upload.close))
+        exchange.start(import_progress(taken, COUNTS, request_id_of(request), upload.close))
         await exchange.first_answer()
         return exchange
 
-    @router.get("/v1/contacts/{id}", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get("/v1/contacts/{id}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def show(id: str) -> Response:
         """One contact."""
-        return answer(await desk.contacts.show(id))
+        return json_response(await desk.contacts.show(id))
 
-    @router.patch("/v1/contacts/{id}", responses=MISSING | CONFLICT, openapi_extra=takes(FIELDS))
-    @allowed(OPERATE)
+    @router.patch(
+        "/v1/contacts/{id}", responses=NOT_FOUND | CONFLICT, openapi_extra=body_schema(CONTACT_FIELDS)
+    )
+    @requires(OPERATE)
     async def edit(id: str, request: Request) -> Response:
         """Change what is named; what is left out stays, an empty text takes away."""
-        return answer(await desk.contacts.edit(id, await read_json(request)))
+        return json_response(await desk.contacts.edit(id, await read_json(request)))
 
-    @router.delete("/v1/contacts/{id}", responses=MISSING)
-    @allowed(OPERATE)
+    @router.delete("/v1/contacts/{id}", responses=NOT_FOUND)
+    @requires(OPERATE)
     async def remove(id: str, request: Request) -> Response:
         """Forget a contact, its addresses and its places on lists."""
         await read_fields(request, {})
         await desk.contacts.remove(id)
-        return answer({"id": id, "removed": True})
+        return json_response({"id": id, "removed": True})
 
     return router
 
 
-async def _with_address(desk: Desk, channel: str | None, address: str) -> dict[str, Any]:
+async def _with_address(desk: OutboundService, channel: str | None, address: str) -> dict[str, Any]:
     if channel is None:
         raise Invalid("the address has no channel", field="channel", remedy="name it: &channel=phone")
     found = await desk.contacts.at(channel, address)

@@ -11,59 +11,59 @@ from dataclasses import asdict
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from ...access.rules import OPEN, allowed
+from ...access.permissions import OPEN, requires
 from ...model.errors import TidingsError
-from ...outbound.desk import Desk
-from ...outbound.health import Status
-from ...outbound.pulse import pulse
-from ..bodies import answer
+from ...outbound.health import HealthStatus
+from ...outbound.scheduler_health import check_scheduler_health
+from ...outbound.service import OutboundService
+from ..bodies import json_response
 
 PATIENCE = 2.0  # seconds for the database's answer
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(desk: OutboundService) -> APIRouter:
     """Everything under /health."""
     router = APIRouter(prefix="/health", tags=["health"])
 
     @router.get("/live")
-    @allowed(OPEN)
+    @requires(OPEN)
     async def live() -> Response:
         """This process runs."""
-        return answer({"status": "live"})
+        return json_response({"status": "live"})
 
     @router.get("/ready", responses={503: {"description": "the database does not answer, or refuses writes"}})
-    @allowed(OPEN)
+    @requires(OPEN)
     async def ready() -> Response:
         """This process can accept messages."""
         problem = await _problem(desk)
         if problem is None:
-            return answer({"status": "ready"})
-        return answer({"status": "not ready", "reasons": [problem]}, 503)
+            return json_response({"status": "ready"})
+        return json_response({"status": "not ready", "reasons": [problem]}, 503)
 
     @router.get("", responses={503: {"description": "degraded or down, with reasons"}})
-    @allowed(OPEN)
+    @requires(OPEN)
     async def health() -> Response:
         """Whether work gets done, over all processes and the last fifteen minutes."""
         problem = await _problem(desk)
         if problem is not None:
-            return answer({"status": Status.DOWN, "reasons": [problem]}, 503)
+            return json_response({"status": HealthStatus.DOWN, "reasons": [problem]}, 503)
         found = await desk.health()
-        return answer(asdict(found), 200 if found.status is Status.UP else 503)
+        return json_response(asdict(found), 200 if found.status is HealthStatus.UP else 503)
 
     @router.get("/scheduler", responses={503: {"description": "silent, too deep or out of time"}})
-    @allowed(OPEN)
+    @requires(OPEN)
     async def scheduler() -> Response:
         """Whether somebody looks for due messages, keeps up, and knows the time."""
         problem = await _problem(desk)
         if problem is not None:
-            return answer({"healthy": False, "reasons": [problem]}, 503)
-        found = await pulse(desk.store, desk.clock)
-        return answer(asdict(found), 200 if found.healthy else 503)
+            return json_response({"healthy": False, "reasons": [problem]}, 503)
+        found = await check_scheduler_health(desk.store, desk.clock)
+        return json_response(asdict(found), 200 if found.healthy else 503)
 
     return router
 
 
-async def _problem(desk: Desk) -> str | None:
+async def _problem(desk: OutboundService) -> str | None:
     try:
         async with asyncio.timeout(PATIENCE):
             await desk.ping()

@@ -7,18 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE, READ, allowed
-from ...inbound.desk import InboundDesk
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields
-from ..queries import CHECKED, After
+from ...access.permissions import OPERATE, READ, requires
+from ...inbound.service import InboundService
+from ..bodies import CONFLICT, ERROR_RESPONSES, NOT_FOUND, json_response, read_fields
+from ..query_parameters import STRICT_QUERY, After
 
 
-def routes(desk: InboundDesk) -> APIRouter:
+def routes(desk: InboundService) -> APIRouter:
     """Everything under /v1/inbox and /v1/sources."""
-    router = APIRouter(tags=["inbox"], responses=PROBLEMS)
+    router = APIRouter(tags=["inbox"], responses=ERROR_RESPONSES)
 
-    @router.get("/v1/inbox", dependencies=CHECKED)
-    @allowed(READ)
+    @router.get("/v1/inbox", dependencies=STRICT_QUERY)
+    @requires(READ)
     async def page(
         *,
         state: Annotated[str | None, Query(description="only in this state")] = None,
@@ -32,25 +32,25 @@ def routes(desk: InboundDesk) -> APIRouter:
         found = await desk.inbox.page(
             state=state, source=source, conversation=conversation, sender=sender, limit=limit, after=after
         )
-        return answer(found._asdict())
+        return json_response(found._asdict())
 
-    @router.get("/v1/inbox/{id}", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get("/v1/inbox/{id}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def show(id: str) -> Response:
         """One message with its history and the payload as it came."""
-        return answer(await desk.inbox.show(id))
+        return json_response(await desk.inbox.show(id))
 
-    @router.post("/v1/inbox/{id}/retry", responses=MISSING | CONFLICT)
-    @allowed(OPERATE)
+    @router.post("/v1/inbox/{id}/retry", responses=NOT_FOUND | CONFLICT)
+    @requires(OPERATE)
     async def retry(id: str, request: Request) -> Response:
         """Start one that failed afresh."""
         await read_fields(request, {})
-        return answer(await desk.inbox.retry(id))
+        return json_response(await desk.inbox.retry(id))
 
-    @router.get("/v1/sources", dependencies=CHECKED)
-    @allowed(READ)
+    @router.get("/v1/sources", dependencies=STRICT_QUERY)
+    @requires(READ)
     async def sources() -> Response:
         """How far each source was read, and what is wrong with it."""
-        return answer({"items": await desk.inbox.sources(), "next": None})
+        return json_response({"items": await desk.inbox.sources(), "next": None})
 
     return router

@@ -7,26 +7,26 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from ...access.desk import AccessDesk
-from ...access.keys import FIELDS, OVERLAPS
-from ...access.rules import ADMIN, allowed
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, read_json, takes
-from ..queries import CHECKED, After
+from ...access.api_keys import FIELDS, ROTATE_FIELDS
+from ...access.permissions import ADMIN, requires
+from ...access.service import AccessService
+from ..bodies import CONFLICT, ERROR_RESPONSES, NOT_FOUND, body_schema, json_response, read_fields, read_json
+from ..query_parameters import STRICT_QUERY, After
 
 
-def routes(access: AccessDesk) -> APIRouter:
+def routes(access: AccessService) -> APIRouter:
     """Everything under /v1/keys."""
-    router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=PROBLEMS)
+    router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=ERROR_RESPONSES)
 
-    @router.post("", status_code=201, openapi_extra=takes(FIELDS), responses=CONFLICT)
-    @allowed(ADMIN, noted=True)
+    @router.post("", status_code=201, openapi_extra=body_schema(FIELDS), responses=CONFLICT)
+    @requires(ADMIN, noted=True)
     async def create(request: Request) -> Response:
         """Make a key. The answer has it as `key`: it is not shown again."""
         made = await access.keys.create(await read_json(request))
-        return answer(made, 201, {"location": f"/v1/keys/{made['id']}"})
+        return json_response(made, 201, {"location": f"/v1/keys/{made['id']}"})
 
-    @router.get("", dependencies=CHECKED)
-    @allowed(ADMIN)
+    @router.get("", dependencies=STRICT_QUERY)
+    @requires(ADMIN)
     async def page(
         *,
         tenant: Annotated[
@@ -36,26 +36,30 @@ def routes(access: AccessDesk) -> APIRouter:
         after: After = None,
     ) -> Response:
         """Keys, newest first, without their secrets."""
-        return answer((await access.keys.page(of=tenant, limit=limit, after=after))._asdict())
+        return json_response((await access.keys.page(of=tenant, limit=limit, after=after))._asdict())
 
-    @router.get("/{id}", responses=MISSING, dependencies=CHECKED)
-    @allowed(ADMIN)
+    @router.get("/{id}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(ADMIN)
     async def show(id: str) -> Response:
         """One key, without its secret."""
-        return answer(await access.keys.show(id))
+        return json_response(await access.keys.show(id))
 
-    @router.post("/{id}/rotate", responses=MISSING | CONFLICT, openapi_extra=takes(OVERLAPS, required=False))
-    @allowed(ADMIN, noted=True)
+    @router.post(
+        "/{id}/rotate",
+        responses=NOT_FOUND | CONFLICT,
+        openapi_extra=body_schema(ROTATE_FIELDS, required=False),
+    )
+    @requires(ADMIN, noted=True)
     async def rotate(id: str, request: Request) -> Response:
         """Another secret, shown this once; the one before opens for another day, or as long as is said."""
-        given = await read_fields(request, OVERLAPS)
-        return answer(await access.keys.rotate(id, overlap=given.get("overlap")))
+        given = await read_fields(request, ROTATE_FIELDS)
+        return json_response(await access.keys.rotate(id, overlap=given.get("overlap")))
 
-    @router.post("/{id}/revoke", responses=MISSING | CONFLICT)
-    @allowed(ADMIN, noted=True)
+    @router.post("/{id}/revoke", responses=NOT_FOUND | CONFLICT)
+    @requires(ADMIN, noted=True)
     async def revoke(id: str, request: Request) -> Response:
         """Let it open nothing any more, with every session that it opened."""
         await read_fields(request, {})
-        return answer(await access.keys.revoke(id))
+        return json_response(await access.keys.revoke(id))
 
     return router

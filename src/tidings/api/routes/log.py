@@ -8,22 +8,24 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
-from ...access.rules import READ, allowed
+from ...access.permissions import READ, requires
 from ...model.errors import Invalid
-from ...outbound.desk import Desk
-from ...outbound.sent import COLUMNS
-from ..bodies import PROBLEMS, answer, gives
-from ..exchange import CSV
-from ..queries import CHECKED
-from ..sheet import FORMS, head, sheet
+from ...outbound.sent_log import SENT_LOG_COLUMNS
+from ...outbound.service import OutboundService
+from ..bodies import ERROR_RESPONSES, json_response, response_content
+from ..csv_export import FORMS, csv_header, csv_rows
+from ..ndjson_streams import CSV
+from ..query_parameters import STRICT_QUERY
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(desk: OutboundService) -> APIRouter:
     """The one route."""
-    router = APIRouter(prefix="/v1/log", tags=["log"], responses=PROBLEMS)
+    router = APIRouter(prefix="/v1/log", tags=["log"], responses=ERROR_RESPONSES)
 
-    @router.get("", dependencies=CHECKED, response_class=Response, responses=gives(CSV, as_json=True))
-    @allowed(READ)
+    @router.get(
+        "", dependencies=STRICT_QUERY, response_class=Response, responses=response_content(CSV, as_json=True)
+    )
+    @requires(READ)
     async def log(
         channel: str | None = None,
         to: str | None = None,
@@ -34,7 +36,7 @@ def routes(desk: Desk) -> APIRouter:
         """What was sent, newest first. `csv` is safe for spreadsheets, `csv-exact` changes no cell."""
         if format == "json":
             page = await desk.sent.page(channel=channel, to=to, limit=limit, after=after)
-            return answer(page._asdict())
+            return json_response(page._asdict())
         if format not in FORMS:
             raise Invalid(
                 f"there is no format {format!r}", field="format", remedy="use json, csv or csv-exact"
@@ -46,7 +48,9 @@ def routes(desk: Desk) -> APIRouter:
     return router
 
 
-async def _lines(desk: Desk, channel: str | None, to: str | None, *, exact: bool) -> AsyncIterator[bytes]:
-    yield head(COLUMNS)
+async def _lines(
+    desk: OutboundService, channel: str | None, to: str | None, *, exact: bool
+) -> AsyncIterator[bytes]:
+    yield csv_header(SENT_LOG_COLUMNS)
     async for rows in desk.sent.export(channel=channel, to=to):
-        yield sheet(rows, COLUMNS, exact=exact)
+        yield csv_rows(rows, SENT_LOG_COLUMNS, exact=exact)

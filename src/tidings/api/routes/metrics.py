@@ -5,23 +5,23 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from ...access.rules import SCRAPE, allowed
-from ...migration import figures
+from ...access.permissions import SCRAPE, requires
+from ...migration import job_metrics
 from ...model.time import SECOND
 from ...observability.metrics import CONTENT_TYPE, Metrics
-from ...outbound.alerts.rules import Severity
-from ...outbound.desk import Desk
-from ..bodies import PROBLEMS, gives
+from ...outbound.alerts.rules import AlertSeverity
+from ...outbound.service import OutboundService
+from ..bodies import ERROR_RESPONSES, response_content
 
 MOST = 10_000  # counted up to here, for each priority of a channel
 
 
-def routes(desk: Desk, metrics: Metrics) -> APIRouter:
+def routes(desk: OutboundService, metrics: Metrics) -> APIRouter:
     """The one route."""
-    router = APIRouter(tags=["health"], responses=PROBLEMS)
+    router = APIRouter(tags=["health"], responses=ERROR_RESPONSES)
 
-    @router.get("/metrics", response_class=Response, responses=gives("text/plain"))
-    @allowed(SCRAPE, whole=True)
+    @router.get("/metrics", response_class=Response, responses=response_content("text/plain"))
+    @requires(SCRAPE, whole=True)
     async def scrape() -> Response:
         """Everything that is counted; a scrape reads a bounded number of rows."""
         await _look(desk, metrics)
@@ -30,7 +30,7 @@ def routes(desk: Desk, metrics: Metrics) -> APIRouter:
     return router
 
 
-async def _look(desk: Desk, metrics: Metrics) -> None:
+async def _look(desk: OutboundService, metrics: Metrics) -> None:
     asked = desk.clock.monotonic()
     now: int = (await desk.store.read("now"))[0]["now"]
     answered = desk.clock.monotonic() - asked
@@ -61,9 +61,9 @@ async def _look(desk: Desk, metrics: Metrics) -> None:
     await _look_at_migrations(desk, metrics)
 
 
-async def _look_at_migrations(desk: Desk, metrics: Metrics) -> None:
+async def _look_at_migrations(desk: OutboundService, metrics: Metrics) -> None:
     """The newest jobs and the systems that they call."""
-    found = await figures.read(desk.store)
+    found = await job_metrics.read_metrics(desk.store)
     gauge = metrics.gauge
     gauge("migration_jobs", "Jobs by state, the newest ones.", found.jobs, "tenant", "state")
     gauge("migration_records", "Their records that are moved or set aside.", found.records, "tenant", "state")
@@ -75,7 +75,7 @@ async def _look_at_migrations(desk: Desk, metrics: Metrics) -> None:
     gauge("system_parked", "1 while nobody calls a system.", found.parked, "system")
 
 
-async def _look_at_troubles(desk: Desk, metrics: Metrics) -> None:
+async def _look_at_troubles(desk: OutboundService, metrics: Metrics) -> None:
     """What the engine's own alerts look at, so that an outside watcher sees the same."""
     seen = await desk.alerts.figures.read()
 
@@ -95,9 +95,9 @@ async def _look_at_troubles(desk: Desk, metrics: Metrics) -> None:
     if free is not None:
         metrics.gauge("database_free_bytes", "Room under the database file.", {(): free})
     opened = await desk.alerts.open()
-    severities: dict[tuple[str, ...], float] = {(str(one),): opened.get(one, 0) for one in Severity}
+    severities: dict[tuple[str, ...], float] = {(str(one),): opened.get(one, 0) for one in AlertSeverity}
     metrics.gauge("alerts_open", "Alerts that are raised.", severities, "severity")
 
 
-def _drift(desk: Desk) -> float:
+def _drift(desk: OutboundService) -> float:
     return desk.clock.drift().total_seconds()

@@ -7,24 +7,33 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from ...access.caller import current
-from ...access.rules import ADMIN, OPERATE, READ, allowed
-from ...migration import shown
-from ...migration.desk import Migrations
-from ...migration.jobfile import KEYS, Job, read_job
-from ...migration.jobs import Action, JobState
-from ...migration.words import Standing
+from ...access.caller import current_caller
+from ...access.permissions import ADMIN, OPERATE, READ, requires
+from ...inputs.fields import Field, hint
+from ...inputs.pagination import NEWEST, decode_position, page_size
+from ...migration import serializers
+from ...migration.connectors.port import RecordState
+from ...migration.job_file import KEYS, MigrationJob, read_job
+from ...migration.jobs import JobState, PlannedAction
+from ...migration.service import MigrationService
 from ...model.errors import Invalid
-from ...outbound import repeats
-from ...outbound.people.uploads import form_of
-from ...reading.cursor import NEWEST, page_size, place
-from ...reading.fields import Field, hint
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, gives, read_fields, read_json, takes
-from ..exchange import CSV, NDJSON, UPLOAD
-from ..going import differences, undoings
-from ..queries import CHECKED, After
-from ..repairs import FORMS, exported, repaired
-from .bulk import refuse_announced
+from ...outbound import idempotency
+from ...outbound.contacts.uploads import upload_format
+from ..bodies import (
+    CONFLICT,
+    ERROR_RESPONSES,
+    NOT_FOUND,
+    body_schema,
+    json_response,
+    read_fields,
+    read_json,
+    response_content,
+)
+from ..migration_repairs import FORMS, export_records, read_repaired
+from ..migration_streams import stream_undo, stream_verification
+from ..ndjson_streams import CSV, NDJSON, UPLOAD
+from ..query_parameters import STRICT_QUERY, After
+from .bulk import reject_oversized_upload
 
 ROOT = "/v1/migrations"
 ONE = ROOT + "/{id}"
@@ -52,44 +61,46 @@ OfCause = Annotated[str | None, Query(description="only of this cause")]
 assert set(JOB) == set(KEYS)
 
 
-def routes(migrations: Migrations, *, most: int) -> APIRouter:
+def routes(migrations: MigrationService, *, most: int) -> APIRouter:
     """Everything under /v1/migrations; `most` is for the rows of an upload."""
-    router = APIRouter(tags=["migrations"], responses=PROBLEMS)
-    _making(router, migrations)
-    _looking(router, migrations)
-    _moving(router, migrations)
-    _records(router, migrations)
-    _mending(router, migrations, most)
+    router = APIRouter(tags=["migrations"], responses=ERROR_RESPONSES)
+    _create_routes(router, migrations)
+    _read_routes(router, migrations)
+    _action_routes(router, migrations)
+    _record_routes(router, migrations)
+    _repair_routes(router, migrations, most)
     return router
 
 
-def _making(router: APIRouter, migrations: Migrations) -> None:
-    @router.post(ROOT, status_code=201, openapi_extra=takes(JOB, keyed=True), responses=CONFLICT)
-    @allowed(ADMIN, whole=True)
+def _create_routes(router: APIRouter, migrations: MigrationService) -> None:
+    @router.post(ROOT, status_code=201, openapi_extra=body_schema(JOB, keyed=True), responses=CONFLICT)
+    @requires(ADMIN, whole=True)
     async def create(request: Request) -> Response:
         """Keep a job, as a job file says it; nothing runs yet. It reaches what the settings open."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
         job, once = _own(body), None
         if key is not None:
-            once = repeats.once("migrations", key, body, None, tenant=job.tenant, until=0)
-        made = await migrations.create_once(job, once, by=current().who)
+            once = idempotency.idempotency_key("migrations", key, body, None, tenant=job.tenant, until=0)
+        made = await migrations.create_once(job, once, by=current_caller().who)
         if made.earlier is None or once is None:
-            return answer(shown.job(made.job), 201, {"location": f"{ROOT}/{made.job.id}"})
-        first = repeats.same(made.earlier, once)
+            return json_response(serializers.job(made.job), 201, {"location": f"{ROOT}/{made.job.id}"})
+        first = idempotency.replayed_answer(made.earlier, once)
         headers = {"location": f"{ROOT}/{first['id']}", "idempotency-replayed": "true"}
-        return answer(first, 201, headers)
+        return json_response(first, 201, headers)
 
-    @router.put(ONE + "/job", openapi_extra=takes(JOB), responses=MISSING | CONFLICT)
-    @allowed(ADMIN, whole=True)
+    @router.put(ONE + "/job", openapi_extra=body_schema(JOB), responses=NOT_FOUND | CONFLICT)
+    @requires(ADMIN, whole=True)
     async def mend(request: Request, id: str) -> Response:
         """A repaired map: what was set aside is opened again under it, and only that."""
         job = _own(await read_json(request))
-        return answer({"id": id, "opened": await migrations.replay(id, by=current().who, job=job)})
+        return json_response(
+            {"id": id, "opened": await migrations.replay(id, by=current_caller().who, job=job)}
+        )
 
 
-def _looking(router: APIRouter, migrations: Migrations) -> None:
-    @router.get(ROOT, dependencies=CHECKED)
-    @allowed(READ)
+def _read_routes(router: APIRouter, migrations: MigrationService) -> None:
+    @router.get(ROOT, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def page(
         *,
         state: Annotated[str | None, Query(description="only in this state")] = None,
@@ -98,31 +109,31 @@ def _looking(router: APIRouter, migrations: Migrations) -> None:
     ) -> Response:
         """Jobs, the newest first."""
         wanted, size = _word(JobState, "state", state), page_size(limit)
-        before = None if after is None else place(after)
+        before = None if after is None else decode_position(after)
         found = await migrations.page(state=wanted, before=before, limit=size)
         more = str(found[-1].n) if len(found) == size else None
-        return answer({"items": [shown.job(one) for one in found], "next": more})
+        return json_response({"items": [serializers.job(one) for one in found], "next": more})
 
-    @router.get(ONE, responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get(ONE, responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def show(id: str) -> Response:
         """One job: how far it is, by type and state, its rate, what is left, what holds it up."""
-        return answer(shown.status(await migrations.status(id)))
+        return json_response(serializers.status(await migrations.status(id)))
 
-    @router.get(ONE + "/lint", responses=MISSING, dependencies=CHECKED)
-    @allowed(OPERATE)
+    @router.get(ONE + "/lint", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(OPERATE)
     async def lint(id: str) -> Response:
         """The map against both systems: what would be lost or refused. Both are asked."""
-        return answer({"items": [shown.finding(one) for one in await migrations.lint(id)]})
+        return json_response({"items": [serializers.finding(one) for one in await migrations.lint(id)]})
 
-    @router.get(ONE + "/plan", responses=MISSING | CONFLICT, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get(ONE + "/plan", responses=NOT_FOUND | CONFLICT, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def plan_report(id: str) -> Response:
         """What a run would do: counts by type, causes, calls, time, and whether it fits this month."""
-        return answer(shown.plan(await migrations.plan_report(id)))
+        return json_response(serializers.plan(await migrations.plan_report(id)))
 
-    @router.get(ONE + "/plan/records", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get(ONE + "/plan/records", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def plan_records(
         id: str,
         *,
@@ -132,89 +143,95 @@ def _looking(router: APIRouter, migrations: Migrations) -> None:
         after: After = None,
     ) -> Response:
         """Planned records, each with what would be done and the fields that would change."""
-        wanted, size = _word(Action, "action", action), page_size(limit)
+        wanted, size = _word(PlannedAction, "action", action), page_size(limit)
         found = await migrations.plan_page(id, type=type, action=wanted, after=_after(after), limit=size)
-        return answer(_page(found, size))
+        return json_response(_page(found, size))
 
-    @router.get(ONE + "/audit", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get(ONE + "/audit", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def audit(id: str) -> Response:
         """Who did what to it, and when."""
-        return answer({"items": [shown.row(one) for one in await migrations.audit(id)]})
+        return json_response({"items": [serializers.row(one) for one in await migrations.audit(id)]})
 
 
-def _moving(router: APIRouter, migrations: Migrations) -> None:
-    wish: dict[str, Any] = {"responses": MISSING | CONFLICT}
+def _action_routes(router: APIRouter, migrations: MigrationService) -> None:
+    wish: dict[str, Any] = {"responses": NOT_FOUND | CONFLICT}
 
-    @router.post(ONE + "/plan", openapi_extra=takes(LOOK, required=False), **wish)
-    @allowed(OPERATE)
+    @router.post(ONE + "/plan", openapi_extra=body_schema(LOOK, required=False), **wish)
+    @requires(OPERATE)
     async def plan(request: Request, id: str) -> Response:
         """Begin a dry run: everything is read and mapped, nothing is written. It is over at `planned`."""
         look = (await read_fields(request, LOOK)).get("look")
-        begun = await migrations.plan(id, by=current().who, look=look is None or look)
-        return answer(shown.job(begun))
+        begun = await migrations.plan(id, by=current_caller().who, look=look is None or look)
+        return json_response(serializers.job(begun))
 
     @router.post(ONE + "/approve", **wish)
-    @allowed(OPERATE)
+    @requires(OPERATE)
     async def approve(request: Request, id: str) -> Response:
         """The plan may be run."""
         await read_fields(request, {})
-        return answer(shown.job(await migrations.approve(id, by=current().who)))
+        return json_response(serializers.job(await migrations.approve(id, by=current_caller().who)))
 
     @router.post(ONE + "/run", **wish)
-    @allowed(OPERATE)
+    @requires(OPERATE)
     async def run(request: Request, id: str) -> Response:
         """Begin: the approved plan exactly, or without a plan everything. One that is over begins again."""
         await read_fields(request, {})
-        return answer(shown.job(await migrations.run(id, by=current().who)))
+        return json_response(serializers.job(await migrations.run(id, by=current_caller().who)))
 
-    @router.post(ONE + "/pause", openapi_extra=takes(REASON, required=False), **wish)
-    @allowed(OPERATE)
+    @router.post(ONE + "/pause", openapi_extra=body_schema(REASON, required=False), **wish)
+    @requires(OPERATE)
     async def pause(request: Request, id: str) -> Response:
         """Nothing new is read or written until it is resumed."""
         reason = (await read_fields(request, REASON)).get("reason") or "by hand"
-        return answer(shown.job(await migrations.pause(id, by=current().who, reason=reason)))
+        return json_response(
+            serializers.job(await migrations.pause(id, by=current_caller().who, reason=reason))
+        )
 
     @router.post(ONE + "/resume", **wish)
-    @allowed(OPERATE)
+    @requires(OPERATE)
     async def resume(request: Request, id: str) -> Response:
         """Go on."""
         await read_fields(request, {})
-        return answer(shown.job(await migrations.resume(id, by=current().who)))
+        return json_response(serializers.job(await migrations.resume(id, by=current_caller().who)))
 
-    @router.post(ONE + "/cancel", openapi_extra=takes(REASON, required=False), **wish)
-    @allowed(OPERATE)
+    @router.post(ONE + "/cancel", openapi_extra=body_schema(REASON, required=False), **wish)
+    @requires(OPERATE)
     async def cancel(request: Request, id: str) -> Response:
         """Stop for good; what is written stays."""
         reason = (await read_fields(request, REASON)).get("reason") or "by hand"
-        return answer(shown.job(await migrations.cancel(id, by=current().who, reason=reason)))
+        return json_response(
+            serializers.job(await migrations.cancel(id, by=current_caller().who, reason=reason))
+        )
 
-    @router.post(ONE + "/verify", response_class=Response, responses=MISSING | CONFLICT | gives(NDJSON))
-    @allowed(OPERATE)
+    @router.post(
+        ONE + "/verify", response_class=Response, responses=NOT_FOUND | CONFLICT | response_content(NDJSON)
+    )
+    @requires(OPERATE)
     async def verify(request: Request, id: str) -> Response:
         """Every record of the source against the target: a line for each difference, the report last."""
         await read_fields(request, {})
         await migrations.find(id)
-        return StreamingResponse(differences(migrations, id), media_type=NDJSON)
+        return StreamingResponse(stream_verification(migrations, id), media_type=NDJSON)
 
     @router.post(
         ONE + "/undo",
-        openapi_extra=takes(DRY_RUN, required=False),
+        openapi_extra=body_schema(DRY_RUN, required=False),
         response_class=Response,
-        responses=MISSING | CONFLICT | gives(NDJSON),
+        responses=NOT_FOUND | CONFLICT | response_content(NDJSON),
     )
-    @allowed(OPERATE)
+    @requires(OPERATE)
     async def undo(request: Request, id: str) -> Response:
         """Take out of the target what the job has created: a line for each record, the counts last."""
         dry_run = bool((await read_fields(request, DRY_RUN)).get("dry_run"))
         await migrations.check_undo(id)
-        lines = undoings(migrations, id, by=current().who, dry_run=dry_run)
+        lines = stream_undo(migrations, id, by=current_caller().who, dry_run=dry_run)
         return StreamingResponse(lines, media_type=NDJSON)
 
 
-def _records(router: APIRouter, migrations: Migrations) -> None:
-    @router.get(ONE + "/records", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+def _record_routes(router: APIRouter, migrations: MigrationService) -> None:
+    @router.get(ONE + "/records", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def records(
         id: str,
         *,
@@ -224,19 +241,19 @@ def _records(router: APIRouter, migrations: Migrations) -> None:
         after: After = None,
     ) -> Response:
         """Records with where they stand and why, in the order in which they were read."""
-        standing, size = _word(Standing, "state", state), page_size(limit)
+        standing, size = _word(RecordState, "state", state), page_size(limit)
         found = await migrations.records(id, type=type, standing=standing, after=_after(after), limit=size)
-        return answer(_page(found, size))
+        return json_response(_page(found, size))
 
-    @router.get(ONE + "/records/{type}/{source_id:path}", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get(ONE + "/records/{type}/{source_id:path}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def record(id: str, type: str, source_id: str) -> Response:
         """One record: what the source said, and every attempt at it."""
         found = await migrations.record(id, type, source_id)
-        return answer(shown.record(found, await migrations.find(id)))
+        return json_response(serializers.record(found, await migrations.find(id)))
 
-    @router.get(ONE + "/crosswalk/{type}", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get(ONE + "/crosswalk/{type}", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def crosswalk(
         id: str,
         type: str,
@@ -246,25 +263,25 @@ def _records(router: APIRouter, migrations: Migrations) -> None:
     ) -> Response:
         """Which record of the target is which of the source."""
         found = await migrations.crosswalk(id, type, source_id=source_id, target_id=target_id)
-        return answer({"items": [shown.row(one) for one in found]})
+        return json_response({"items": [serializers.row(one) for one in found]})
 
 
-def _mending(router: APIRouter, migrations: Migrations, most: int) -> None:
-    wish: dict[str, Any] = {"responses": MISSING | CONFLICT}
+def _repair_routes(router: APIRouter, migrations: MigrationService, most: int) -> None:
+    wish: dict[str, Any] = {"responses": NOT_FOUND | CONFLICT}
 
-    @router.get(ONE + "/dead", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ)
+    @router.get(ONE + "/dead", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ)
     async def dead(id: str) -> Response:
         """What was set aside, by cause, the most frequent first."""
-        return answer({"items": [shown.cause(one) for one in await migrations.dead(id)]})
+        return json_response({"items": [serializers.cause(one) for one in await migrations.dead(id)]})
 
     @router.get(
         ONE + "/dead/export",
         response_class=Response,
-        responses=MISSING | gives(NDJSON, CSV),
-        dependencies=CHECKED,
+        responses=NOT_FOUND | response_content(NDJSON, CSV),
+        dependencies=STRICT_QUERY,
     )
-    @allowed(OPERATE)
+    @requires(OPERATE)
     async def export(
         id: str,
         *,
@@ -282,34 +299,34 @@ def _mending(router: APIRouter, migrations: Migrations, most: int) -> None:
         name = f"set-aside.{'ndjson' if format == 'ndjson' else 'csv'}"
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         kind = NDJSON if format == "ndjson" else "text/csv; charset=utf-8"
-        pieces = exported(migrations, id, form=format, cause=cause, type_=type)
+        pieces = export_records(migrations, id, form=format, cause=cause, type_=type)
         return StreamingResponse(pieces, 200, headers, media_type=kind)
 
-    @router.post(ONE + "/replay", openapi_extra=takes(WHICH, required=False), **wish)
-    @allowed(OPERATE)
+    @router.post(ONE + "/replay", openapi_extra=body_schema(WHICH, required=False), **wish)
+    @requires(OPERATE)
     async def replay(request: Request, id: str) -> Response:
         """Open what was set aside again, and only that."""
         which = await read_fields(request, WHICH)
         opened = await migrations.replay(
-            id, by=current().who, fingerprint=which.get("cause"), type=which.get("type")
+            id, by=current_caller().who, fingerprint=which.get("cause"), type=which.get("type")
         )
-        return answer({"id": id, "opened": opened})
+        return json_response({"id": id, "opened": opened})
 
     @router.post(REPAIRED, openapi_extra=UPLOAD, **wish)
-    @allowed(OPERATE)
+    @requires(OPERATE)
     async def mended(request: Request, id: str) -> Response:
         """Repaired records as CSV or NDJSON, as exported; these are opened again, and only these."""
-        refuse_announced(request)
-        form = form_of(request.headers.get("content-type", ""))
+        reject_oversized_upload(request)
+        form = upload_format(request.headers.get("content-type", ""))
         await migrations.find(id)
-        async with repaired(request.stream(), form, most=most) as records:
-            opened = await migrations.replay(id, by=current().who, repaired=records)
-        return answer({"id": id, "opened": opened})
+        async with read_repaired(request.stream(), form, most=most) as records:
+            opened = await migrations.replay(id, by=current_caller().who, repaired=records)
+        return json_response({"id": id, "opened": opened})
 
 
-def _own(raw: Any) -> Job:
+def _own(raw: Any) -> MigrationJob:
     """A job of the caller's own tenant; no code of the caller's choice runs in here."""
-    tenant = current().tenant
+    tenant = current_caller().tenant
     if isinstance(raw, dict):
         raw = {"tenant": tenant, **raw}
     job = read_job(raw)
@@ -324,11 +341,11 @@ def _own(raw: Any) -> Job:
 
 def _page(found: list[dict[str, Any]], size: int) -> dict[str, Any]:
     more = str(found[-1]["seq"]) if len(found) == size else None
-    return {"items": [shown.row(one) for one in found], "next": more}
+    return {"items": [serializers.row(one) for one in found], "next": more}
 
 
 def _after(after: str | None) -> int:
-    return 0 if after is None else min(place(after), NEWEST)
+    return 0 if after is None else min(decode_position(after), NEWEST)
 
 
 def _word(words: Any, name: str, given: str | None) -> Any:

@@ -10,15 +10,15 @@ from fastapi import APIRouter, Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from ...access.rules import OPERATE, READ, allowed
-from ...outbound.adoption.periods import parse_length, parse_period
-from ...outbound.adoption.rollout import SWITCH
-from ...outbound.desk import Desk
-from ...outbound.people import uploads
-from ...reading.fields import Field
-from ..bodies import CONFLICT, MISSING, PROBLEMS, answer, read_fields, takes
-from ..errors import Malformed
-from ..queries import CHECKED, refuse_any
+from ...access.permissions import OPERATE, READ, requires
+from ...inputs.fields import Field
+from ...outbound.contacts import uploads
+from ...outbound.rollout.periods import parse_duration, parse_period
+from ...outbound.rollout.service import ROLLOUT_FIELDS
+from ...outbound.service import OutboundService
+from ..bodies import CONFLICT, ERROR_RESPONSES, NOT_FOUND, body_schema, json_response, read_fields
+from ..errors import MalformedBody
+from ..query_parameters import STRICT_QUERY, reject_query
 
 REPORT = "/v1/channels/{name}/report"
 LINES = {
@@ -32,61 +32,63 @@ LINES = {
 }
 
 
-def routes(desk: Desk, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
+def routes(desk: OutboundService, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     """Everything about roll-out; `largest` is for a line of a report in bytes, `most` for their number."""
-    router = APIRouter(prefix="/v1", tags=["roll-out"], responses=PROBLEMS)
+    router = APIRouter(prefix="/v1", tags=["roll-out"], responses=ERROR_RESPONSES)
 
-    @router.get("/rollout", dependencies=CHECKED)
-    @allowed(READ, whole=True)
+    @router.get("/rollout", dependencies=STRICT_QUERY)
+    @requires(READ, whole=True)
     async def all() -> Response:
         """Every channel with its mode and share."""
-        return answer({"items": await desk.rollout.all()})
+        return json_response({"items": await desk.rollout.all()})
 
-    @router.get("/channels/{name}/rollout", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ, whole=True)
+    @router.get("/channels/{name}/rollout", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ, whole=True)
     async def show(name: str) -> Response:
         """One channel, and what was switched before."""
-        return answer(await desk.rollout.show(name))
+        return json_response(await desk.rollout.show(name))
 
-    @router.post("/channels/{name}/rollout", responses=MISSING, openapi_extra=takes(SWITCH))
-    @allowed(OPERATE, whole=True)
+    @router.post("/channels/{name}/rollout", responses=NOT_FOUND, openapi_extra=body_schema(ROLLOUT_FIELDS))
+    @requires(OPERATE, whole=True)
     async def switch(name: str, request: Request) -> Response:
         """Switch a channel: live, observe or shadow, and to which share of the recipients."""
-        given = await read_fields(request, SWITCH)
-        return answer(
+        given = await read_fields(request, ROLLOUT_FIELDS)
+        return json_response(
             await desk.rollout.set(
                 name, mode=given.get("mode"), share=given.get("share"), reason=given.get("reason")
             )
         )
 
-    @router.post("/channels/{name}/rollout/back", responses=MISSING | CONFLICT)
-    @allowed(OPERATE, whole=True)
+    @router.post("/channels/{name}/rollout/back", responses=NOT_FOUND | CONFLICT)
+    @requires(OPERATE, whole=True)
     async def back(name: str, request: Request) -> Response:
         """To what it was before the last switch."""
         await read_fields(request, {})
-        return answer(await desk.rollout.back(name))
+        return json_response(await desk.rollout.back(name))
 
     @router.post(
-        REPORT.removeprefix("/v1"), responses=MISSING, openapi_extra=takes(LINES, kind="application/x-ndjson")
+        REPORT.removeprefix("/v1"),
+        responses=NOT_FOUND,
+        openapi_extra=body_schema(LINES, kind="application/x-ndjson"),
     )
-    @allowed(OPERATE, whole=True)
+    @requires(OPERATE, whole=True)
     async def report(name: str, request: Request) -> Response:
         """What another sender sent, as CSV or NDJSON; a repeated report changes nothing."""
-        refuse_any(request)
-        form = uploads.form_of(request.headers.get("content-type", ""))
-        rows = uploads.rows(_pieces(request), form, largest=largest, most_lines=most)
-        return answer(await desk.rollout.report(name, rows, zone=zone))
+        reject_query(request)
+        form = uploads.upload_format(request.headers.get("content-type", ""))
+        rows = uploads.read_rows(_pieces(request), form, largest=largest, most_lines=most)
+        return json_response(await desk.rollout.report(name, rows, zone=zone))
 
-    @router.get("/channels/{name}/compare", responses=MISSING, dependencies=CHECKED)
-    @allowed(READ, whole=True)
+    @router.get("/channels/{name}/compare", responses=NOT_FOUND, dependencies=STRICT_QUERY)
+    @requires(READ, whole=True)
     async def compare(
         name: str, since: str = "24h", until: str = "now", tolerance: str = "1m", limit: int = 100
     ) -> Response:
         """Where our side and the other sender's report differ, within a time."""
         begin, end = parse_period(since, until, now=desk.clock.now(), zone=zone)
-        apart: timedelta = parse_length(tolerance, field="tolerance")
+        apart: timedelta = parse_duration(tolerance, field="tolerance")
         found = await desk.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)
-        return answer(found._asdict())
+        return json_response(found._asdict())
 
     return router
 
@@ -96,4 +98,4 @@ async def _pieces(request: Request) -> AsyncIterator[bytes]:
         async for piece in request.stream():
             yield piece
     except ClientDisconnect:
-        raise Malformed("the request broke off", remedy="repeat it") from None
+        raise MalformedBody("the request broke off", remedy="repeat it") from None

@@ -8,36 +8,36 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import READ, SEND
+from ...access.permissions import READ, SEND
 from ...model.errors import TidingsError
-from ...outbound.desk import Desk
-from ..forms import chosen, lines, number, pairs, read_form, whole
-from ..frame import Frame, Views, Way, as_json, back
+from ...outbound.service import OutboundService
+from ..forms import integer, number, parse_pairs, query_values, read_form, split_lines
+from ..renderer import PageRenderer, ViewRoute, Views, json_response, redirect
 
 PLAIN = ("channel", "name", "xref", "zone")
 FLAGS = ("own_zone", "skip_bad")
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes; they stand before those of one broadcast."""
-    views = _Forms(desk, frame)
+    views = _BroadcastForms(desk, frame)
     return [
-        Way("GET", "/broadcasts/new", views.blank),
-        Way("POST", "/broadcasts/preview", views.preview, READ),
-        Way("POST", "/broadcasts", views.create, SEND),
+        ViewRoute("GET", "/broadcasts/new", views.blank),
+        ViewRoute("POST", "/broadcasts/preview", views.preview, READ),
+        ViewRoute("POST", "/broadcasts", views.create, SEND),
     ]
 
 
-class _Forms(Views):
+class _BroadcastForms(Views):
     async def blank(self, request: Request) -> Response:
         """The form; the address may name a list or a template already."""
         usual = "phone" if "phone" in self._desk.contacts.channels else self._desk.contacts.channels[:1]
-        named = chosen(request, "list", "template", "channel")
+        named = query_values(request, "list", "template", "channel")
         return await self._page({"trigger": "MANUAL", "channel": "".join(usual), **named})
 
     async def preview(self, request: Request) -> Response:
         """How many would get it and what the first would read, while the form is being filled in."""
-        return as_json({"preview": await self._foreseen(await read_form(request))})
+        return json_response({"preview": await self._foreseen(await read_form(request))})
 
     async def create(self, request: Request) -> Response:
         """Make it, or only show what would come of it; a mistake is told beside its field."""
@@ -45,14 +45,14 @@ class _Forms(Views):
         if form.get("do") == "preview":
             return await self._page(form)
         try:
-            made = await self._desk.freezer.create(_plan(form), key=form.get("key"))
+            made = await self._desk.broadcast_creator.create(_plan(form), key=form.get("key"))
         except TidingsError as error:
             return await self._page(form, error)
-        return back(f"/broadcasts/{made.answer['id']}")
+        return redirect(f"/broadcasts/{made.answer['id']}")
 
     async def _foreseen(self, form: Mapping[str, str]) -> str:
         try:
-            found = await self._desk.freezer.foresee(_plan(form))
+            found = await self._desk.broadcast_creator.foresee(_plan(form))
         except TidingsError as error:
             return self._frame.piece("foreseen.html", error=error)
         return self._frame.piece("foreseen.html", found=found, error=None)
@@ -76,15 +76,15 @@ def _plan(form: Mapping[str, str]) -> dict[str, Any]:
     if "list" in form:
         plan["list"] = form["list"]
     if "addresses" in form:
-        plan["addresses"] = lines(form["addresses"])
+        plan["addresses"] = split_lines(form["addresses"])
     names = ("template",) if "template" in form else ("text", "subject")
     plan |= {name: form[name] for name in names if name in form}
     if "variables" in form and "template" in form:
-        plan["variables"] = pairs(form["variables"], "variables")
+        plan["variables"] = parse_pairs(form["variables"], "variables")
     plan["trigger"] = form.get("trigger", "MANUAL")
     if plan["trigger"] == "SCHEDULED" and "at" in form:
         plan["at"] = form["at"]
     plan |= {name: True for name in FLAGS if form.get(name) == "yes"}
     given = {"per_second": number(form, "per_second"), "error_limit": number(form, "error_limit")}
-    given["canary"] = whole(form, "canary")
+    given["canary"] = integer(form, "canary")
     return plan | {name: value for name, value in given.items() if value is not None}

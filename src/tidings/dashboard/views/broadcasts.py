@@ -7,32 +7,41 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE
-from ...outbound.desk import Desk
-from ..forms import chosen, read_form
-from ..frame import Act, Frame, Views, Way, back, more, picked, refusals_told_on
-from ..live import Fragments
+from ...access.permissions import OPERATE
+from ...outbound.service import OutboundService
+from ..forms import query_values, read_form
+from ..live_updates import Fragments
+from ..renderer import (
+    ActionHandler,
+    PageRenderer,
+    ViewRoute,
+    Views,
+    next_page_query,
+    pick_action,
+    redirect,
+    redirect_on_error,
+)
 
 PAGE = 50
 RECIPIENTS = 50
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
-    views = _Broadcasts(desk, frame)
+    views = _BroadcastViews(desk, frame)
     return [
-        Way("GET", "/broadcasts", views.page),
-        Way("GET", "/broadcasts/live", views.live_page),
-        Way("GET", "/broadcasts/{id}", views.show),
-        Way("GET", "/broadcasts/{id}/live", views.live),
-        Way("POST", "/broadcasts/{id}/{action}", views.act, OPERATE),
+        ViewRoute("GET", "/broadcasts", views.page),
+        ViewRoute("GET", "/broadcasts/live", views.live_page),
+        ViewRoute("GET", "/broadcasts/{id}", views.show),
+        ViewRoute("GET", "/broadcasts/{id}/live", views.live),
+        ViewRoute("POST", "/broadcasts/{id}/{action}", views.act, OPERATE),
     ]
 
 
-class _Broadcasts(Views):
+class _BroadcastViews(Views):
     async def page(self, request: Request) -> Response:
         """Broadcasts, newest first."""
-        asked = chosen(request, "state", "xref", "after")
+        asked = query_values(request, "state", "xref", "after")
         found = await self._desk.broadcasts.page(limit=PAGE, **asked)
         rows = self._frame.piece("broadcasts.html", items=found.items, is_filtered=bool(asked))
         return self._frame.listing("broadcasts.html", found, asked, rows=rows)
@@ -58,7 +67,7 @@ class _Broadcasts(Views):
             fragments=fragments,
             people=people.items,
             state=state,
-            more=more(people, {"state": state or ""}),
+            more=next_page_query(people, {"state": state or ""}),
             problem=query.get("problem"),
         )
 
@@ -69,20 +78,20 @@ class _Broadcasts(Views):
     async def act(self, request: Request) -> Response:
         """What a person asks of one broadcast; what its state does not allow is refused and said."""
         id_ = request.path_params["id"]
-        with refusals_told_on(f"/broadcasts/{id_}"):
+        with redirect_on_error(f"/broadcasts/{id_}"):
             await self._do(request.path_params["action"], id_, await read_form(request))
-        return back(f"/broadcasts/{id_}")
+        return redirect(f"/broadcasts/{id_}")
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:
         broadcasts = self._desk.broadcasts
-        acts: dict[str, Act] = {
+        acts: dict[str, ActionHandler] = {
             "trigger": broadcasts.trigger,
             "pause": broadcasts.pause,
             "resume": broadcasts.resume,
             "cancel": broadcasts.cancel,
             "retry": partial(broadcasts.retry, held=form.get("held") == "yes"),
         }
-        await picked(action, acts)(id_)
+        await pick_action(action, acts)(id_)
 
     async def _render(self, id_: str) -> Fragments:
         broadcast, piece = await self._desk.broadcasts.show(id_), self._frame.piece

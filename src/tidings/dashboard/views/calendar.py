@@ -8,11 +8,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE, READ
-from ...inbound.calendar.desk import ShiftDesk
-from ...inbound.words import slot
+from ...access.permissions import OPERATE, READ
+from ...inbound.calendar.service import CalendarService
+from ...inbound.domain import slot
 from ...model.errors import NotFound, TidingsError
-from ..frame import Frame, Way, back
+from ..renderer import PageRenderer, ViewRoute, redirect
 
 NEWEST = 15
 TONES = {
@@ -26,7 +26,7 @@ TONES = {
 }
 
 
-def ways(shifts: ShiftDesk, frame: Frame) -> list[Way]:
+def routes(shifts: CalendarService, frame: PageRenderer) -> list[ViewRoute]:
     """Its routes."""
 
     async def show(request: Request) -> Response:
@@ -56,11 +56,11 @@ def ways(shifts: ShiftDesk, frame: Frame) -> list[Way]:
             raise
         except TidingsError as error:
             target["problem"] = str(error)
-        return back("/calendar", **target)
+        return redirect("/calendar", **target)
 
     return [
-        Way("GET", "/calendar", show, READ, whole=True),
-        Way("POST", "/calendar/changes/{change}/undo", undo, OPERATE, whole=True),
+        ViewRoute("GET", "/calendar", show, READ, whole=True),
+        ViewRoute("POST", "/calendar/changes/{change}/undo", undo, OPERATE, whole=True),
     ]
 
 

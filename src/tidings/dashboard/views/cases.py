@@ -7,25 +7,27 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE
-from ...inbound.people.cases import STATES, reasons
-from ...inbound.workflow.building import Workflows
-from ..forms import chosen, read_form
-from ..frame import Frame, Way, back, more, no_such, refusals_told_on
+from ...access.permissions import OPERATE
+from ...inbound.escalation.cases import STATES, case_reasons
+from ...inbound.workflow.service import WorkflowService
+from ..forms import query_values, read_form
+from ..renderer import PageRenderer, ViewRoute, next_page_query, redirect, redirect_on_error, unknown_action
 
 PAGE = 50
 
 
-def ways(workflows: Workflows, frame: Frame) -> list[Way]:
+def routes(workflows: WorkflowService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
     cases, conversations = workflows.cases, workflows.conversations
 
     async def page(request: Request) -> Response:
         """Those that are not closed, newest first; and what admins were told."""
-        asked = chosen(request, "state", "reason", "after")
+        asked = query_values(request, "state", "reason", "after")
         found = await cases.page(limit=PAGE, **asked)
         told = await cases.notices(limit=10)
-        return frame.listing("cases.html", found, asked, notices=told.items, states=STATES, reasons=reasons())
+        return frame.listing(
+            "cases.html", found, asked, notices=told.items, states=STATES, reasons=case_reasons()
+        )
 
     async def show(request: Request) -> Response:
         """One case with the last lines of its conversation."""
@@ -36,7 +38,7 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
         """What a person does about one case."""
         id_, action = request.path_params["id"], request.path_params["action"]
         form = await read_form(request)
-        with refusals_told_on(f"/cases/{id_}"):
+        with redirect_on_error(f"/cases/{id_}"):
             match action:
                 case "claim":
                     await cases.claim(id_, form.get("by", ""))
@@ -47,19 +49,19 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
                 case "close":
                     await cases.close(id_, note=form.get("note", ""))
                 case _:
-                    raise no_such(action)
-        return back(f"/cases/{id_}")
+                    raise unknown_action(action)
+        return redirect(f"/cases/{id_}")
 
     async def acknowledge(request: Request) -> Response:
         """Somebody has seen a notice."""
         form = await read_form(request)
         await cases.acknowledge(request.path_params["id"], form.get("by") or "the dashboard")
-        return back("/cases")
+        return redirect("/cases")
 
     async def list_conversations(request: Request) -> Response:
         """Conversations, the one with the newest message first."""
         found = await conversations.page(limit=PAGE, after=request.query_params.get("after") or None)
-        return frame.page("conversations.html", items=found.items, more=more(found))
+        return frame.page("conversations.html", items=found.items, more=next_page_query(found))
 
     async def conversation(request: Request) -> Response:
         """One conversation with every step."""
@@ -69,10 +71,10 @@ def ways(workflows: Workflows, frame: Frame) -> list[Way]:
         return frame.page("conversation.html", talk=found, more=following)
 
     return [
-        Way("GET", "/cases", page),
-        Way("GET", "/cases/{id}", show),
-        Way("POST", "/cases/{id}/{action}", act, OPERATE),
-        Way("POST", "/notices/{id}/acknowledge", acknowledge, OPERATE),
-        Way("GET", "/conversations", list_conversations),
-        Way("GET", "/conversations/{name:path}", conversation),
+        ViewRoute("GET", "/cases", page),
+        ViewRoute("GET", "/cases/{id}", show),
+        ViewRoute("POST", "/cases/{id}/{action}", act, OPERATE),
+        ViewRoute("POST", "/notices/{id}/acknowledge", acknowledge, OPERATE),
+        ViewRoute("GET", "/conversations", list_conversations),
+        ViewRoute("GET", "/conversations/{name:path}", conversation),
     ]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE, READ
-from ...outbound.connections import codes
-from ...outbound.desk import Desk
-from ..frame import Frame, Way
-from ..live import Fragments
+from ...access.permissions import OPERATE, READ
+from ...outbound.service import OutboundService
+from ...outbound.sessions import qr_codes
+from ..live_updates import Fragments
+from ..renderer import PageRenderer, ViewRoute
 
 TURNS = 10_000_000  # microseconds after which the picture of a code is fetched anew
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
 
     async def page(_: Request) -> Response:
@@ -26,10 +26,10 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         name = request.path_params["name"]
         return frame.page("channel.html", channel=name, fragments=await render(name), trial=None)
 
-    async def try_out(request: Request) -> Response:
+    async def probe_channel(request: Request) -> Response:
         """Ask its provider who we are; nothing is sent."""
         name = request.path_params["name"]
-        trial = await desk.channels.try_out(name)
+        trial = await desk.channels.probe_channel(name)
         return frame.page("channel.html", channel=name, fragments=await render(name), trial=trial)
 
     async def live(request: Request) -> Response:
@@ -42,7 +42,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         if scan.code is None:  # a page that still shows it learns the rest a moment later
             return Response(status_code=204)
         return Response(
-            codes.as_svg(scan.code), media_type="image/svg+xml", headers={"cache-control": "no-store"}
+            qr_codes.render_svg(scan.code), media_type="image/svg+xml", headers={"cache-control": "no-store"}
         )
 
     async def render(name: str) -> Fragments:
@@ -53,9 +53,9 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         }
 
     return [
-        Way("GET", "/channels", page, READ, whole=True),
-        Way("GET", "/channels/{name}", show, READ, whole=True),
-        Way("GET", "/channels/{name}/live", live, READ, whole=True),
-        Way("GET", "/channels/{name}/code.svg", code, OPERATE, whole=True),
-        Way("POST", "/channels/{name}/try", try_out, OPERATE, whole=True),
+        ViewRoute("GET", "/channels", page, READ, whole=True),
+        ViewRoute("GET", "/channels/{name}", show, READ, whole=True),
+        ViewRoute("GET", "/channels/{name}/live", live, READ, whole=True),
+        ViewRoute("GET", "/channels/{name}/code.svg", code, OPERATE, whole=True),
+        ViewRoute("POST", "/channels/{name}/try", probe_channel, OPERATE, whole=True),
     ]

@@ -9,34 +9,34 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE
+from ...access.permissions import OPERATE
 from ...model.errors import NotFound, TidingsError
-from ...outbound.desk import Desk
-from ...outbound.people.filters import Filter, read_filter
-from ..forms import chosen, pairs, read_form, spelt_pairs, words
-from ..frame import Frame, Views, Way, back, no_such
+from ...outbound.contacts.contact_filters import ContactFilter, read_filter
+from ...outbound.service import OutboundService
+from ..forms import format_pairs, parse_pairs, query_values, read_form, split_words
+from ..renderer import PageRenderer, ViewRoute, Views, redirect, unknown_action
 
 PAGE = 50
 LATEST = 5  # messages to each address of a contact
 ADDRESS = "addresses."
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
-    views = _Contacts(desk, frame)
+    views = _ContactViews(desk, frame)
     return [
-        Way("GET", "/contacts", views.page),
-        Way("GET", "/contacts/new", views.blank),
-        Way("POST", "/contacts", views.create, OPERATE),
-        Way("GET", "/contacts/{id}", views.show),
-        Way("POST", "/contacts/{id}/{action}", views.act, OPERATE),
+        ViewRoute("GET", "/contacts", views.page),
+        ViewRoute("GET", "/contacts/new", views.blank),
+        ViewRoute("POST", "/contacts", views.create, OPERATE),
+        ViewRoute("GET", "/contacts/{id}", views.show),
+        ViewRoute("POST", "/contacts/{id}/{action}", views.act, OPERATE),
     ]
 
 
-class _Contacts(Views):
+class _ContactViews(Views):
     async def page(self, request: Request) -> Response:
         """Contacts, newest first, by what is on their cards; or who has one address."""
-        asked = chosen(request, "tags", "channel", "language", "address", "after")
+        asked = query_values(request, "tags", "channel", "language", "address", "after")
         if address := asked.get("address"):
             items, following = await self._at(address, asked.get("channel")), None
         else:
@@ -57,7 +57,7 @@ class _Contacts(Views):
             made = await self._desk.contacts.create(_card(form, {}), key=form.get("key"))
         except TidingsError as error:
             return self._form(form, error)
-        return back(f"/contacts/{made.answer['id']}")
+        return redirect(f"/contacts/{made.answer['id']}")
 
     async def act(self, request: Request) -> Response:
         """What a person asks of one contact."""
@@ -76,14 +76,14 @@ class _Contacts(Views):
                     await opt_outs.remove(form.get("address", ""), form.get("channel"))
                 case "remove":
                     await contacts.remove(id_)
-                    return back("/contacts")
+                    return redirect("/contacts")
                 case _:
-                    raise no_such(action)
+                    raise unknown_action(action)
         except NotFound:
             raise
         except TidingsError as error:
             return await self.show(request, form if action == "edit" else None, error)
-        return back(f"/contacts/{id_}", done="1")
+        return redirect(f"/contacts/{id_}", done="1")
 
     async def show(
         self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
@@ -108,10 +108,10 @@ class _Contacts(Views):
     def _form(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
         return self._frame.form("contact_new.html", form, error)
 
-    def _filter(self, asked: Mapping[str, Any]) -> Filter | None:
+    def _filter(self, asked: Mapping[str, Any]) -> ContactFilter | None:
         given = {name: asked[name] for name in ("channel", "language") if name in asked}
         if "tags" in asked:
-            given["tags_all"] = words(asked["tags"])
+            given["tags_all"] = split_words(asked["tags"])
         return read_filter(given, self._desk.contacts.channels) if given else None
 
     async def _at(self, address: str, channel: str | None) -> list[dict[str, Any]]:
@@ -124,10 +124,10 @@ class _Contacts(Views):
 def _card(form: Mapping[str, str], before: Mapping[str, Any], *, empties: bool = False) -> dict[str, Any]:
     """A contact as a caller of the API would write it; `empties` takes away what was emptied."""
     addresses = {name.removeprefix(ADDRESS): form[name] for name in form if name.startswith(ADDRESS)}
-    attributes = pairs(form.get("attributes", ""), "attributes")
+    attributes = parse_pairs(form.get("attributes", ""), "attributes")
     card: dict[str, Any] = {
         **{name: form.get(name, "") for name in ("name", "zone", "language") if empties or name in form},
-        "tags": words(form.get("tags", "")),
+        "tags": split_words(form.get("tags", "")),
         "addresses": addresses,
         "attributes": _as_before(attributes, before.get("attributes", {})),
     }
@@ -139,7 +139,7 @@ def _card(form: Mapping[str, str], before: Mapping[str, Any], *, empties: bool =
 
 def _as_before(typed: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
     """A number that was left as it is stays a number."""
-    shown = {line.partition(" = ")[0]: line.partition(" = ")[2] for line in spelt_pairs(before).splitlines()}
+    shown = {line.partition(" = ")[0]: line.partition(" = ")[2] for line in format_pairs(before).splitlines()}
     return {name: before[name] if shown.get(name) == value else value for name, value in typed.items()}
 
 
@@ -150,6 +150,6 @@ def _typed(contact: Mapping[str, Any]) -> dict[str, str]:
         "zone": contact["zone"] or "",
         "language": contact["language"] or "",
         "tags": ", ".join(contact["tags"]),
-        "attributes": spelt_pairs(contact["attributes"]),
+        "attributes": format_pairs(contact["attributes"]),
         **{f"{ADDRESS}{channel}": address for channel, address in contact["addresses"].items()},
     }

@@ -7,38 +7,38 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.caller import current
-from ...access.rules import DEFAULT_TENANT, OPERATE, READ, SEND
+from ...access.caller import current_caller
+from ...access.permissions import DEFAULT_TENANT, OPERATE, READ, SEND
+from ...inputs.natural_times import describe_time
 from ...model.errors import Invalid, NotFound, TidingsError
-from ...outbound.desk import Desk
-from ...reading.when import echo
+from ...outbound.service import OutboundService
 from ..charts import charts
 from ..forms import read_form
-from ..frame import Frame, Views, Way, as_json, back, picked
-from ..live import Fragments, Shared
+from ..live_updates import Fragments, SharedFragments
+from ..renderer import PageRenderer, ViewRoute, Views, json_response, pick_action, redirect
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Its routes."""
-    views = _Home(desk, frame)
+    views = _HomeViews(desk, frame)
     return [
-        Way("GET", "/", views.show),
-        Way("GET", "/live", views.live, READ, whole=True),
-        Way("GET", "/when", views.when),
-        Way("POST", "/messages", views.compose, SEND),
-        Way("POST", "/channels/{name}/{action}", views.switch, OPERATE, whole=True),
+        ViewRoute("GET", "/", views.show),
+        ViewRoute("GET", "/live", views.live, READ, whole=True),
+        ViewRoute("GET", "/when", views.when),
+        ViewRoute("POST", "/messages", views.compose, SEND),
+        ViewRoute("POST", "/channels/{name}/{action}", views.switch, OPERATE, whole=True),
     ]
 
 
-class _Home(Views):
-    def __init__(self, desk: Desk, frame: Frame) -> None:
+class _HomeViews(Views):
+    def __init__(self, desk: OutboundService, frame: PageRenderer) -> None:
         super().__init__(desk, frame)
-        self._fragments = Shared(self._render, desk.clock)
+        self._fragments = SharedFragments(self._render, desk.clock)
 
     async def show(self, request: Request) -> Response:
         """The page, with word of what was just accepted. Figures of the engine are for who runs it."""
-        if current().tenant != DEFAULT_TENANT:
-            return back("/messages")
+        if current_caller().tenant != DEFAULT_TENANT:
+            return redirect("/messages")
         accepted = request.query_params.get("accepted")
         return await self._page(request, told=await self._told_of(accepted) if accepted else None)
 
@@ -54,10 +54,10 @@ class _Home(Views):
             draft = self._frame.reading().draft(body, keep=True)
             accepted = await self._desk.messages.accept(draft, key=form.get("key"))
         except TidingsError as error:
-            if current().tenant != DEFAULT_TENANT:
+            if current_caller().tenant != DEFAULT_TENANT:
                 raise
             return await self._page(request, error.status, form=form, error=error)
-        return back("/", accepted=accepted.id)
+        return redirect("/", accepted=accepted.id)
 
     async def when(self, request: Request) -> Response:
         """How a time in words is understood, while it is being typed."""
@@ -65,15 +65,15 @@ class _Home(Views):
         try:
             at = reading.when({"at": request.query_params.get("text", "")})
         except Invalid as error:
-            return as_json({"problem": str(error)})
-        return as_json({"when": echo(at or reading.now, self._frame.zone, now=reading.now)})
+            return json_response({"problem": str(error)})
+        return json_response({"when": describe_time(at or reading.now, self._frame.zone, now=reading.now)})
 
     async def switch(self, request: Request) -> Response:
         """Pause or resume one channel."""
         name, action = request.path_params["name"], request.path_params["action"]
         channels = self._desk.channels
-        await picked(action, {"pause": channels.pause, "resume": channels.resume})(name)
-        return back("/")
+        await pick_action(action, {"pause": channels.pause, "resume": channels.resume})(name)
+        return redirect("/")
 
     async def _page(self, request: Request, status: int = 200, **values: Any) -> Response:
         shown = {"form": {}, "error": None, "told": None} | values
@@ -97,4 +97,6 @@ class _Home(Views):
             message, stored = await self._desk.messages.show(id_), await self._desk.messages.find(id_)
         except NotFound:
             return None
-        return message | {"when": echo(stored["due_at"], self._frame.zone, now=self._frame.clock.now())}
+        return message | {
+            "when": describe_time(stored["due_at"], self._frame.zone, now=self._frame.clock.now())
+        }

@@ -5,22 +5,22 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE
-from ...inbound.desk import InboundDesk
+from ...access.permissions import OPERATE
 from ...inbound.inbox import STATES
-from ..forms import chosen
-from ..frame import Frame, Way, back, refusals_told_on
+from ...inbound.service import InboundService
+from ..forms import query_values
+from ..renderer import PageRenderer, ViewRoute, redirect, redirect_on_error
 
 PAGE = 50
 FILTERS = ("state", "source", "conversation", "sender", "after")
 
 
-def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
+def routes(desk: InboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
 
     async def page(request: Request) -> Response:
         """What came in, newest first."""
-        asked = chosen(request, *FILTERS)
+        asked = query_values(request, *FILTERS)
         found = await desk.inbox.page(limit=PAGE, **asked)
         sources = await desk.inbox.sources()
         return frame.listing("inbox.html", found, asked, states=STATES, sources=sources)
@@ -33,12 +33,12 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
     async def retry(request: Request) -> Response:
         """Start one that failed afresh."""
         id_ = request.path_params["id"]
-        with refusals_told_on(f"/inbox/{id_}"):
+        with redirect_on_error(f"/inbox/{id_}"):
             await desk.inbox.retry(id_)
-        return back(f"/inbox/{id_}")
+        return redirect(f"/inbox/{id_}")
 
     return [
-        Way("GET", "/inbox", page),
-        Way("GET", "/inbox/{id}", show),
-        Way("POST", "/inbox/{id}/retry", retry, OPERATE),
+        ViewRoute("GET", "/inbox", page),
+        ViewRoute("GET", "/inbox/{id}", show),
+        ViewRoute("POST", "/inbox/{id}/retry", retry, OPERATE),
     ]

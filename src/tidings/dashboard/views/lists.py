@@ -8,33 +8,33 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE
+from ...access.permissions import OPERATE
 from ...model.errors import NotFound, TidingsError
-from ...outbound.desk import Desk
-from ..forms import read_form, words
-from ..frame import Frame, Views, Way, back, more, no_such
+from ...outbound.service import OutboundService
+from ..forms import read_form, split_words
+from ..renderer import PageRenderer, ViewRoute, Views, next_page_query, redirect, unknown_action
 
 PAGE = 50
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
-    views = _Lists(desk, frame)
+    views = _ListViews(desk, frame)
     return [
-        Way("GET", "/lists", views.page),
-        Way("POST", "/lists", views.create, OPERATE),
-        Way("GET", "/lists/{id}", views.show),
-        Way("POST", "/lists/{id}/{action}", views.act, OPERATE),
+        ViewRoute("GET", "/lists", views.page),
+        ViewRoute("POST", "/lists", views.create, OPERATE),
+        ViewRoute("GET", "/lists/{id}", views.show),
+        ViewRoute("POST", "/lists/{id}/{action}", views.act, OPERATE),
     ]
 
 
-class _Lists(Views):
+class _ListViews(Views):
     async def page(
         self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
     ) -> Response:
         """Lists, by name, and the form for a new one."""
         found = await self._desk.audience.page(limit=PAGE, after=request.query_params.get("after") or None)
-        return self._frame.form("lists.html", form, error, items=found.items, more=more(found))
+        return self._frame.form("lists.html", form, error, items=found.items, more=next_page_query(found))
 
     async def create(self, request: Request) -> Response:
         """A new list, or a saved filter where the form says whom it finds."""
@@ -45,7 +45,7 @@ class _Lists(Views):
             made = await self._desk.audience.create(body, key=form.get("key"))
         except TidingsError as error:
             return await self.page(request, form, error)
-        return back(f"/lists/{made.answer['id']}")
+        return redirect(f"/lists/{made.answer['id']}")
 
     async def show(self, request: Request) -> Response:
         """One list with its members."""
@@ -56,7 +56,7 @@ class _Lists(Views):
             "list.html",
             list=list_,
             members=found.items,
-            more=more(found),
+            more=next_page_query(found),
             problem=query.get("problem"),
         )
 
@@ -75,13 +75,13 @@ class _Lists(Views):
                     await audience.edit(id_, {"name": form.get("name", "")})
                 case "remove":
                     await audience.remove(id_)
-                    return back("/lists")
+                    return redirect("/lists")
                 case _:
-                    raise no_such(action)
+                    raise unknown_action(action)
         except TidingsError as error:
             await audience.find(id_)  # one that does not exist has no page to say it on
             target = {"problem": str(error)}
-        return back(f"/lists/{id_}", **target)
+        return redirect(f"/lists/{id_}", **target)
 
     async def _contact(self, form: Mapping[str, str]) -> str:
         """The contact that has the address that was typed."""
@@ -98,5 +98,5 @@ class _Lists(Views):
 
 def _filter(form: Mapping[str, str]) -> dict[str, Any]:
     """The fields of a filter that were filled in."""
-    tags = {name: words(form[name]) for name in ("tags_all", "tags_none") if name in form}
+    tags = {name: split_words(form[name]) for name in ("tags_all", "tags_none") if name in form}
     return tags | {name: form[name] for name in ("channel", "language", "zone") if name in form}

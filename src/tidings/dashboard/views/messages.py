@@ -5,32 +5,32 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE
+from ...access.permissions import OPERATE
 from ...model.time import iso
-from ...outbound.desk import Desk
-from ...outbound.story import actions
-from ..forms import chosen, read_form
-from ..frame import Frame, Views, Way, back, no_such, refusals_told_on
-from ..live import Fragments
+from ...outbound.message_actions import allowed_actions
+from ...outbound.service import OutboundService
+from ..forms import query_values, read_form
+from ..live_updates import Fragments
+from ..renderer import PageRenderer, ViewRoute, Views, redirect, redirect_on_error, unknown_action
 
 PAGE = 50
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
-    views = _Messages(desk, frame)
+    views = _MessageViews(desk, frame)
     return [
-        Way("GET", "/messages", views.page),
-        Way("GET", "/messages/{id}", views.show),
-        Way("GET", "/messages/{id}/live", views.live),
-        Way("POST", "/messages/{id}/{action}", views.act, OPERATE),
+        ViewRoute("GET", "/messages", views.page),
+        ViewRoute("GET", "/messages/{id}", views.show),
+        ViewRoute("GET", "/messages/{id}/live", views.live),
+        ViewRoute("POST", "/messages/{id}/{action}", views.act, OPERATE),
     ]
 
 
-class _Messages(Views):
+class _MessageViews(Views):
     async def page(self, request: Request) -> Response:
         """Messages by state, channel and recipient."""
-        asked = chosen(request, "state", "channel", "to", "after")
+        asked = query_values(request, "state", "channel", "to", "after")
         found = await self._desk.messages.page(limit=PAGE, **asked)
         return self._frame.listing("messages.html", found, asked)
 
@@ -50,9 +50,9 @@ class _Messages(Views):
     async def act(self, request: Request) -> Response:
         """What a person asks of one message; what its state does not allow is refused and said."""
         id_ = request.path_params["id"]
-        with refusals_told_on(f"/messages/{id_}"):
+        with redirect_on_error(f"/messages/{id_}"):
             await self._do(request.path_params["action"], id_, await read_form(request))
-        return back(f"/messages/{id_}")
+        return redirect(f"/messages/{id_}")
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:
         messages = self._desk.messages
@@ -67,14 +67,14 @@ class _Messages(Views):
                 reading = self._frame.reading()
                 await messages.reschedule(id_, reading.when({"at": form.get("at", "")}) or reading.now)
             case _:
-                raise no_such(action)
+                raise unknown_action(action)
 
     async def _render(self, id_: str) -> Fragments:
         message, why = await self._desk.messages.show(id_), await self._desk.why(id_)
         piece = self._frame.piece
         return {
             "standing": piece("standing.html", message=message, why=why, until=iso(why.until)),
-            "acts": piece("acts.html", message=message, legal=actions(message["state"])),
+            "acts": piece("acts.html", message=message, legal=allowed_actions(message["state"])),
             "timeline": piece("timeline.html", message=message),
             "facts": piece("facts.html", message=message),
         }

@@ -9,18 +9,18 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from ...access.caller import current
-from ...access.rules import OPERATE
-from ...migration import repairs, shown
-from ...migration.desk import Migrations
+from ...access.caller import current_caller
+from ...access.permissions import OPERATE
+from ...inputs.pagination import decode_position
+from ...migration import dead_letter_files, serializers
+from ...migration.connectors.port import RecordState
 from ...migration.jobs import JobState
-from ...migration.words import Standing
+from ...migration.service import MigrationService
 from ...model.errors import Invalid, TidingsError
-from ...outbound.people.uploads import rows
-from ...reading.cursor import place
-from ..forms import chosen, read_form
-from ..frame import Frame, Way, back, no_such, refusals_told_on
-from ..live import Fragments
+from ...outbound.contacts.uploads import read_rows
+from ..forms import query_values, read_form
+from ..live_updates import Fragments
+from ..renderer import PageRenderer, ViewRoute, redirect, redirect_on_error, unknown_action
 
 PAGE = 30
 RECORDS = 50
@@ -28,29 +28,29 @@ MOST_PASTED = 10_000  # rows
 FORESEEN = 200  # records that a preview of an undoing looks at
 
 
-def ways(migrations: Migrations, frame: Frame) -> list[Way]:
+def routes(migrations: MigrationService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
-    views = _Migrations(migrations, frame)
+    views = _MigrationViews(migrations, frame)
     return [
-        Way("GET", "/migrations", views.page),
-        Way("GET", "/migrations/live", views.live_page),
-        Way("GET", "/migrations/{id}", views.show),
-        Way("GET", "/migrations/{id}/live", views.live),
-        Way("GET", "/migrations/{id}/records/{type}/{source_id:path}", views.record),
-        Way("POST", "/migrations/{id}/{action}", views.act, OPERATE),
+        ViewRoute("GET", "/migrations", views.page),
+        ViewRoute("GET", "/migrations/live", views.live_page),
+        ViewRoute("GET", "/migrations/{id}", views.show),
+        ViewRoute("GET", "/migrations/{id}/live", views.live),
+        ViewRoute("GET", "/migrations/{id}/records/{type}/{source_id:path}", views.record),
+        ViewRoute("POST", "/migrations/{id}/{action}", views.act, OPERATE),
     ]
 
 
-class _Migrations:
-    def __init__(self, migrations: Migrations, frame: Frame) -> None:
+class _MigrationViews:
+    def __init__(self, migrations: MigrationService, frame: PageRenderer) -> None:
         self._migrations = migrations
         self._frame = frame
 
     async def page(self, request: Request) -> Response:
         """Jobs, the newest first, each with its bar."""
-        asked = chosen(request, "state", "after")
+        asked = query_values(request, "state", "after")
         state = _word(JobState, asked.get("state"))
-        before = place(asked["after"]) if "after" in asked else None
+        before = decode_position(asked["after"]) if "after" in asked else None
         found = await self._migrations.page(state=state, before=before, limit=PAGE)
         more = urlencode({**asked, "after": found[-1].n}) if len(found) == PAGE else None
         rows = await self._rows(found, is_filtered=bool(asked))
@@ -69,25 +69,25 @@ class _Migrations:
     async def show(self, request: Request) -> Response:
         """One job: its bars, what was set aside and why, its records, its plan, who did what."""
         id_ = request.path_params["id"]
-        asked = chosen(request, "type", "state", "after", "problem", "done", "undo")
+        asked = query_values(request, "type", "state", "after", "problem", "done", "undo")
         fragments, job = await self._render(id_), await self._migrations.status(id_)
         found = await self._migrations.records(
             id_,
             type=asked.get("type"),
-            standing=_word(Standing, asked.get("state")),
-            after=place(asked["after"]) if "after" in asked else 0,
+            standing=_word(RecordState, asked.get("state")),
+            after=decode_position(asked["after"]) if "after" in asked else 0,
             limit=RECORDS,
         )
         which: dict[str, Any] = {name: asked[name] for name in ("type", "state") if name in asked}
         more = urlencode({**which, "after": found[-1]["seq"]}) if len(found) == RECORDS else None
         return self._frame.page(
             "migration.html",
-            job=shown.status(job),
+            job=serializers.status(job),
             fragments=fragments,
             plan=await self._plan(job.job.state, id_),
-            records=[shown.row(one) for one in found],
-            states=[str(one) for one in Standing],
-            audit=[shown.row(one) for one in await self._migrations.audit(id_)],
+            records=[serializers.row(one) for one in found],
+            states=[str(one) for one in RecordState],
+            audit=[serializers.row(one) for one in await self._migrations.audit(id_)],
             asked=asked,
             more=more,
         )
@@ -100,21 +100,21 @@ class _Migrations:
         """One record: what the source said, and every attempt at it."""
         id_, type_, source_id = (request.path_params[name] for name in ("id", "type", "source_id"))
         job = await self._migrations.find(id_)
-        found = shown.record(await self._migrations.record(id_, type_, source_id), job)
-        return self._frame.page("migration_record.html", job=shown.job(job), record=found)
+        found = serializers.record(await self._migrations.record(id_, type_, source_id), job)
+        return self._frame.page("migration_record.html", job=serializers.job(job), record=found)
 
     async def act(self, request: Request) -> Response:
         """What a person asks of one job; what its state does not allow is refused and said."""
         id_ = request.path_params["id"]
-        with refusals_told_on(f"/migrations/{id_}"):
+        with redirect_on_error(f"/migrations/{id_}"):
             if request.path_params["action"] == "foresee-undo":
                 foreseen = urlencode({"undo": await self._undo(id_, dry_run=True)})
                 return RedirectResponse(f"/migrations/{id_}?{foreseen}#undo", 303)
             done = await self._do(request.path_params["action"], id_, await read_form(request))
-        return back(f"/migrations/{id_}", **({"done": done} if done else {}))
+        return redirect(f"/migrations/{id_}", **({"done": done} if done else {}))
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> str | None:
-        migrations, by = self._migrations, current().who
+        migrations, by = self._migrations, current_caller().who
         match action:
             case "plan" | "approve" | "run" | "pause" | "resume" | "cancel":
                 await getattr(migrations, action)(id_, by=by)
@@ -128,13 +128,13 @@ class _Migrations:
             case "repaired":
                 return f"{await self._repair(id_, form.get('rows', '')):,} opened again"
             case _:
-                raise no_such(action)
+                raise unknown_action(action)
         return None
 
     async def _undo(self, id_: str, *, dry_run: bool) -> str:
         """How many had which fate; a preview looks at the first ones only."""
         counts = await self._migrations.undo(
-            id_, by=current().who, dry_run=dry_run, tell=lambda _: None, most=FORESEEN
+            id_, by=current_caller().who, dry_run=dry_run, tell=lambda _: None, most=FORESEEN
         )
         words = ", ".join(f"{n:,} {fate}" for fate, n in sorted(counts.items())) or "nothing to undo"
         is_part = dry_run and sum(counts.values()) >= FORESEEN
@@ -145,24 +145,24 @@ class _Migrations:
         if not text:
             raise Invalid("nothing was pasted", field="rows", remedy="paste the export with its repairs")
 
-        records = await repairs.understood(lambda: _pasted(text.replace("\r\n", "\n")))
-        return await self._migrations.replay(id_, by=current().who, repaired=records)
+        records = await dead_letter_files.valid_repairs(lambda: _pasted(text.replace("\r\n", "\n")))
+        return await self._migrations.replay(id_, by=current_caller().who, repaired=records)
 
     async def _plan(self, state: JobState, id_: str) -> dict[str, Any] | None:
         if state not in (JobState.PLANNED, JobState.APPROVED):
             return None
         try:
-            return shown.plan(await self._migrations.plan_report(id_))
+            return serializers.plan(await self._migrations.plan_report(id_))
         except TidingsError:  # a system that cannot be asked now; the rest of the page can be shown
             return None
 
     async def _rows(self, found: Any, *, is_filtered: bool = False) -> str:
-        items = [shown.status(await self._migrations.glance(one)) for one in found]
+        items = [serializers.status(await self._migrations.glance(one)) for one in found]
         return self._frame.piece("migrations.html", items=items, is_filtered=is_filtered)
 
     async def _render(self, id_: str) -> Fragments:
-        job, piece = shown.status(await self._migrations.status(id_)), self._frame.piece
-        causes = [shown.cause(one) for one in await self._migrations.dead(id_)]
+        job, piece = serializers.status(await self._migrations.status(id_)), self._frame.piece
+        causes = [serializers.cause(one) for one in await self._migrations.dead(id_)]
         return {
             "standing": piece("migration_standing.html", job=job),
             "acts": piece("migration_acts.html", job=job),
@@ -172,18 +172,18 @@ class _Migrations:
         }
 
 
-async def _pasted(text: str) -> AsyncIterator[repairs.Numbered]:
+async def _pasted(text: str) -> AsyncIterator[dead_letter_files.Numbered]:
     """Numbered rows of a text: NDJSON where it begins with an object, otherwise CSV."""
     if text.startswith("{"):
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
-                yield number, repairs.row_of(line.encode())
+                yield number, dead_letter_files.row_of(line.encode())
         return
 
     async def pieces() -> AsyncIterator[bytes]:
         yield text.encode()
 
-    async for row in rows(pieces(), "csv", largest=len(text) * 4, most_lines=MOST_PASTED, exact=True):
+    async for row in read_rows(pieces(), "csv", largest=len(text) * 4, most_lines=MOST_PASTED, exact=True):
         yield row
 
 

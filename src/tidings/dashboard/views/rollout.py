@@ -5,14 +5,14 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE, READ
-from ...outbound.adoption.rollout import MODES
-from ...outbound.desk import Desk
-from ..forms import read_form, whole
-from ..frame import Frame, Way, back, no_such, refusals_told_on
+from ...access.permissions import OPERATE, READ
+from ...outbound.rollout.service import ROLLOUT_MODES
+from ...outbound.service import OutboundService
+from ..forms import integer, read_form
+from ..renderer import PageRenderer, ViewRoute, redirect, redirect_on_error, unknown_action
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
 
     async def page(_: Request) -> Response:
@@ -23,7 +23,7 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         """One channel: how it stands, the switch, and what was switched before."""
         found = await desk.rollout.show(request.path_params["name"])
         return frame.page(
-            "rollout.html", rollout=found, modes=MODES, problem=request.query_params.get("problem")
+            "rollout.html", rollout=found, modes=ROLLOUT_MODES, problem=request.query_params.get("problem")
         )
 
     async def act(request: Request) -> Response:
@@ -31,19 +31,19 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
         name, action = request.path_params["name"], request.path_params["action"]
         form = await read_form(request)
         target = f"/rollout/{name}"
-        with refusals_told_on(target):
+        with redirect_on_error(target):
             match action:
                 case "set":
-                    share, reason = whole(form, "share"), form.get("reason")
+                    share, reason = integer(form, "share"), form.get("reason")
                     await desk.rollout.set(name, mode=form.get("mode"), share=share, reason=reason)
                 case "back":
                     await desk.rollout.back(name)
                 case _:
-                    raise no_such(action)
-        return back(target)
+                    raise unknown_action(action)
+        return redirect(target)
 
     return [
-        Way("GET", "/rollout", page, READ, whole=True),
-        Way("GET", "/rollout/{name}", show, READ, whole=True),
-        Way("POST", "/rollout/{name}/{action}", act, OPERATE, whole=True),
+        ViewRoute("GET", "/rollout", page, READ, whole=True),
+        ViewRoute("GET", "/rollout/{name}", show, READ, whole=True),
+        ViewRoute("POST", "/rollout/{name}/{action}", act, OPERATE, whole=True),
     ]

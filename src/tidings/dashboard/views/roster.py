@@ -5,18 +5,18 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE
-from ...inbound.desk import InboundDesk
+from ...access.permissions import OPERATE
 from ...inbound.roster import ROLES
+from ...inbound.service import InboundService
 from ...model.errors import TidingsError
 from ..forms import read_form
-from ..frame import Frame, Way, back, more, no_such
+from ..renderer import PageRenderer, ViewRoute, next_page_query, redirect, unknown_action
 
 PAGE = 100
 LOGGED = 20
 
 
-def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
+def routes(desk: InboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
 
     async def page(request: Request) -> Response:
@@ -28,7 +28,7 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
             "roster.html",
             items=found.items,
             squad=squad,
-            more=more(found, {"squad": squad or ""}),
+            more=next_page_query(found, {"squad": squad or ""}),
             roles=ROLES,
             sources=sorted(desk.sources),
             log=(await desk.roster.log(limit=LOGGED)).items,
@@ -45,9 +45,9 @@ def ways(desk: InboundDesk, frame: Frame) -> list[Way]:
                 case "remove":
                     await desk.roster.remove(form.get("sender", ""), form.get("source"))
                 case _:
-                    raise no_such(action)
+                    raise unknown_action(action)
         except TidingsError as error:
-            return back("/roster", problem=str(error))
-        return back("/roster")
+            return redirect("/roster", problem=str(error))
+        return redirect("/roster")
 
-    return [Way("GET", "/roster", page), Way("POST", "/roster/{action}", act, OPERATE)]
+    return [ViewRoute("GET", "/roster", page), ViewRoute("POST", "/roster/{action}", act, OPERATE)]

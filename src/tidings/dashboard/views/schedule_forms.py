@@ -8,13 +8,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE, READ, SEND
+from ...access.permissions import OPERATE, READ, SEND
 from ...model.errors import Invalid, NotFound, TidingsError
-from ...outbound.desk import Desk
-from ...outbound.scheduling.planning import POLICIES
-from ...outbound.scheduling.recurrence import KINDS
-from ..forms import read_form, whole, words
-from ..frame import Frame, Views, Way, as_json, back
+from ...outbound.schedules.catch_up import CATCH_UP_POLICIES
+from ...outbound.schedules.recurrence import RULE_KINDS
+from ...outbound.service import OutboundService
+from ..forms import integer, read_form, split_words
+from ..renderer import PageRenderer, ViewRoute, Views, json_response, redirect
 
 AHEAD = 5
 MADE = ("message", "broadcast")
@@ -22,19 +22,19 @@ MAKING = ("channel", "to", "list", "text", "subject", "template")  # fields of w
 PLAIN = ("name", "zone", "start", "end", "missed", "grace")
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes; they stand before those of one schedule."""
-    views = _Forms(desk, frame)
+    views = _ScheduleForms(desk, frame)
     return [
-        Way("GET", "/schedules/new", views.blank),
-        Way("POST", "/schedules/preview", views.preview, READ),
-        Way("POST", "/schedules", views.create, SEND),
-        Way("GET", "/schedules/{id}/edit", views.filled),
-        Way("POST", "/schedules/{id}/edit", views.edit, OPERATE),
+        ViewRoute("GET", "/schedules/new", views.blank),
+        ViewRoute("POST", "/schedules/preview", views.preview, READ),
+        ViewRoute("POST", "/schedules", views.create, SEND),
+        ViewRoute("GET", "/schedules/{id}/edit", views.filled),
+        ViewRoute("POST", "/schedules/{id}/edit", views.edit, OPERATE),
     ]
 
 
-class _Forms(Views):
+class _ScheduleForms(Views):
     async def blank(self, _: Request) -> Response:
         """The form for a new one."""
         return await self._page({"kind": "daily", "zone": self._frame.zone.key, "makes": "message"})
@@ -46,7 +46,7 @@ class _Forms(Views):
 
     async def preview(self, request: Request) -> Response:
         """When it would fire, while the form is being filled in."""
-        return as_json({"preview": self._firings(await read_form(request))})
+        return json_response({"preview": self._firings(await read_form(request))})
 
     async def create(self, request: Request) -> Response:
         """Save a new one, or only show when it would fire; a mistake is told beside its field."""
@@ -61,7 +61,7 @@ class _Forms(Views):
             )
         except TidingsError as error:
             return await self._page(form, error)
-        return back(f"/schedules/{made.answer['id']}")
+        return redirect(f"/schedules/{made.answer['id']}")
 
     async def edit(self, request: Request) -> Response:
         """Save changes; what the form has no field for stays as it is."""
@@ -81,7 +81,7 @@ class _Forms(Views):
             raise
         except TidingsError as error:
             return await self._page(form, error, schedule=schedule)
-        return back(f"/schedules/{id_}")
+        return redirect(f"/schedules/{id_}")
 
     def _firings(self, form: Mapping[str, str]) -> str:
         try:
@@ -105,8 +105,8 @@ class _Forms(Views):
             form,
             error,
             schedule=schedule,
-            kinds=KINDS,
-            policies=POLICIES,
+            kinds=RULE_KINDS,
+            policies=CATCH_UP_POLICIES,
             lists=await self._desk.audience.names(),
             templates=[found["name"] for found in templates.items],
             preview=self._firings(form) if form.get("rule") else "",
@@ -121,10 +121,10 @@ def _timing(form: Mapping[str, str]) -> dict[str, Any]:
     if "rule" not in form:
         raise Invalid("the rule is empty", field="rule", remedy="write when it fires, such as 09:00")
     timing: dict[str, Any] = {name: form[name] for name in PLAIN if name in form}
-    if (count := whole(form, "count")) is not None:
+    if (count := integer(form, "count")) is not None:
         timing["count"] = count
     if "skip" in form:
-        timing["skip"] = words(form["skip"])
+        timing["skip"] = split_words(form["skip"])
     return timing | {"rule": {form.get("kind", "daily"): form["rule"]}}
 
 

@@ -5,22 +5,30 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE
-from ...outbound.desk import Desk
-from ..forms import chosen
-from ..frame import Act, Frame, Way, back, more, picked, refusals_told_on
+from ...access.permissions import OPERATE
+from ...outbound.service import OutboundService
+from ..forms import query_values
+from ..renderer import (
+    ActionHandler,
+    PageRenderer,
+    ViewRoute,
+    next_page_query,
+    pick_action,
+    redirect,
+    redirect_on_error,
+)
 
 PAGE = 50
 AHEAD = 10
 LOGGED = 25
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
 
     async def page(request: Request) -> Response:
         """Schedules, newest first."""
-        asked = chosen(request, "state", "after")
+        asked = query_values(request, "state", "after")
         found = await desk.schedules.page(limit=PAGE, **asked)
         return frame.listing("schedules.html", found, asked)
 
@@ -35,20 +43,25 @@ def ways(desk: Desk, frame: Frame) -> list[Way]:
             schedule=schedule,
             ahead=ahead,
             log=log.items,
-            more=more(log),
+            more=next_page_query(log),
             problem=query.get("problem"),
         )
 
     async def act(request: Request) -> Response:
         """What a person asks of one schedule."""
         id_, action, made = request.path_params["id"], request.path_params["action"], desk.schedules
-        acts: dict[str, Act] = {"pause": made.pause, "resume": made.resume, "end": made.end, "run": made.run}
-        with refusals_told_on(f"/schedules/{id_}"):
-            await picked(action, acts)(id_)
-        return back(f"/schedules/{id_}")
+        acts: dict[str, ActionHandler] = {
+            "pause": made.pause,
+            "resume": made.resume,
+            "end": made.end,
+            "run": made.run,
+        }
+        with redirect_on_error(f"/schedules/{id_}"):
+            await pick_action(action, acts)(id_)
+        return redirect(f"/schedules/{id_}")
 
     return [
-        Way("GET", "/schedules", page),
-        Way("GET", "/schedules/{id}", show),
-        Way("POST", "/schedules/{id}/{action}", act, OPERATE),
+        ViewRoute("GET", "/schedules", page),
+        ViewRoute("GET", "/schedules/{id}", show),
+        ViewRoute("POST", "/schedules/{id}/{action}", act, OPERATE),
     ]

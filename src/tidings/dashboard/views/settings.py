@@ -10,14 +10,14 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import ADMIN
+from ...access.permissions import ADMIN
 from ...config import Settings
-from ..frame import Frame, Way
+from ..renderer import PageRenderer, ViewRoute
 
 TABLES = ("channels", "policies", "inbound", "alerts")
 
 
-def ways(settings: Settings, frame: Frame) -> list[Way]:
+def routes(settings: Settings, frame: PageRenderer) -> list[ViewRoute]:
     """Its route."""
     about = {item.name: item.metadata.get("about", "") for item in fields(settings)}
 
@@ -37,7 +37,7 @@ def ways(settings: Settings, frame: Frame) -> list[Way]:
         tables = [(name, list(_flat(plain[name]))) for name in TABLES if plain.get(name)]
         return frame.page("settings.html", simple=simple, tables=tables)
 
-    return [Way("GET", "/settings", show, ADMIN, whole=True)]
+    return [ViewRoute("GET", "/settings", show, ADMIN, whole=True)]
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

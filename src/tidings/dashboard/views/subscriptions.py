@@ -8,29 +8,37 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import ADMIN
+from ...access.permissions import ADMIN
 from ...model.errors import TidingsError
-from ...outbound.desk import Desk
-from ...outbound.events import telling
-from ..forms import read_form, words
-from ..frame import Frame, Views, Way, back, more, no_such, refusals_told_on
+from ...outbound.events import event_types
+from ...outbound.service import OutboundService
+from ..forms import read_form, split_words
+from ..renderer import (
+    PageRenderer,
+    ViewRoute,
+    Views,
+    next_page_query,
+    redirect,
+    redirect_on_error,
+    unknown_action,
+)
 
 PAGE = 50
 DONE = {"test": "A test is on its way.", "pause": "It is told nothing now.", "resume": "It is told again."}
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
-    views = _Subscriptions(desk, frame)
+    views = _SubscriptionViews(desk, frame)
     return [
-        Way("GET", "/subscriptions", views.page),
-        Way("POST", "/subscriptions", views.add, ADMIN),
-        Way("GET", "/subscriptions/{id}", views.show),
-        Way("POST", "/subscriptions/{id}/{action}", views.act, ADMIN),
+        ViewRoute("GET", "/subscriptions", views.page),
+        ViewRoute("POST", "/subscriptions", views.add, ADMIN),
+        ViewRoute("GET", "/subscriptions/{id}", views.show),
+        ViewRoute("POST", "/subscriptions/{id}/{action}", views.act, ADMIN),
     ]
 
 
-class _Subscriptions(Views):
+class _SubscriptionViews(Views):
     async def page(
         self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
     ) -> Response:
@@ -38,13 +46,18 @@ class _Subscriptions(Views):
         after = request.query_params.get("after") or None
         found = await self._desk.subscriptions.page(limit=PAGE, after=after)
         return self._frame.form(
-            "subscriptions.html", form, error, items=found.items, more=more(found), types=telling.TYPES
+            "subscriptions.html",
+            form,
+            error,
+            items=found.items,
+            more=next_page_query(found),
+            types=event_types.EVENT_TYPES,
         )
 
     async def add(self, request: Request) -> Response:
         """A new one; its secret is shown on the page that follows, and never again."""
         form = await read_form(request)
-        body = {"url": form.get("url", ""), "events": words(form.get("events", ""))}
+        body = {"url": form.get("url", ""), "events": split_words(form.get("events", ""))}
         try:
             made = await self._desk.subscriptions.add(body, key=form.get("key"))
         except TidingsError as error:
@@ -61,7 +74,7 @@ class _Subscriptions(Views):
         """What a person asks of one subscription."""
         id_, action = request.path_params["id"], request.path_params["action"]
         subscriptions = self._desk.subscriptions
-        with refusals_told_on(f"/subscriptions/{id_}"):
+        with redirect_on_error(f"/subscriptions/{id_}"):
             match action:
                 case "test":
                     await subscriptions.test(id_)
@@ -72,10 +85,10 @@ class _Subscriptions(Views):
                     await subscriptions.edit(id_, {"active": action == "resume"})
                 case "remove":
                     await subscriptions.remove(id_)
-                    return back("/subscriptions")
+                    return redirect("/subscriptions")
                 case _:
-                    raise no_such(action)
-        return back(f"/subscriptions/{id_}", done=action)
+                    raise unknown_action(action)
+        return redirect(f"/subscriptions/{id_}", done=action)
 
     def _one(self, subscription: Mapping[str, Any], **more: Any) -> Response:
         shown = {"secret": None, "problem": None, "done": None} | more

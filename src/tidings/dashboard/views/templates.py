@@ -8,36 +8,46 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...access.rules import OPERATE, READ
+from ...access.permissions import OPERATE, READ
 from ...model.errors import NotFound, TidingsError
-from ...outbound.desk import Desk
-from ..forms import chosen, declarations, pairs, read_form, spelt_declarations
-from ..frame import Frame, Views, Way, as_json, back, more, no_such
+from ...outbound.service import OutboundService
+from ..forms import format_declarations, parse_declarations, parse_pairs, query_values, read_form
+from ..renderer import (
+    PageRenderer,
+    ViewRoute,
+    Views,
+    json_response,
+    next_page_query,
+    redirect,
+    unknown_action,
+)
 
 PAGE = 50
 VERSIONS = 20
 
 
-def ways(desk: Desk, frame: Frame) -> list[Way]:
+def routes(desk: OutboundService, frame: PageRenderer) -> list[ViewRoute]:
     """Their routes."""
-    views = _Templates(desk, frame)
+    views = _TemplateViews(desk, frame)
     return [
-        Way("GET", "/templates", views.page),
-        Way("GET", "/templates/new", views.blank),
-        Way("POST", "/templates", views.create, OPERATE),
-        Way("POST", "/templates/preview", views.preview, READ),
-        Way("GET", "/templates/{name}", views.show),
-        Way("POST", "/templates/{name}/{action}", views.act, OPERATE),
+        ViewRoute("GET", "/templates", views.page),
+        ViewRoute("GET", "/templates/new", views.blank),
+        ViewRoute("POST", "/templates", views.create, OPERATE),
+        ViewRoute("POST", "/templates/preview", views.preview, READ),
+        ViewRoute("GET", "/templates/{name}", views.show),
+        ViewRoute("POST", "/templates/{name}/{action}", views.act, OPERATE),
     ]
 
 
-class _Templates(Views):
+class _TemplateViews(Views):
     async def page(self, request: Request) -> Response:
         """Templates by name; those out of use on a page of their own."""
-        asked = chosen(request, "retired", "after")
+        asked = query_values(request, "retired", "after")
         retired = asked.get("retired") == "yes"
         found = await self._desk.templates.page(retired=retired, limit=PAGE, after=asked.get("after"))
-        return self._frame.page("templates.html", items=found.items, retired=retired, more=more(found, asked))
+        return self._frame.page(
+            "templates.html", items=found.items, retired=retired, more=next_page_query(found, asked)
+        )
 
     async def blank(self, _: Request) -> Response:
         """The form for a new one."""
@@ -51,12 +61,12 @@ class _Templates(Views):
             made = await self._desk.templates.create(body, key=form.get("key"))
         except TidingsError as error:
             return await self._form(form, error)
-        return back(f"/templates/{made.answer['name']}")
+        return redirect(f"/templates/{made.answer['name']}")
 
     async def preview(self, request: Request) -> Response:
         """What the form would say, while it is being typed."""
         form = await read_form(request)
-        return as_json({"preview": await self._tried(form, self._trial(form))})
+        return json_response({"preview": await self._tried(form, self._trial(form))})
 
     async def show(
         self, request: Request, form: Mapping[str, str] | None = None, error: TidingsError | None = None
@@ -66,7 +76,7 @@ class _Templates(Views):
         version = query.get("version", "")
         template = await self._desk.templates.show(name, version=int(version) if version.isdigit() else None)
         versions = await self._desk.templates.versions(name, limit=VERSIONS)
-        sample = chosen(request, "channel", "to")
+        sample = query_values(request, "channel", "to")
         return self._frame.form(
             "template.html",
             _typed(template) if form is None else form,
@@ -95,12 +105,12 @@ class _Templates(Views):
                 case "restore":
                     await templates.restore(name)
                 case _:
-                    raise no_such(action)
+                    raise unknown_action(action)
         except NotFound:
             raise
         except TidingsError as error:
             return await self.show(request, form, error)
-        return back(f"/templates/{name}")
+        return redirect(f"/templates/{name}")
 
     async def _form(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
         preview = await self._tried(form, self._trial(form)) if form else ""
@@ -108,7 +118,7 @@ class _Templates(Views):
 
     def _trial(self, form: Mapping[str, str]) -> dict[str, Any] | TidingsError:
         try:
-            return {"template": _content(form), "variables": pairs(form.get("values", ""), "values")}
+            return {"template": _content(form), "variables": parse_pairs(form.get("values", ""), "values")}
         except TidingsError as error:
             return error
 
@@ -127,7 +137,7 @@ class _Templates(Views):
 def _content(form: Mapping[str, str]) -> dict[str, Any]:
     """What a version says, as a caller of the API would write it."""
     content: dict[str, Any] = {name: form[name] for name in ("text", "subject") if name in form}
-    return content | {"variables": declarations(form.get("variables", ""))}
+    return content | {"variables": parse_declarations(form.get("variables", ""))}
 
 
 def _said(template: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,5 +153,5 @@ def _typed(template: Mapping[str, Any]) -> dict[str, str]:
     return {
         "text": template["text"] or "",
         "subject": template["subject"] or "",
-        "variables": spelt_declarations(template["variables"]),
+        "variables": format_declarations(template["variables"]),
     }

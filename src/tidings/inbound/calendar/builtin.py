@@ -12,9 +12,9 @@ from functools import lru_cache
 import orjson
 
 from ...store.port import Step, Store
-from ...store.together import Lookup, Together
-from ..words import Applied, Command, Day
-from .days import BLANK, MARKS, after, bounds, day_of, objection
+from ...store.request_batches import BatchedLookup, RequestBatcher
+from ..domain import CalendarAnswer, CalendarCommand, CalendarDay
+from .day_grid import BLANK, MARKS, after, bounds, command_problem, day_of
 
 GRID = 30
 
@@ -28,36 +28,38 @@ class BuiltinCalendar:
     def __init__(self, store: Store, name: str = "shifts") -> None:
         self.name = name
         self._store = store
-        self._days = Lookup(self._read)
-        self._changes = Together(self._apply_all)
+        self._days = BatchedLookup(self._read)
+        self._changes = RequestBatcher(self._apply_all)
 
-    async def day(self, date: str) -> Day:
+    async def day(self, date: str) -> CalendarDay:
         """One operational day as it is."""
         return await self._days.find(date)
 
-    async def days(self, dates: Sequence[str]) -> list[Day]:
+    async def days(self, dates: Sequence[str]) -> list[CalendarDay]:
         """Several days, in one question."""
         found = await self._read(dates)
         return [found[date] for date in dates]
 
-    async def _read(self, dates: Sequence[str]) -> dict[str, Day]:
+    async def _read(self, dates: Sequence[str]) -> dict[str, CalendarDay]:
         asked = orjson.dumps(list(dates)).decode()
         rows = await self._store.read("shift_days_read", calendar=self.name, days=asked)
         lines = {row["day"]: row["lines"] for row in rows}
         return {date: _day(date, lines.get(date, "{}")) for date in dates}
 
-    async def preview(self, command: Command) -> Day:
+    async def preview(self, command: CalendarCommand) -> CalendarDay:
         """The day as it would be."""
         return after(await self.day(command.date), command)
 
-    async def apply(self, command: Command, key: str) -> Applied:
+    async def apply(self, command: CalendarCommand, key: str) -> CalendarAnswer:
         """Do it, or answer as before if this key has done it."""
-        problem = objection(command, grid=self.grid)
+        problem = command_problem(command, grid=self.grid)
         if problem is not None:
-            return Applied(False, problem)
+            return CalendarAnswer(False, problem)
         return await self._changes.ask((command, key))
 
-    async def _apply_all(self, asked: Sequence[tuple[Command, str]]) -> list[Applied | Exception]:
+    async def _apply_all(
+        self, asked: Sequence[tuple[CalendarCommand, str]]
+    ) -> list[CalendarAnswer | Exception]:
         """Changes of different days in one transaction; each day's own one after the other."""
         ids: dict[str, int] = {}
         waiting = list(asked)
@@ -65,9 +67,9 @@ class BuiltinCalendar:
             by_day = {command.date: (command, key) for command, key in reversed(waiting)}
             ids |= await self._write(list(by_day.values()))
             waiting = [(command, key) for command, key in waiting if key not in ids]
-        return [Applied(True, f"change {ids[key]}") for _, key in asked]
+        return [CalendarAnswer(True, f"change {ids[key]}") for _, key in asked]
 
-    async def _write(self, changes: Sequence[tuple[Command, str]]) -> dict[str, int]:
+    async def _write(self, changes: Sequence[tuple[CalendarCommand, str]]) -> dict[str, int]:
         days = orjson.dumps([command.date for command, _ in changes]).decode()
         keys = {"keys": orjson.dumps([key for _, key in changes]).decode()}
         rows = orjson.dumps([_change(command, key) for command, key in changes]).decode()
@@ -86,12 +88,12 @@ class BuiltinCalendar:
 
 
 @lru_cache(1024)
-def _day(date: str, lines: str) -> Day:
+def _day(date: str, lines: str) -> CalendarDay:
     """A day from its lines; most reads find it as it was."""
     return day_of(date, orjson.loads(lines))
 
 
-def _change(command: Command, key: str) -> dict[str, str | int]:
+def _change(command: CalendarCommand, key: str) -> dict[str, str | int]:
     first, last = bounds(command)
     return {
         "key": key,

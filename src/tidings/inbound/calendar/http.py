@@ -17,19 +17,19 @@ from urllib.parse import urlencode
 import orjson
 from pyreqwest.http import Url
 
-from ...model.errors import Refused
-from ...wire.addresses import Forbidden, Guard, Resolve, Unresolved
-from ...wire.http import Answer, HttpClient, MaybeSent, NotSent, resolve
+from ...model.errors import Conflict
+from ...wire.http_client import HttpClient, HttpResponse, MaybeSent, NotSent, resolve_host
 from ...wire.retry_after import retry_after
-from ..words import HALF_HOURS, Action, Applied, Command, Day, slot
-from .base import CalendarAway, InDoubt
-from .days import objection
+from ...wire.ssrf_guard import ForbiddenUrl, Resolve, SsrfGuard, UnresolvedHost
+from ..domain import HALF_HOURS, CalendarAnswer, CalendarCommand, CalendarDay, ShiftAction, slot
+from .day_grid import command_problem
+from .port import CalendarOutcomeUnknown, CalendarUnavailable
 from .settings import CalendarSettings
 
-WORDS: Mapping[Action, str] = {
-    Action.NO_CREW: "noCrew",
-    Action.ADD: "addShift",
-    Action.REMOVE: "obliterateShift",
+WORDS: Mapping[ShiftAction, str] = {
+    ShiftAction.NO_CREW: "noCrew",
+    ShiftAction.ADD: "addShift",
+    ShiftAction.REMOVE: "obliterateShift",
 }
 MAX_ANSWER = 1 << 20
 AT_ONCE = 4  # days read at the same time
@@ -51,55 +51,55 @@ class HttpCalendar:
         self._deadline = settings.deadline
         self._now = now
         third = settings.deadline / 3  # as in webhooks: the rest can only be the answer's time
-        self._guard = Guard(settings.rules, look_up or partial(resolve, within=third))
+        self._guard = SsrfGuard(settings.rules, look_up or partial(resolve_host, within=third))
         self._http = HttpClient(connect_within=third)
 
-    async def day(self, date: str) -> Day:
+    async def day(self, date: str) -> CalendarDay:
         """One operational day as it is."""
         said = await self._read({"action": "get_schedule_day", "date": date})
         problem = problem_of(said)
         if problem is not None:
-            raise CalendarAway(f"the calendar did not show {date}: {problem}")
+            raise CalendarUnavailable(f"the calendar did not show {date}: {problem}")
         return _readable(date, said.get("day_schedule"))
 
-    async def days(self, dates: Sequence[str]) -> list[Day]:
+    async def days(self, dates: Sequence[str]) -> list[CalendarDay]:
         """Several days, a few at a time."""
         room = asyncio.Semaphore(AT_ONCE)
 
-        async def one(date: str) -> Day:
+        async def one(date: str) -> CalendarDay:
             async with room:
                 return await self.day(date)
 
         return list(await asyncio.gather(*(one(date) for date in dates)))
 
-    async def preview(self, command: Command) -> Day:
+    async def preview(self, command: CalendarCommand) -> CalendarDay:
         """The day as it would be; raises Refused where the calendar says no."""
         said = await self._read({**_asked(command), "preview": "true"})
         problem = problem_of(said)
         if problem is not None:
-            raise Refused(f"the calendar refused: {problem}")
+            raise Conflict(f"the calendar refused: {problem}")
         return _readable(command.date, said.get("modified_grid"))
 
-    async def apply(self, command: Command, key: str) -> Applied:
+    async def apply(self, command: CalendarCommand, key: str) -> CalendarAnswer:
         """Do it. The calendar knows no keys: whether it was done is seen by reading."""
-        problem = objection(command, grid=self.grid)
+        problem = command_problem(command, grid=self.grid)
         if problem is not None:
-            return Applied(False, problem)
+            return CalendarAnswer(False, problem)
         try:
             answer = await self._ask({**_asked(command), "preview": "false"})
         except MaybeSent as error:
-            raise InDoubt(f"no answer after the command left: {error}") from error
+            raise CalendarOutcomeUnknown(f"no answer after the command left: {error}") from error
         if answer.status == 429:
             raise self._away(answer)
         if answer.status >= 500:
-            raise InDoubt(f"the calendar answered {answer.status} to a command")
+            raise CalendarOutcomeUnknown(f"the calendar answered {answer.status} to a command")
         if answer.status != 200:
-            return Applied(False, f"HTTP {answer.status}: {answer.shown(hide=self._hidden)}")
+            return CalendarAnswer(False, f"HTTP {answer.status}: {answer.shown(hide=self._hidden)}")
         said = _object(answer)
         if said is None:
-            raise InDoubt("the calendar's answer to a command cannot be read")
+            raise CalendarOutcomeUnknown("the calendar's answer to a command cannot be read")
         problem = problem_of(said)
-        return Applied(problem is None, problem or f"change {said.get('changeId')}")
+        return CalendarAnswer(problem is None, problem or f"change {said.get('changeId')}")
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -110,15 +110,15 @@ class HttpCalendar:
         try:
             answer = await self._ask(params)
         except MaybeSent as error:
-            raise CalendarAway(f"the calendar did not answer: {error}") from error
+            raise CalendarUnavailable(f"the calendar did not answer: {error}") from error
         if answer.status != 200:
             raise self._away(answer)
         said = _object(answer)
         if said is None:
-            raise CalendarAway("the calendar's answer cannot be read")
+            raise CalendarUnavailable("the calendar's answer cannot be read")
         return said
 
-    async def _ask(self, params: Mapping[str, str]) -> Answer:
+    async def _ask(self, params: Mapping[str, str]) -> HttpResponse:
         try:
             admitted = self._guard.known(self._url) or await self._guard.admit(self._url)
             return await self._http.request(
@@ -129,14 +129,14 @@ class HttpCalendar:
                 pinned=admitted.pin(1),
                 max_answer=MAX_ANSWER,
             )
-        except (Forbidden, Unresolved, NotSent) as error:
-            raise CalendarAway(f"the calendar was not asked: {error}") from error
+        except (ForbiddenUrl, UnresolvedHost, NotSent) as error:
+            raise CalendarUnavailable(f"the calendar was not asked: {error}") from error
 
-    def _away(self, answer: Answer) -> CalendarAway:
+    def _away(self, answer: HttpResponse) -> CalendarUnavailable:
         after: timedelta | None = None
         if answer.status == 429:
             after = retry_after(answer.header("retry-after"), now=self._now())
-        return CalendarAway(f"the calendar answered {answer.status}", after=after)
+        return CalendarUnavailable(f"the calendar answered {answer.status}", after=after)
 
     @property
     def _hidden(self) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ def problem_of(said: Mapping[str, Any]) -> str | None:
     return str(said.get("error") or said.get("message") or "it did not say success")[:500]
 
 
-def read_day(date: str, schedule: Mapping[str, Any]) -> Day:
+def read_day(date: str, schedule: Mapping[str, Any]) -> CalendarDay:
     """The calendar's own form of a day; raises KeyError, TypeError or ValueError for what it is not."""
     crewed: dict[str, set[int]] = {}
     no_crew: dict[str, set[int]] = {}
@@ -160,7 +160,7 @@ def read_day(date: str, schedule: Mapping[str, Any]) -> Day:
             for squad in segment["squads"]:
                 lines = crewed if squad.get("active", True) else no_crew
                 lines.setdefault(str(squad["id"]), set()).update(slots)
-    return Day(
+    return CalendarDay(
         date,
         {squad: frozenset(slots) for squad, slots in crewed.items()},
         schedule,
@@ -168,13 +168,15 @@ def read_day(date: str, schedule: Mapping[str, Any]) -> Day:
     )
 
 
-def _readable(date: str, schedule: object) -> Day:
+def _readable(date: str, schedule: object) -> CalendarDay:
     """A day, as JSON within JSON or as it is."""
     try:
         found = orjson.loads(schedule) if isinstance(schedule, str) else schedule
         return read_day(date, found)  # type: ignore[arg-type]  # whatever it is, reading finds out
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CalendarAway(f"the calendar's day {date} cannot be read ({type(error).__name__})") from error
+        raise CalendarUnavailable(
+            f"the calendar's day {date} cannot be read ({type(error).__name__})"
+        ) from error
 
 
 def _slots(start: str, end: str) -> range:
@@ -183,7 +185,7 @@ def _slots(start: str, end: str) -> range:
     return range(first, last if last > first else HALF_HOURS)
 
 
-def _asked(command: Command) -> dict[str, str]:
+def _asked(command: CalendarCommand) -> dict[str, str]:
     return {
         "action": WORDS[command.action],
         "date": command.date,
@@ -193,7 +195,7 @@ def _asked(command: Command) -> dict[str, str]:
     }
 
 
-def _object(answer: Answer) -> Mapping[str, Any] | None:
+def _object(answer: HttpResponse) -> Mapping[str, Any] | None:
     try:
         found = orjson.loads(answer.body_prefix)
     except orjson.JSONDecodeError:

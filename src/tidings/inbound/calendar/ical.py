@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from ...inputs.timezones import resolve_wall_time
 from ...model.time import moment
-from ...reading.zones import settle
-from ..words import Day
-from .days import CREWED, Run, clock, read_date, shifts
+from ..domain import CalendarDay
+from .day_grid import CREWED, SlotRun, clock, read_date, shifts
 
 _WIDTH = 75  # octets of a line, without its end
 
 
-def feed(name: str, days: Sequence[Day], squads: Sequence[str], *, zone: ZoneInfo, now: int) -> str:
+def feed(name: str, days: Sequence[CalendarDay], squads: Sequence[str], *, zone: ZoneInfo, now: int) -> str:
     """All shifts with a crew."""
     stamp = f"{moment(now):%Y%m%dT%H%M%SZ}"
     lines = [
@@ -39,7 +39,7 @@ def feed(name: str, days: Sequence[Day], squads: Sequence[str], *, zone: ZoneInf
     return "".join(f"{folded}\r\n" for line in lines for folded in fold(line))
 
 
-def _event(name: str, day: Day, squad: str, run: Run, zone: ZoneInfo, stamp: str) -> list[str]:
+def _event(name: str, day: CalendarDay, squad: str, run: SlotRun, zone: ZoneInfo, stamp: str) -> list[str]:
     start, end = _at(day.date, run.first, zone), _at(day.date, run.last, zone)
     return [
         "BEGIN:VEVENT",
@@ -58,7 +58,7 @@ def _at(date: str, place: int, zone: ZoneInfo) -> datetime:
     day = read_date(date)
     assert day is not None
     wall = datetime(day.year, day.month, day.day, 6, tzinfo=UTC) + timedelta(minutes=30 * place)
-    return moment(settle(wall.replace(tzinfo=None), zone).at)
+    return moment(resolve_wall_time(wall.replace(tzinfo=None), zone).at)
 
 
 def escaped(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...model import durations
 from ...model.errors import Misconfigured
-from ...wire.addresses import Forbidden, Rules, check_url
+from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
 
 TABLE = "inbound.calendar"
 KINDS = ("builtin", "http")
@@ -37,14 +37,14 @@ class CalendarSettings:
     feed_token: str | None = field(default=None, repr=False)
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SsrfRules:
         """What may be called."""
-        return Rules(self.allow_private, self.allow_http)
+        return SsrfRules(self.allow_private, self.allow_http)
 
     def describe(self) -> Mapping[str, Any]:
         """Every option in plain values, safe to print."""
         shown: dict[str, Any] = {name: getattr(self, name) for name in READERS}
-        shown |= {"squads": list(self.squads), "deadline": durations.spell(self.deadline)}
+        shown |= {"squads": list(self.squads), "deadline": durations.humanize(self.deadline)}
         for name in ("token", "feed_token"):
             shown[name] = getattr(shown[name], "shown", "***") if shown[name] else None
         return {name: value for name, value in shown.items() if value is not None}
@@ -150,7 +150,7 @@ def _judge(settings: CalendarSettings) -> None:
         raise _wrong("url", "is missing", "Add the address of the calendar's command API")
     try:
         check_url(settings.url, settings.rules)
-    except Forbidden as error:
+    except ForbiddenUrl as error:
         remedy = "Use a public https URL, or set allow_private and allow_http for one of your own"
         raise _wrong("url", f"cannot be called: {error}", remedy) from None
     if "?" in settings.url or "#" in settings.url:

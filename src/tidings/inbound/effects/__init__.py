@@ -1,1 +1,8 @@
-"""Effects: the ledger of what is asked of a calendar, written before it is done and settled by reading."""
+"""The ledger of calendar commands: each is written before it is sent and settled by reading the calendar.
+
+handler: the task handler of one command: read, claim, send, read back.
+ledger: ledger rows, their states and idempotency keys.
+reconciler: closes commands whose task ended without a result.
+results: the results of a plan, command by command.
+verification: compares the calendar with the expected result. Pure.
+"""

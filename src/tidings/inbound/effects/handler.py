@@ -20,22 +20,22 @@ import orjson
 
 from ...kernel.clock import Clock
 from ...kernel.lanes import Lane
-from ...kernel.retry import Policy
-from ...model.errors import Refused, StoreFull, StoreUnavailable
+from ...kernel.retry import RetryPolicy
+from ...model.errors import Conflict, StoreFull, StoreUnavailable
 from ...model.outcome import Defer, Done, Outcome, Retry, Unknown
 from ...model.task import Category, OnUnknown, Task, TaskId, Transition
 from ...model.time import SECOND, iso
-from ...store.port import Outrun, Step, Store
-from ...store.together import Lookup
-from ..calendar.base import CalendarAway, InDoubt, ShiftCalendar
-from ..calendar.days import bounds, fulfils, objection, touched
-from .judging import Seen, answered, overtaken, seen
+from ...store.port import Step, Store, WriteConflict
+from ...store.request_batches import BatchedLookup
+from ..calendar.day_grid import bounds, command_problem, fulfils, touched_slots
+from ..calendar.port import CalendarOutcomeUnknown, CalendarUnavailable, ShiftCalendar
 from .ledger import QUEUE, TRIES, Effect, EffectState, effect_of, followup
+from .verification import ReadBack, compare_read_back, superseded_state, verified_state
 
 _SENT = frozenset({EffectState.CLAIMED, EffectState.UNKNOWN})  # perhaps sent: read before anything else
 
 
-def lane(policy: Policy, *, calls_within: timedelta) -> Lane:
+def lane(policy: RetryPolicy, *, calls_within: timedelta) -> Lane:
     """How commands are run: in doubt they are looked up, and an attempt is at the most four calls."""
     return Lane(
         QUEUE, policy=policy, on_unknown=OnUnknown.ASK, deadline=4 * calls_within + timedelta(seconds=5)
@@ -51,7 +51,7 @@ class EffectHandler:
         self._store = store
         self._clock = clock
         self._calendars = calendars
-        self._newer = Lookup(self._read_newer)
+        self._newer = BatchedLookup(self._read_newer)
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Effect]:
         """The commands of these tasks."""
@@ -67,7 +67,7 @@ class EffectHandler:
         effect: Effect = content
         try:
             return await self._attempt(task, effect)
-        except Outrun:
+        except WriteConflict:
             return Defer(self._clock.now(), "somebody else has this command")
         except (StoreUnavailable, StoreFull) as error:
             return Defer(self._clock.now() + SECOND, error.problem)
@@ -79,7 +79,7 @@ class EffectHandler:
         problem = (
             f"there is no calendar {effect.calendar!r} here"
             if calendar is None
-            else objection(effect.command, grid=calendar.grid)
+            else command_problem(effect.command, grid=calendar.grid)
         )
         if calendar is None or problem is not None:
             return await self._end(task, effect, EffectState.REFUSED, problem or "")
@@ -88,13 +88,13 @@ class EffectHandler:
             return await self._end(task, effect, overtaking, "later commands on these half hours are done")
         try:
             return await self._bring_about(task, effect, calendar)
-        except CalendarAway as error:
+        except CalendarUnavailable as error:
             return await self._wait(task, effect, error)
-        except Refused as error:
+        except Conflict as error:
             return await self._end(task, effect, EffectState.REFUSED, error.problem)
 
     async def _overtaken(self, effect: Effect) -> EffectState | None:
-        return overtaken(bounds(effect.command), await self._newer.find(effect))
+        return superseded_state(bounds(effect.command), await self._newer.find(effect))
 
     async def _read_newer(self, effects: Sequence[Effect]) -> dict[Effect, list[tuple[int, int]]]:
         asked = [
@@ -111,21 +111,21 @@ class EffectHandler:
     async def _bring_about(self, task: Task, effect: Effect, calendar: ShiftCalendar) -> Outcome:
         """Read; then confirm what is done, or claim and send what is not."""
         command = effect.command
-        now = touched(await calendar.day(command.date), command)
+        now = touched_slots(await calendar.day(command.date), command)
         if effect.pre is not None and effect.expected is not None and effect.state in _SENT:
-            match seen(now, pre=effect.pre, expected=effect.expected):
-                case Seen.DONE:
+            match compare_read_back(now, pre=effect.pre, expected=effect.expected):
+                case ReadBack.DONE:
                     return await self._end(
                         task, effect, EffectState.CONFIRMED, f"read: {now}; not sent again"
                     )
-                case Seen.OTHER:
+                case ReadBack.OTHER:
                     why = f"read: {now}; it was {effect.pre} and should be {effect.expected}"
                     return await self._end(task, effect, EffectState.CONFLICT, why)
             if effect.state is EffectState.UNKNOWN:
                 effect = await self._move(task, effect, EffectState.NOT_APPLIED, f"read: {now}, as before")
             expected = effect.expected or ""
         else:
-            expected = touched(await calendar.preview(command), command)
+            expected = touched_slots(await calendar.preview(command), command)
             if not fulfils(command.action, expected):
                 why = f"the calendar would not do it: it says {expected} where {command.action} was asked"
                 return await self._end(task, effect, EffectState.REFUSED, why)
@@ -141,17 +141,17 @@ class EffectHandler:
         """The call, and what the day says afterwards."""
         try:
             applied = await calendar.apply(effect.command, effect.key)
-        except InDoubt as error:
+        except CalendarOutcomeUnknown as error:
             return await self._doubt(task, effect, error.problem)
-        except CalendarAway as error:
+        except CalendarUnavailable as error:
             effect = await self._move(task, effect, EffectState.PLANNED, f"not sent: {error.problem}")
             return await self._wait(task, effect, error)
         word = f"{'accepted' if applied.accepted else 'refused'} ({applied.evidence})"
         try:
-            now = touched(await calendar.day(effect.command.date), effect.command)
-        except CalendarAway as error:
+            now = touched_slots(await calendar.day(effect.command.date), effect.command)
+        except CalendarUnavailable as error:
             return await self._doubt(task, effect, f"{word}, and not read back: {error.problem}")
-        state = answered(seen(now, pre=pre, expected=expected), accepted=applied.accepted)
+        state = verified_state(compare_read_back(now, pre=pre, expected=expected), accepted=applied.accepted)
         return await self._end(task, effect, state, f"{word}; read back: {now}")
 
     # -- the ledger's moves
@@ -176,7 +176,7 @@ class EffectHandler:
         await self._move(task, effect, EffectState.UNKNOWN, why)
         return Unknown(why)
 
-    async def _wait(self, task: Task, effect: Effect, error: CalendarAway) -> Outcome:
+    async def _wait(self, task: Task, effect: Effect, error: CalendarUnavailable) -> Outcome:
         """The calendar is away. What was not sent stays planned; what may have been stays in doubt."""
         if _is_last(task):
             over = EffectState.UNKNOWN if effect.state in _SENT else EffectState.REFUSED

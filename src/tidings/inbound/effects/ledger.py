@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from ...model.task import NewTask
-from ...store.port import Row, Rows
-from ..calendar.days import bounds
-from ..words import Action, Command
+from ...store.port import Row, TableRows
+from ..calendar.day_grid import bounds
+from ..domain import CalendarCommand, ShiftAction
 
 QUEUE = "calendar"
 KIND = "effect"
@@ -49,7 +49,7 @@ class EffectState(StrEnum):
     SUPERSEDED = "superseded"  # a later command has settled these half hours
 
 
-class Plan(NamedTuple):
+class EffectPlan(NamedTuple):
     """What belongs to all commands of one plan."""
 
     id: str  # minted once, when the plan is stored
@@ -68,7 +68,7 @@ class Effect(NamedTuple):
     plan: str
     tenant: str
     calendar: str
-    command: Command
+    command: CalendarCommand
     conversation: str | None
     state: EffectState
     pre: str | None
@@ -76,7 +76,9 @@ class Effect(NamedTuple):
     told: bool
 
 
-def planned(plan: Plan, commands: Sequence[Command], *, now: int) -> tuple[list[NewTask], Rows]:
+def plan_effects(
+    plan: EffectPlan, commands: Sequence[CalendarCommand], *, now: int
+) -> tuple[list[NewTask], TableRows]:
     """The tasks and ledger rows of a plan, for `store.enqueue`; the same command twice in a plan is one."""
     commands = list(dict.fromkeys(commands))
     tasks = [
@@ -91,10 +93,10 @@ def planned(plan: Plan, commands: Sequence[Command], *, now: int) -> tuple[list[
         )
         for command in commands
     ]
-    return tasks, Rows("effects", _COLUMNS, [_row(plan, command, now) for command in commands])
+    return tasks, TableRows("effects", _COLUMNS, [_row(plan, command, now) for command in commands])
 
 
-def intent_key(plan: Plan, command: Command) -> str:
+def idempotency_key(plan: EffectPlan, command: CalendarCommand) -> str:
     """What makes a command the same one on every try and in every process."""
     said = orjson.dumps([plan.tenant, plan.calendar, list(command), plan.id])
     return hashlib.sha256(said).hexdigest()[:32]
@@ -104,32 +106,34 @@ def effect_of(row: Sequence[Any]) -> Effect:
     """A row of the ledger, as it is loaded for its task."""
     task, key, plan, tenant, calendar, day, squad, action, begins, ends, conversation, state, *rest = row
     pre, expected, told = rest
-    command = Command(Action(action), squad, day, begins, ends)
+    command = CalendarCommand(ShiftAction(action), squad, day, begins, ends)
     return Effect(
         task, key, plan, tenant, calendar, command, conversation, EffectState(state), pre, expected,
         bool(told),
     )  # fmt: skip
 
 
-def command_of(row: Row) -> Command:
+def command_of(row: Row) -> CalendarCommand:
     """What a row asks for."""
-    return Command(Action(row["action"]), row["squad"], row["day"], row["begins"], row["ends"])
+    return CalendarCommand(ShiftAction(row["action"]), row["squad"], row["day"], row["begins"], row["ends"])
 
 
-def followup(plan: str, tenant: str, conversation: str | None, *, now: int) -> tuple[list[NewTask], Rows]:
+def followup(
+    plan: str, tenant: str, conversation: str | None, *, now: int
+) -> tuple[list[NewTask], TableRows]:
     """What tells a conversation of a result; nothing where nobody waits."""
     tasks = (
         [NewTask(FOLLOWUP_QUEUE, FOLLOWUP_KIND, now, tenant, PRIORITY, order_key=conversation)]
         if conversation
         else []
     )
-    return tasks, Rows("followups", ("plan",), [(plan,)] * len(tasks))
+    return tasks, TableRows("followups", ("plan",), [(plan,)] * len(tasks))
 
 
-def _row(plan: Plan, command: Command, now: int) -> tuple[Any, ...]:
+def _row(plan: EffectPlan, command: CalendarCommand, now: int) -> tuple[Any, ...]:
     first, last = bounds(command)
     return (
-        intent_key(plan, command),
+        idempotency_key(plan, command),
         plan.id,
         plan.tenant,
         plan.calendar,

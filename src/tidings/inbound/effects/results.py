@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...store.port import Store
-from ..words import Command
+from ..domain import CalendarCommand
 from .ledger import EffectState, command_of
 
 
-class Result(NamedTuple):
+class EffectResult(NamedTuple):
     """One command of a plan; `is_over` says that nobody works on it any more."""
 
-    command: Command
+    command: CalendarCommand
     state: EffectState
     is_over: bool
     reason: str  # the last thing that was found out about it
 
 
-async def results(store: Store, plan: str) -> Sequence[Result]:
+async def effect_results(store: Store, plan: str) -> Sequence[EffectResult]:
     """The commands of a plan, in their order."""
     rows = await store.read("effects_of_plan", plan=plan)
     return [
-        Result(command_of(row), EffectState(row["state"]), bool(row["told"]), _last(row["evidence"]))
+        EffectResult(command_of(row), EffectState(row["state"]), bool(row["told"]), _last(row["evidence"]))
         for row in rows
     ]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ..words import Action
-from .pieces import Act, Day, Mark, Span, Squad, Word
+from ..domain import ShiftAction
 from .shift_words import Shift
 from .spans import Item, is_mark
+from .tokens import Act, ClockSpan, DayMention, Mark, SquadMention, Word
 
 _OBJECTS = frozenset({
     "cover", "covering", "staff", "take", "do", "run", "make", "add", "remove", "removing", "delete",
@@ -43,7 +43,7 @@ _SEPARATORS = (Mark.COMMA, Mark.AND, Mark.THEN)
 
 
 @dataclass(slots=True)
-class Cut:
+class Clause:
     """A part of a sentence around one act."""
 
     act: Act | None
@@ -55,22 +55,24 @@ def crew_as_act(items: Sequence[Item]) -> list[Item]:
     changed = list(items)
     for i, item in enumerate(items):
         before = items[i - 1] if i else None
-        opens = before is None or is_mark(before, *_SEPARATORS, Mark.PAUSE) or isinstance(before, Squad)
+        opens = (
+            before is None or is_mark(before, *_SEPARATORS, Mark.PAUSE) or isinstance(before, SquadMention)
+        )
         after = items[i + 1] if i + 1 < len(items) else None
         opens = opens or (isinstance(before, Shift) and (after is None or is_mark(after, *_SEPARATORS)))
         if isinstance(after, Word) and not after.is_filler:
             continue
         if is_mark(item, Mark.CREW) and getattr(item, "written", "") == "crew" and opens:
-            changed[i] = Act(Action.ADD, True, "crew")
+            changed[i] = Act(ShiftAction.ADD, True, "crew")
     return changed
 
 
-def cuts(items: list[Item]) -> list[Cut]:
+def split_clauses(items: list[Item]) -> list[Clause]:
     """One part per act; the last comma, "and" or "then" between two acts divides them."""
     places = _acts(items)
     if len(places) < 2:
         act = items[places[0]] if places else None
-        return [Cut(act if isinstance(act, Act) else None, items)]
+        return [Clause(act if isinstance(act, Act) else None, items)]
     bounds = [
         0,
         *(_border(items, one, two) for one, two in pairwise(places)),
@@ -80,7 +82,7 @@ def cuts(items: list[Item]) -> list[Cut]:
     for place, low, high in zip(places, bounds, bounds[1:], strict=False):
         act = items[place]
         assert isinstance(act, Act)
-        parts.append(Cut(act, items[low:high]))
+        parts.append(Clause(act, items[low:high]))
     return parts
 
 
@@ -89,7 +91,8 @@ def _border(items: Sequence[Item], one: int, two: int) -> int:
         if is_mark(items[place], *_SEPARATORS):
             return place
     while two - 1 > one and (
-        isinstance(items[two - 1], Squad | Word) or is_mark(items[two - 1], Mark.US, Mark.THEY, Mark.ME)
+        isinstance(items[two - 1], SquadMention | Word)
+        or is_mark(items[two - 1], Mark.US, Mark.THEY, Mark.ME)
     ):
         two -= 1
     return two
@@ -124,13 +127,13 @@ def _is_denied(items: Sequence[Item], place: int, before: int | None) -> bool:
         if is_mark(item, Mark.NOT):
             return True
     first, second = items[before] if before is not None else None, items[place]
-    takes_back = isinstance(first, Act) and first.action is Action.REMOVE
-    says_none = isinstance(second, Act) and second.action is Action.NO_CREW
+    takes_back = isinstance(first, Act) and first.action is ShiftAction.REMOVE
+    says_none = isinstance(second, Act) and second.action is ShiftAction.NO_CREW
     between = items[before + 1 : place] if before is not None else []
     return (
         takes_back
         and says_none
-        and all(_is_filler(i) or is_mark(i, Mark.US) or isinstance(i, Squad) for i in between)
+        and all(_is_filler(i) or is_mark(i, Mark.US) or isinstance(i, SquadMention) for i in between)
     )
 
 
@@ -144,12 +147,14 @@ def _is_echo(items: Sequence[Item], one: int, two: int) -> bool:
         return False
     if first.absorbs:
         return True
-    if first.action is Action.REMOVE and getattr(items[two], "is_terse", False):
+    if first.action is ShiftAction.REMOVE and getattr(items[two], "is_terse", False):
         return True
-    has_content = any(isinstance(i, Day | Span | Shift | Squad) or is_mark(i, Mark.US) for i in between)
+    has_content = any(
+        isinstance(i, DayMention | ClockSpan | Shift | SquadMention) or is_mark(i, Mark.US) for i in between
+    )
     second = items[two]
     is_same = isinstance(second, Act) and first.action is second.action
-    return (first.action is Action.NO_CREW or is_same) and not has_content
+    return (first.action is ShiftAction.NO_CREW or is_same) and not has_content
 
 
 def _fits(items: Sequence[Item], place: int) -> bool:
@@ -159,7 +164,7 @@ def _fits(items: Sequence[Item], place: int) -> bool:
     after = items[place + 1 :]
     if act.written.startswith(_NONE) and not _is_of_crew(after):
         return False
-    if act.written.split()[-1] in _OBJECTS or (act.action is not Action.NO_CREW and not act.is_plain):
+    if act.written.split()[-1] in _OBJECTS or (act.action is not ShiftAction.NO_CREW and not act.is_plain):
         if _has_object(after):
             return False
     elif act.absorbs:
@@ -167,13 +172,15 @@ def _fits(items: Sequence[Item], place: int) -> bool:
         if cover is not None and _has_object(after[cover + 1 :]):
             return False
     if act.written == "available" and not any(
-        isinstance(i, Squad) or is_mark(i, Mark.US) for i in items[:place]
+        isinstance(i, SquadMention) or is_mark(i, Mark.US) for i in items[:place]
     ):
         return False
     if act.written in _SUBJECTLESS:
-        is_told = act.is_plain and any(isinstance(i, Squad) or is_mark(i, Mark.US) for i in items[:place])
+        is_told = act.is_plain and any(
+            isinstance(i, SquadMention) or is_mark(i, Mark.US) for i in items[:place]
+        )
         return _has_subject(items[:place]) and (is_told or not _has_object(after))
-    is_offer = act.action is Action.ADD and (act.takes_object or not act.is_plain)
+    is_offer = act.action is ShiftAction.ADD and (act.takes_object or not act.is_plain)
     if is_offer and act.written.split()[0] in _AUXILIARIES:
         before = next((i for i in reversed(items[:place]) if not _is_filler(i)), None)
         return not isinstance(before, Word)
@@ -188,7 +195,7 @@ def _is_of_crew(after: Sequence[Item]) -> bool:
 
 def _has_object(after: Sequence[Item]) -> bool:
     """Is the next thing that counts a strange word? Whoever it is done for may stand between."""
-    rest = (item for item in after if not _is_through(item) and not isinstance(item, Squad))
+    rest = (item for item in after if not _is_through(item) and not isinstance(item, SquadMention))
     thing = next((item for item in rest if not is_mark(item, Mark.US, Mark.THEY, Mark.ME)), None)
     return isinstance(thing, Word)
 
@@ -210,7 +217,7 @@ def _has_subject(before: Sequence[Item]) -> bool:
     for item in reversed(before):
         if isinstance(item, Word) and not item.is_filler:
             return False
-        if isinstance(item, Squad):
+        if isinstance(item, SquadMention):
             return not item.is_place
         if is_mark(item, Mark.ME):
             return False

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-from ..words import Request
-from .grammar import Accord, Heard
+from ..domain import ShiftRequest
+from .parser import ParsedMessage, ParserAgreement
 
 
-class Ground(StrEnum):
+class ConfidenceGround(StrEnum):
     """On what an answer rests."""
 
     COMPLETE = "names the matter, the day and the hours"
@@ -29,50 +29,50 @@ class Ground(StrEnum):
     NOTHING = "has nothing of the matter"
 
 
-MEASURED: Mapping[Ground, int] = {
-    Ground.COMPLETE: 99,
-    Ground.PARTIAL: 96,
-    Ground.LOOSE: 98,
-    Ground.APART: 98,
-    Ground.OPEN: 40,
-    Ground.UNPLACED: 35,
-    Ground.TIMED: 35,
-    Ground.FOREIGN: 35,
-    Ground.MENTIONED: 98,
-    Ground.NOTHING: 99,
+MEASURED: Mapping[ConfidenceGround, int] = {
+    ConfidenceGround.COMPLETE: 99,
+    ConfidenceGround.PARTIAL: 96,
+    ConfidenceGround.LOOSE: 98,
+    ConfidenceGround.APART: 98,
+    ConfidenceGround.OPEN: 40,
+    ConfidenceGround.UNPLACED: 35,
+    ConfidenceGround.TIMED: 35,
+    ConfidenceGround.FOREIGN: 35,
+    ConfidenceGround.MENTIONED: 98,
+    ConfidenceGround.NOTHING: 99,
 }
-VERDICTS: Mapping[Ground, bool | None] = {
-    Ground.COMPLETE: True,
-    Ground.PARTIAL: True,
-    Ground.LOOSE: True,
-    Ground.APART: True,
-    Ground.OPEN: None,
-    Ground.UNPLACED: None,
-    Ground.TIMED: None,
-    Ground.FOREIGN: None,
-    Ground.MENTIONED: False,
-    Ground.NOTHING: False,
+VERDICTS: Mapping[ConfidenceGround, bool | None] = {
+    ConfidenceGround.COMPLETE: True,
+    ConfidenceGround.PARTIAL: True,
+    ConfidenceGround.LOOSE: True,
+    ConfidenceGround.APART: True,
+    ConfidenceGround.OPEN: None,
+    ConfidenceGround.UNPLACED: None,
+    ConfidenceGround.TIMED: None,
+    ConfidenceGround.FOREIGN: None,
+    ConfidenceGround.MENTIONED: False,
+    ConfidenceGround.NOTHING: False,
 }
 
 
-def ground(heard: Heard) -> Ground:
+def confidence_ground(heard: ParsedMessage) -> ConfidenceGround:
     """On what the answer to this message rests."""
     seen = heard.evidence
-    if heard.accord is Accord.NONE:
-        return Ground.OPEN
-    if heard.requests and heard.accord is Accord.LOOSE:
-        return Ground.APART
+    if heard.accord is ParserAgreement.NONE:
+        return ConfidenceGround.OPEN
+    if heard.requests and heard.accord is ParserAgreement.LOOSE:
+        return ConfidenceGround.APART
     if heard.requests:
         if not seen.is_plain:
-            return Ground.LOOSE
-        return Ground.COMPLETE if _is_complete(heard.requests) else Ground.PARTIAL
+            return ConfidenceGround.LOOSE
+        return ConfidenceGround.COMPLETE if _is_complete(heard.requests) else ConfidenceGround.PARTIAL
     if not seen.mentions:
-        return Ground.NOTHING
+        return ConfidenceGround.NOTHING
     if seen.is_placed:
-        return Ground.OPEN if seen.is_hedged else Ground.TIMED
+        return ConfidenceGround.OPEN if seen.is_hedged else ConfidenceGround.TIMED
     says_so = seen.is_plain and not seen.is_hedged and (seen.is_owned or heard.noise <= 1)
-    return Ground.UNPLACED if says_so else Ground.MENTIONED
+    return ConfidenceGround.UNPLACED if says_so else ConfidenceGround.MENTIONED
 
 
-def _is_complete(requests: Sequence[Request]) -> bool:
+def _is_complete(requests: Sequence[ShiftRequest]) -> bool:
     return all(request.date and request.start and request.end for request in requests)

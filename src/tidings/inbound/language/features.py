@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..words import Action
-from .pieces import Act, Day, Squad
-from .row import Row
+from ..domain import ShiftAction
+from .token_row import TokenRow
+from .tokens import Act, DayMention, SquadMention
 
 _LONGEST = 3  # words in a phrase
 _CLAUSE_ENDS = frozenset({".", ",", "?", "but", "and", "so", "then", "because"})
@@ -15,7 +15,7 @@ _TIMES = frozenset({"<day>", "<hours>", "<shift>"})
 _HOURS = frozenset({"<hours>", "<shift>"})
 
 
-def of_message(row: Row) -> list[str]:
+def message_features(row: TokenRow) -> list[str]:
     """Of what a message is about."""
     words = ["^", *(token.text for token in row.tokens if token.text not in {".", ","}), "$"]
     there = set(words)
@@ -37,12 +37,12 @@ def of_message(row: Row) -> list[str]:
     return sorted(found)
 
 
-def of_mention(row: Row, place: int, action: Action) -> list[str]:
+def mention_features(row: TokenRow, place: int, action: ShiftAction) -> list[str]:
     """Of whether a day, hours or a squad belong to what is wanted."""
     return sorted(set(_of_mention(row, place, action)))
 
 
-def _of_mention(row: Row, place: int, action: Action) -> Iterator[str]:
+def _of_mention(row: TokenRow, place: int, action: ShiftAction) -> Iterator[str]:
     words = [token.text for token in row.tokens]
     at = next(i for i, token in enumerate(row.tokens) if token.place == place)
     kind, name = _kind(row.items[place]), words[at]
@@ -70,7 +70,14 @@ def _of_mention(row: Row, place: int, action: Action) -> Iterator[str]:
 
 
 def _of_squad(
-    row: Row, place: int, action: Action, name: str, words: Sequence[str], at: int, rank: int, count: int
+    row: TokenRow,
+    place: int,
+    action: ShiftAction,
+    name: str,
+    words: Sequence[str],
+    at: int,
+    rank: int,
+    count: int,
 ) -> Iterator[str]:
     before, after = bool(_WE & set(words[:at])), bool(_WE & set(words[at + 1 :]))
     yield f"squad {name} of {action}, we before {before} after {after}"
@@ -89,7 +96,7 @@ def _clause(words: Sequence[str], at: int) -> tuple[int, int]:
     return first, last
 
 
-def _acts(row: Row, clause: set[int], action: Action) -> str:
+def _acts(row: TokenRow, clause: set[int], action: ShiftAction) -> str:
     """Which acts stand in the clause of a mention, and whether what is wanted is said elsewhere."""
     acts = [(i, item.action) for i, item in enumerate(row.items) if isinstance(item, Act) and item.action]
     here = {wanted for i, wanted in acts if i in clause}
@@ -97,14 +104,14 @@ def _acts(row: Row, clause: set[int], action: Action) -> str:
     return f"acts {'same' if action in here else 'other' if here else 'none'}, elsewhere {elsewhere}"
 
 
-def _has_hours(row: Row, place: int) -> bool:
+def _has_hours(row: TokenRow, place: int) -> bool:
     following = row.items[place + 1] if place + 1 < len(row.items) else None
     return following is not None and _kind(following) == "hours"
 
 
 def _kind(item: object) -> str:
-    if isinstance(item, Day):
+    if isinstance(item, DayMention):
         return "day"
-    if isinstance(item, Squad):
+    if isinstance(item, SquadMention):
         return "squad"
     return "hours" if type(item).__name__ in {"Span", "Shift"} else "other"

@@ -6,11 +6,11 @@ Texts come from `spelling`: small letters and full forms. A phrase is plain if i
 
 from __future__ import annotations
 
+from .add_phrases import ADD
 from .lexicon import STOP
-from .pieces import Act, Phrase
-from .saying_none import NO_CREW
-from .saying_off import NOT_MEANT, REMOVE
-from .saying_some import ADD
+from .no_crew_phrases import NO_CREW
+from .remove_phrases import NOT_MEANT, REMOVE
+from .tokens import Act, Phrase
 
 _OPEN = (
     Phrase(rf"(?:do|does|are|is|can|will) not(?= either)?{STOP}", Act(None, False, "", turns=True)),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..words import Relation, Request
-from .grammar import Heard
-from .spelling import spell
+from ..domain import ShiftRequest, WorkflowRelation
+from .normalization import normalize
+from .parser import ParsedMessage
 from .threads import is_cancelled, is_correction
 
 NAME = "rules"
@@ -23,10 +23,10 @@ _SHORT = 6  # words
 
 
 def relate(
-    text: str, heard: Heard, open_requests: Sequence[Request], asked: str | None, *, quotes: bool
-) -> Relation:
+    text: str, heard: ParsedMessage, open_requests: Sequence[ShiftRequest], asked: str | None, *, quotes: bool
+) -> WorkflowRelation:
     """The first rule that knows; None where only a model or a person can tell."""
-    plain = spell(text)
+    plain = normalize(text)
     if quotes:
         return _yes(0.95, "it quotes a line of the thread")
     if is_cancelled(text):
@@ -46,25 +46,27 @@ def relate(
     if tells and heard.noise <= 1:
         return _yes(0.8, "it tells a time or a squad, and little else")
     if is_short and _POINTS_BACK.search(plain):
-        return Relation(None, 0.5, "it points back, but says little", NAME)
+        return WorkflowRelation(None, 0.5, "it points back, but says little", NAME)
     if heard.evidence.mentions and (tells or heard.evidence.is_owned):
-        return Relation(None, 0.4, "it speaks of crews, but does not answer", NAME)
-    return Relation(False, 0.9, "it has nothing that the open request needs", NAME)
+        return WorkflowRelation(None, 0.4, "it speaks of crews, but does not answer", NAME)
+    return WorkflowRelation(False, 0.9, "it has nothing that the open request needs", NAME)
 
 
-def _of_request(new: Sequence[Request], known: Sequence[Request], *, corrects: bool) -> Relation:
+def _of_request(
+    new: Sequence[ShiftRequest], known: Sequence[ShiftRequest], *, corrects: bool
+) -> WorkflowRelation:
     """A whole request: the same one said again, a correction, or another."""
     squads = {request.squad for request in known if request.squad}
     if squads and not any(request.squad in squads for request in new):
-        return Relation(False, 0.9, "it is about another squad", NAME)
+        return WorkflowRelation(False, 0.9, "it is about another squad", NAME)
     if any(_same(one, other) for one in new for other in known):
         return _yes(0.85, "it says the open request again, or more of it")
     if corrects:
         return _yes(0.85, "it corrects the open request")
-    return Relation(False, 0.85, "it is a request of its own", NAME)
+    return WorkflowRelation(False, 0.85, "it is a request of its own", NAME)
 
 
-def _same(new: Request, known: Request) -> bool:
+def _same(new: ShiftRequest, known: ShiftRequest) -> bool:
     """The same matter: nothing that both name differs; or the opposite for the same day."""
     if None not in (new.action, known.action) and new.action != known.action:
         return new.date is not None and new.date == known.date and new.squad == known.squad
@@ -74,7 +76,7 @@ def _same(new: Request, known: Request) -> bool:
     ) and (None in (known.date, known.start, known.end) or new == known)
 
 
-def _answers(heard: Heard, asked: str) -> bool:
+def _answers(heard: ParsedMessage, asked: str) -> bool:
     """Has it the kind of thing that was asked for?"""
     match asked:
         case "squad":
@@ -88,9 +90,9 @@ def _answers(heard: Heard, asked: str) -> bool:
             return False
 
 
-def _names_day(heard: Heard, known: Sequence[Request]) -> bool:
+def _names_day(heard: ParsedMessage, known: Sequence[ShiftRequest]) -> bool:
     return bool({request.date for request in known if request.date} & set(heard.days))
 
 
-def _yes(confidence: float, reason: str) -> Relation:
-    return Relation(True, confidence, reason, NAME)
+def _yes(confidence: float, reason: str) -> WorkflowRelation:
+    return WorkflowRelation(True, confidence, reason, NAME)

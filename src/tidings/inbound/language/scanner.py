@@ -7,10 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from . import days
+from . import day_phrases
 from .phrases import PHRASES
-from .pieces import Act, Clock, Day, Form, Mark, Marked, Moment, Piece, Squad, Word
 from .shift_words import Shift
+from .tokens import (
+    Act,
+    ClockFormat,
+    ClockTime,
+    DayMention,
+    LocalMoment,
+    Mark,
+    Marked,
+    SquadMention,
+    TextToken,
+    Word,
+)
 
 _MARKS: tuple[tuple[Mark, str], ...] = (
     (
@@ -102,40 +113,40 @@ class Vocabulary(NamedTuple):
     shifts: Mapping[str, Shift]
 
 
-class Scan(NamedTuple):
+class ScannedText(NamedTuple):
     """The pieces of a text, and what was odd about them."""
 
-    pieces: Sequence[tuple[Piece, int]]  # with the place where each begins
+    pieces: Sequence[tuple[TextToken, int]]  # with the place where each begins
     warnings: Sequence[str]
 
 
-def scan(text: str, now: Moment, vocabulary: Vocabulary) -> Scan:
+def scan(text: str, now: LocalMoment, vocabulary: Vocabulary) -> ScannedText:
     """Cut a text that `spelling` has gone over."""
     scanner = _Scanner(text, now, vocabulary)
     for match in _pattern(vocabulary.squads, tuple(vocabulary.shifts)).finditer(text):
         scanner.take(match)
-    return Scan(scanner.pieces, scanner.warnings)
+    return ScannedText(scanner.pieces, scanner.warnings)
 
 
 class _Scanner:
     """Keeps what the next piece has to know: the pieces so far, and the text around."""
 
-    def __init__(self, text: str, now: Moment, vocabulary: Vocabulary) -> None:
-        self.pieces: list[tuple[Piece, int]] = []
+    def __init__(self, text: str, now: LocalMoment, vocabulary: Vocabulary) -> None:
+        self.pieces: list[tuple[TextToken, int]] = []
         self.warnings: list[str] = []
         self._text = text
         self._now = now
         self._words = vocabulary
-        self._last_day: Day | None = None
+        self._last_day: DayMention | None = None
 
     def take(self, match: re.Match[str]) -> None:
         kind = match.lastgroup or ""
         for piece in self._pieces(kind, match):
-            if isinstance(piece, Day):
-                piece = self._last_day = days.in_order(piece, self._last_day)  # noqa: PLW2901
+            if isinstance(piece, DayMention):
+                piece = self._last_day = day_phrases.in_order(piece, self._last_day)  # noqa: PLW2901
             self.pieces.append((piece, match.start()))
 
-    def _pieces(self, kind: str, match: re.Match[str]) -> Sequence[Piece]:
+    def _pieces(self, kind: str, match: re.Match[str]) -> Sequence[TextToken]:
         written = match.group()
         if kind in _DAY_KINDS:
             return self._days(kind, written)
@@ -145,35 +156,35 @@ class _Scanner:
             return [Marked(_MARKS[int(kind[4:])][0], written)]
         return self._MAKERS[kind](self, written, match)
 
-    def _days(self, kind: str, written: str) -> Sequence[Piece]:
+    def _days(self, kind: str, written: str) -> Sequence[TextToken]:
         shifts = self._words.shifts
-        found = days.days_of(kind, written, self._now, shifts["night"], shifts["all day"])
+        found = day_phrases.days_of(kind, written, self._now, shifts["night"], shifts["all day"])
         if found is None:
             self.warnings.append(f"there is no day {written.strip()!r}")
             return []
         return found
 
-    def _squad(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+    def _squad(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
         name = re.sub(r".*\D(?=\d)|^#", "", written) if written not in self._words.squads else written
         if name not in self._words.squads and written.startswith(("station", "rescue")):
             return self._foreign(written, match)
         return self._named(name, match.start())
 
-    def _foreign(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+    def _foreign(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
         """Engine 7 is none of these squads, and nobody books for it."""
         return [Word(written), Marked(Mark.FOREIGN, written)]
 
-    def _named(self, name: str, start: int) -> Sequence[Piece]:
+    def _named(self, name: str, start: int) -> Sequence[TextToken]:
         """A squad, known or not: an unknown one must not become the sender's own."""
         if name not in self._words.squads:
             known = ", ".join(self._words.squads)
             self.warnings.append(f"there is no squad {name}; the squads are {known}")
-        return [Squad(name, is_place=self._before(start) in {"in", "on"})]
+        return [SquadMention(name, is_place=self._before(start) in {"in", "on"})]
 
     def _before(self, start: int) -> str:
         return (self._text[:start].split() or [""])[-1]
 
-    def _shift(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+    def _shift(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
         bare = re.sub(r"^(?:the|during the|during) | (?:shifts?|crew|time)$", "", written)
         shift = self._words.shifts.get(bare) or self._words.shifts[bare.removesuffix("s")]
         if shift.name == "day" and not self._is_day_shift(written, match):
@@ -188,20 +199,20 @@ class _Scanner:
                 self._text, match.end()
             )
         at_start = last is None or isinstance(last, Marked)
-        return written not in {"day", "days"} or at_start or isinstance(last, Day | Shift | Act)
+        return written not in {"day", "days"} or at_start or isinstance(last, DayMention | Shift | Act)
 
-    def _clock(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+    def _clock(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
         kind, value = match.lastgroup, match.group(match.lastgroup or 0)
         if kind == "worded":
-            return [Clock(0 if "midnight" in value else 720, Form.EXACT, written)]
+            return [ClockTime(0 if "midnight" in value else 720, ClockFormat.EXACT, written)]
         if kind == "halved":
-            return [Clock(_halved(value), Form.EXACT, written)]
+            return [ClockTime(_halved(value), ClockFormat.EXACT, written)]
         digits = (
             value.replace(":", "").zfill(4) if ":" in value or kind == "military" else f"{value.zfill(2)}00"
         )
         at = int(digits[:2]) % 24 * 60 + int(digits[2:])
         if kind == "military":
-            return [Clock(at, Form.EXACT, written, digits=True)]
+            return [ClockTime(at, ClockFormat.EXACT, written, digits=True)]
         if value.isdigit() and self._is_squad(int(value), match):
             return self._named(value, match.start())
         return self._bare(written, value, at, match.end())
@@ -215,36 +226,36 @@ class _Scanner:
         comes_after = before in _BEFORE_SQUADS or (before == "on" and number > _LAST_DAY)
         return number > 24 and comes_after and not _COUNTED.match(self._text, match.end())
 
-    def _bare(self, written: str, value: str, at: int, end: int) -> Sequence[Piece]:
+    def _bare(self, written: str, value: str, at: int, end: int) -> Sequence[TextToken]:
         hour = int(value.partition(":")[0])
         if hour > 24 or _COUNTED.match(self._text, end):
             return [Word(written)]
         if hour == 0 or hour > 12 or value.startswith("0"):
-            return [Clock(at, Form.EXACT, written)]
+            return [ClockTime(at, ClockFormat.EXACT, written)]
         part = _PART_OF_DAY.search(written)
         if not part:
-            return [Clock(at % 720, Form.BARE, written)]
+            return [ClockTime(at % 720, ClockFormat.BARE, written)]
         is_late = part[1] in {"afternoon", "evening"} or (part[1] == "night" and at % 720 >= 300)
-        return [Clock(at % 720 + (720 if is_late else 0), Form.EXACT, written)]
+        return [ClockTime(at % 720 + (720 if is_late else 0), ClockFormat.EXACT, written)]
 
     def _is_in_range(self, match: re.Match[str]) -> bool:
         """ "2500-2600": four digits beside four others."""
         before, after = _RANGED_BEFORE.search(self._text[: match.start()]), match.end()
         return before is not None or _RANGED_AFTER.match(self._text, after) is not None
 
-    def _sign(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+    def _sign(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
         sign = written.strip(" ")
         mark = {"?": Mark.ASKED, ",": Mark.COMMA, "-": Mark.DASH, "/": Mark.DASH, **_PAUSES}.get(
             sign[:1], Mark.STOP
         )
         return [Marked(Mark.ASKED if "?" in sign else mark, sign)]
 
-    def _word(self, written: str, match: re.Match[str]) -> Sequence[Piece]:
+    def _word(self, written: str, match: re.Match[str]) -> Sequence[TextToken]:
         if len(written) == 4 and written.isdigit() and self._is_in_range(match):
             self.warnings.append(f"{written} is not a time of day")
         return [Word(written, is_filler=written in _FILLERS)]
 
-    _MAKERS: Mapping[str, Callable[[_Scanner, str, re.Match[str]], Sequence[Piece]]] = {
+    _MAKERS: Mapping[str, Callable[[_Scanner, str, re.Match[str]], Sequence[TextToken]]] = {
         "squad": _squad,
         "foreign": _foreign,
         "shift": _shift,
@@ -263,7 +274,7 @@ def _halved(value: str) -> int:
     return hour % 12 * 60 + minute + (720 if "p" in value else 0)
 
 
-_DAY_KINDS = frozenset(kind for kind, _ in days.PATTERNS)
+_DAY_KINDS = frozenset(kind for kind, _ in day_phrases.PATTERNS)
 
 
 @lru_cache(maxsize=64)
@@ -273,7 +284,7 @@ def _pattern(squads: tuple[str, ...], shifts: tuple[str, ...]) -> re.Pattern[str
     words = "|".join(re.escape(name) for name in sorted(shifts, key=len, reverse=True))
     parts = [
         *(f"(?P<act{i}>{phrase.pattern})" + r"\b" for i, phrase in enumerate(PHRASES)),
-        *(pattern for _, pattern in days.PATTERNS),
+        *(pattern for _, pattern in day_phrases.PATTERNS),
         rf"(?P<foreign>(?:{_FOREIGN})(?: company)? #?\d{{1,3}})\b",
         rf"(?P<squad>(?:squads?|sq|station|rescue|#) ?#?\d{{1,3}}|(?:{names})(?!:\d|-?\d| ?[ap]m?\b| ?%))\b",
         rf"(?P<shift>(?:(?:during )?the )?(?:{words})s?"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from . import days
-from .pieces import Clock, Day, Form, Mark, Marked, Moment, Piece, Span, Word
+from . import day_phrases
 from .shift_words import Shift
+from .tokens import ClockFormat, ClockSpan, ClockTime, DayMention, LocalMoment, Mark, Marked, TextToken, Word
 
-Item = Piece | Span
+Item = TextToken | ClockSpan
 
 _RANGES = frozenset({Mark.TO, Mark.DASH, Mark.UNTIL})
 _VERBS = frozenset({"can", "could", "will", "would", "do", "does", "did", "should"})
@@ -20,24 +20,26 @@ _PAUSE = Marked(Mark.PAUSE, "-")
 _SPENT = frozenset({Mark.TO, Mark.UNTIL, Mark.FROM, Mark.AT, Mark.BETWEEN, Mark.NEXT_WEEK})
 
 
-class Joined(NamedTuple):
+class JoinedSpans(NamedTuple):
     """A sentence with its spans; `lone` are times that belong to no span."""
 
     items: Sequence[Item]
-    lone: Sequence[Clock]
+    lone: Sequence[ClockTime]
     warnings: Sequence[str]
 
 
-def join(pieces: Sequence[Piece], now: Moment) -> Joined:
+def join(pieces: Sequence[TextToken], now: LocalMoment) -> JoinedSpans:
     """Ranges first, then days, then what was taken back."""
     if any(is_mark(piece, Mark.NEXT_WEEK) for piece in pieces):
-        pieces = [days.next_week(p, now) if isinstance(p, Day) and p.weekday else p for p in pieces]
-    lone: list[Clock] = []
+        pieces = [
+            day_phrases.next_week(p, now) if isinstance(p, DayMention) and p.weekday else p for p in pieces
+        ]
+    lone: list[ClockTime] = []
     warnings: list[str] = []
     items = _dates(_clocks(pieces, lone), warnings)
     items = [_PAUSE if is_mark(item, Mark.DASH) else item for item in items]
     items = [item for item in items if not (isinstance(item, Marked) and item.mark in _SPENT)]
-    return Joined(_replaced(_denied(items)), lone, warnings)
+    return JoinedSpans(_replaced(_denied(items)), lone, warnings)
 
 
 def is_mark(item: Item | None, *marks: Mark) -> bool:
@@ -45,14 +47,14 @@ def is_mark(item: Item | None, *marks: Mark) -> bool:
     return isinstance(item, Marked) and item.mark in marks
 
 
-def _clocks(pieces: Sequence[Piece], lone: list[Clock]) -> list[Item]:
+def _clocks(pieces: Sequence[TextToken], lone: list[ClockTime]) -> list[Item]:
     items: list[Item] = []
     i = 0
     while i < len(pieces):
         piece = pieces[i]
         if is_mark(piece, Mark.AFTER_THAT):
-            items.append(Span(None, None, follows=True))
-        elif isinstance(piece, Clock):
+            items.append(ClockSpan(None, None, follows=True))
+        elif isinstance(piece, ClockTime):
             taken, found = _span_at(pieces, i)
             items.extend(found)
             lone.extend([] if found else [piece])
@@ -64,10 +66,10 @@ def _clocks(pieces: Sequence[Piece], lone: list[Clock]) -> list[Item]:
     return items
 
 
-def _span_at(pieces: Sequence[Piece], i: int) -> tuple[int, list[Item]]:
+def _span_at(pieces: Sequence[TextToken], i: int) -> tuple[int, list[Item]]:
     """The span that begins with the clock at `i`: how many pieces it takes, and what becomes of them."""
     start = pieces[i]
-    assert isinstance(start, Clock)
+    assert isinstance(start, ClockTime)
     j = i + 1
     middle = _day(pieces, j)
     j += middle is not None
@@ -78,40 +80,44 @@ def _span_at(pieces: Sequence[Piece], i: int) -> tuple[int, list[Item]]:
         k += until is not None
         k += is_mark(_at(pieces, k), Mark.AT)
         end = _at(pieces, k)
-        if isinstance(end, Clock):
-            has_day = middle is not None or isinstance(_at(pieces, i - 1), Day)
+        if isinstance(end, ClockTime):
+            has_day = middle is not None or isinstance(_at(pieces, i - 1), DayMention)
             if until is None and has_day and not is_mark(mark, Mark.DASH) and _names_end(pieces, k + 1):
                 until = _day(pieces, k + 1)
                 k += 1
-            return k + 1 - i, [*([middle] if middle else []), Span(start, end, until)]
+            return k + 1 - i, [*([middle] if middle else []), ClockSpan(start, end, until)]
     after = _at(pieces, i + 1)
-    if isinstance(after, Clock) and (
+    if isinstance(after, ClockTime) and (
         (start.digits and after.digits) or (_is_halved(start) and _is_halved(after))
     ):
-        return 2, [Span(start, after)]
+        return 2, [ClockSpan(start, after)]
     if _follows(pieces, i, Mark.FROM):
-        return 1, [Span(start, None)]
+        return 1, [ClockSpan(start, None)]
     if _follows(pieces, i, Mark.UNTIL):
-        return 1, [Span(None, start)]
+        return 1, [ClockSpan(None, start)]
     return 1, []
 
 
-def _is_halved(clock: Clock) -> bool:
+def _is_halved(clock: ClockTime) -> bool:
     """ "6a 12p": as good as with a dash."""
-    return clock.form is Form.EXACT and clock.written.rstrip("m").endswith(("a", "p"))
+    return clock.form is ClockFormat.EXACT and clock.written.rstrip("m").endswith(("a", "p"))
 
 
-def _names_end(pieces: Sequence[Piece], k: int) -> bool:
+def _names_end(pieces: Sequence[TextToken], k: int) -> bool:
     """A day after the end belongs to it, unless its own hours follow."""
-    return _day(pieces, k) is not None and not isinstance(_at(pieces, k + 1), Clock | Shift)
+    return _day(pieces, k) is not None and not isinstance(_at(pieces, k + 1), ClockTime | Shift)
 
 
-def _follows(pieces: Sequence[Piece], i: int, mark: Mark) -> bool:
+def _follows(pieces: Sequence[TextToken], i: int, mark: Mark) -> bool:
     """Is that the preposition of the clock at `i`? Days and small words may stand between."""
     while i > 0:
         i -= 1
         piece = pieces[i]
-        if isinstance(piece, Day) or (isinstance(piece, Word) and piece.is_filler) or is_mark(piece, Mark.AT):
+        if (
+            isinstance(piece, DayMention)
+            or (isinstance(piece, Word) and piece.is_filler)
+            or is_mark(piece, Mark.AT)
+        ):
             continue
         return is_mark(piece, mark)
     return False
@@ -124,7 +130,7 @@ def _dates(pieces: Sequence[Item], warnings: list[str]) -> list[Item]:
     while i < len(pieces):
         piece = pieces[i]
         taken = 1
-        if isinstance(piece, Day):
+        if isinstance(piece, DayMention):
             taken, found = _days_at(pieces, i, warnings)
             items.extend([] if _is_bound(pieces, i) else found)
         else:
@@ -135,12 +141,12 @@ def _dates(pieces: Sequence[Item], warnings: list[str]) -> list[Item]:
 
 def _is_bound(pieces: Sequence[Item], i: int) -> bool:
     """ "Out of service until friday" is not on friday; until when, and from when, has to be asked."""
-    return is_mark(_at(pieces, i - 1), Mark.UNTIL) and not isinstance(_at(pieces, i + 1), Span | Shift)
+    return is_mark(_at(pieces, i - 1), Mark.UNTIL) and not isinstance(_at(pieces, i + 1), ClockSpan | Shift)
 
 
 def _days_at(pieces: Sequence[Item], i: int, warnings: list[str]) -> tuple[int, list[Item]]:
     first = pieces[i]
-    assert isinstance(first, Day)
+    assert isinstance(first, DayMention)
     j = i + 1
     shift = _at(pieces, j) if isinstance(_at(pieces, j), Shift) else None
     k = j + (shift is not None)
@@ -150,23 +156,23 @@ def _days_at(pieces: Sequence[Item], i: int, warnings: list[str]) -> tuple[int, 
         and last is not None
         and (shift is None or _at(pieces, k + 2) == shift)
     ):
-        return k + 2 - i, [*days.between(first, last)]
+        return k + 2 - i, [*day_phrases.between(first, last)]
     if shift is not None:
         dated = _day(pieces, k + is_mark(_at(pieces, k), Mark.COMMA))
-        one = days.merged(first, dated) if dated is not None else None
+        one = day_phrases.merged(first, dated) if dated is not None else None
         if one is not None:  # "friday night, the 30th"
             return k + 1 + is_mark(_at(pieces, k), Mark.COMMA) - i, [one, shift]
     second = _day(pieces, j + is_mark(_at(pieces, j), Mark.COMMA))
     if second is None:
         return 1, [first]
-    if days.disagree(first, second):
+    if day_phrases.disagree(first, second):
         warnings.append(
             f"{second.written!r} is not a {first.date:%A}"
             if first.weekday
             else f"{first.written!r} is not {second.written}"
         )
         return 2 + is_mark(_at(pieces, j), Mark.COMMA), []
-    one = days.merged(first, second)
+    one = day_phrases.merged(first, second)
     has_comma = is_mark(_at(pieces, j), Mark.COMMA)
     if one is None or (has_comma and not first.weekday):
         return 1, [first]
@@ -182,9 +188,9 @@ def _denied(items: Sequence[Item]) -> list[Item]:
             j = i + 1
             while isinstance(_at(items, j), Word) and getattr(items[j], "is_filler", False):
                 j += 1
-            if isinstance(_at(items, j), Day | Shift | Span):
+            if isinstance(_at(items, j), DayMention | Shift | ClockSpan):
                 j += 1
-                while isinstance(items[j - 1], Day) and isinstance(_at(items, j), Shift | Span):
+                while isinstance(items[j - 1], DayMention) and isinstance(_at(items, j), Shift | ClockSpan):
                     j += 1
                 i = j
                 continue
@@ -218,15 +224,15 @@ def _kinds(items: Sequence[Item]) -> list[tuple[type, ...]]:
     for item in items:
         if is_mark(item, Mark.MEANT) or (kinds and is_mark(item, Mark.COMMA, Mark.AND, Mark.THEN)):
             break
-        kind: tuple[type, ...] = (Day,) if isinstance(item, Day) else (Shift, Span)
-        if isinstance(item, Day | Shift | Span) and kind not in kinds:
+        kind: tuple[type, ...] = (DayMention,) if isinstance(item, DayMention) else (Shift, ClockSpan)
+        if isinstance(item, DayMention | Shift | ClockSpan) and kind not in kinds:
             kinds.append(kind)
     return kinds
 
 
-def _day(pieces: Sequence[Item], i: int) -> Day | None:
+def _day(pieces: Sequence[Item], i: int) -> DayMention | None:
     piece = _at(pieces, i)
-    return piece if isinstance(piece, Day) else None
+    return piece if isinstance(piece, DayMention) else None
 
 
 def _at(pieces: Sequence[Item], i: int) -> Item | None:

@@ -8,15 +8,27 @@ from datetime import date
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..words import Action
-from .clauses import Cut, crew_as_act, cuts
-from .days import merged
+from ..domain import ShiftAction
+from .clauses import Clause, crew_as_act, split_clauses
+from .day_phrases import merged
 from .moods import Mood, asks_others, is_aside, is_condition, is_idle, is_of_things, mood, stays
-from .pieces import Act, Clock, Day, Form, Mark, Moment, Piece, Slot, Span, Squad, Word
-from .scanner import Scan
+from .scanner import ScannedText
 from .shift_words import Shift
 from .spans import Item, is_mark, join
 from .subjects import has_strange_subject
+from .tokens import (
+    Act,
+    ClockFormat,
+    ClockSpan,
+    ClockTime,
+    DayMention,
+    HoursMention,
+    LocalMoment,
+    Mark,
+    SquadMention,
+    TextToken,
+    Word,
+)
 
 _THEREFORE = frozenset({"so", "anyway", "anyways", "therefore", "thus", "hence", "meanwhile"})
 _REASONS = frozenset({"because", "since", "due", "as"})
@@ -35,15 +47,15 @@ _EDITS = frozenset({
 """Orders to the calendar: the squad after them is the one that is meant."""
 
 
-class Pair(NamedTuple):
+class DayHours(NamedTuple):
     """Days and the hours that were said for them; either may be empty."""
 
-    days: tuple[Day, ...]
-    slots: tuple[Slot, ...]
+    days: tuple[DayMention, ...]
+    slots: tuple[HoursMention, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ShiftStatement:
     """One thing that is wanted, as it was said."""
 
     act: Act | None
@@ -52,13 +64,13 @@ class Statement:
     is_theirs: bool = False
     is_foreign: bool = False  # of a unit that is none of these squads
     is_mine: bool = False  # somebody speaks of himself
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[DayHours, ...] = ()
     noise: int = 0
     is_idle: bool = False  # tells of the past, or of a search
     is_tangled: bool = False  # squads and days by turns: whose is which?
 
     @property
-    def days(self) -> tuple[Day, ...]:
+    def days(self) -> tuple[DayMention, ...]:
         return tuple(day for pair in self.pairs for day in pair.days)
 
     @property
@@ -75,23 +87,23 @@ class Statement:
 class Sentence:
     """A sentence as far as it was understood."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[ShiftStatement, ...]
     mood: Mood
     mentions_crew: bool
     corrects: bool = False  # begins with "I mean" or the like
     leads: bool = False  # what follows is concluded from it
     stays: bool = False  # says only that something is as it was
-    lone: tuple[Clock, ...] = ()
+    lone: tuple[ClockTime, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def sentences(text: str, scan: Scan, now: Moment) -> list[Sentence]:
+def sentences(text: str, scan: ScannedText, now: LocalMoment) -> list[Sentence]:
     """The sentences of a text, with what each says."""
     found: list[Sentence] = []
     begin = 0
-    pieces: list[Piece] = []
-    denies = any(isinstance(piece, Act) and piece.action is Action.NO_CREW for piece, _ in scan.pieces)
-    ends: list[tuple[Piece | None, int]] = [*scan.pieces, (None, len(text))]
+    pieces: list[TextToken] = []
+    denies = any(isinstance(piece, Act) and piece.action is ShiftAction.NO_CREW for piece, _ in scan.pieces)
+    ends: list[tuple[TextToken | None, int]] = [*scan.pieces, (None, len(text))]
     for i, (piece, place) in enumerate(ends):
         is_end = piece is None or is_mark(piece, Mark.STOP, Mark.ASKED)
         goes_on = not is_end and not _starts_anew(text[begin:place], ends, i)
@@ -106,7 +118,7 @@ def sentences(text: str, scan: Scan, now: Moment) -> list[Sentence]:
     return found
 
 
-def _leads(end: Piece | None, sentence: Sentence, said: str) -> bool:
+def _leads(end: TextToken | None, sentence: Sentence, said: str) -> bool:
     """Ends it with "so", or with a "but" of the same people, and no condition?"""
     if is_condition(said):
         return False
@@ -114,29 +126,31 @@ def _leads(end: Piece | None, sentence: Sentence, said: str) -> bool:
     return concludes or (is_mark(end, Mark.THEN) and any(s.is_ours for s in sentence.statements))
 
 
-def _starts_anew(said: str, pieces: Sequence[tuple[Piece | None, int]], i: int) -> bool:
+def _starts_anew(said: str, pieces: Sequence[tuple[TextToken | None, int]], i: int) -> bool:
     """Thanks, a doubt or a question stands before; does the matter itself begin here, without a full stop?"""
     piece, after = pieces[i][0], pieces[i + 1][0] if i + 1 < len(pieces) else None
-    if is_mark(piece, Mark.US) or isinstance(piece, Squad):
-        says = isinstance(after, Act) and after.action is Action.NO_CREW and after.is_plain
+    if is_mark(piece, Mark.US) or isinstance(piece, SquadMention):
+        says = isinstance(after, Act) and after.action is ShiftAction.NO_CREW and after.is_plain
         return says and asks_others(said)
     if is_mark(piece, Mark.PAUSE, Mark.DASH):
-        return not isinstance(after, Clock) and mood(said.strip(), ends_asking=False).is_told
+        return not isinstance(after, ClockTime) and mood(said.strip(), ends_asking=False).is_told
     if is_mark(piece, Mark.THEN) or (isinstance(piece, Word) and piece.text in _THEREFORE):
         return is_aside(said.strip(), concludes=not is_mark(piece, Mark.THEN))
     return False
 
 
-def _sentence(pieces: Sequence[Piece], said: str, now: Moment, *, asks: bool, denies: bool) -> Sentence:
+def _sentence(
+    pieces: Sequence[TextToken], said: str, now: LocalMoment, *, asks: bool, denies: bool
+) -> Sentence:
     joined = join(pieces, now)
     items = crew_as_act(joined.items) if denies else list(joined.items)
     mentions = any((isinstance(p, Act) and p.is_plain) or is_mark(p, Mark.CREW) for p in pieces)
-    if any(clock.form is Form.EXACT for clock in joined.lone) or _is_part(items):
-        items = [item._replace(implied=None) if isinstance(item, Day) else item for item in items]
+    if any(clock.form is ClockFormat.EXACT for clock in joined.lone) or _is_part(items):
+        items = [item._replace(implied=None) if isinstance(item, DayMention) else item for item in items]
         items = [item for item in items if not isinstance(item, Shift)]
     statements = tuple(
         replace(made, is_idle=_is_idle(said, cut.act), is_foreign=_is_foreign(made, said))
-        for cut in cuts(items)
+        for cut in split_clauses(items)
         for made in [_statement(cut)]
     )
     return Sentence(
@@ -150,7 +164,7 @@ def _sentence(pieces: Sequence[Piece], said: str, now: Moment, *, asks: bool, de
     )
 
 
-def _corrects(pieces: Sequence[Piece]) -> bool:
+def _corrects(pieces: Sequence[TextToken]) -> bool:
     """ "Sorry, 1800-2300", "no, tuesday night"."""
     first, second = pieces[0], pieces[1] if len(pieces) > 1 else None
     said = first.text if isinstance(first, Word) else ""
@@ -159,16 +173,16 @@ def _corrects(pieces: Sequence[Piece]) -> bool:
 
 def _is_part(items: Sequence[Item]) -> bool:
     """ "The first half of tonight" without hours: which ones, has to be asked."""
-    if any(isinstance(item, Span) for item in items):
+    if any(isinstance(item, ClockSpan) for item in items):
         return False
     told = [i for i in items if not (isinstance(i, Word) and i.is_filler)]
     return any(
-        isinstance(one, Word) and one.text in _PARTS and isinstance(two, Day | Shift)
+        isinstance(one, Word) and one.text in _PARTS and isinstance(two, DayMention | Shift)
         for one, two in pairwise(told)
     )
 
 
-def _is_foreign(made: Statement, said: str) -> bool:
+def _is_foreign(made: ShiftStatement, said: str) -> bool:
     """Of another unit, or of somebody whose name is none of these squads."""
     if made.is_foreign or made.act is None or made.squads or made.is_ours or made.is_theirs:
         return made.is_foreign
@@ -183,10 +197,10 @@ def _is_idle(said: str, act: Act | None) -> bool:
     )
 
 
-def with_more(statement: Statement, other: Statement) -> Statement:
+def with_more(statement: ShiftStatement, other: ShiftStatement) -> ShiftStatement:
     """A statement, and a fragment that goes on with it."""
     first, second = _flat(statement.pairs), _flat(other.pairs)
-    if len(first) == 1 and second and isinstance(first[0], Day) and isinstance(second[0], Day):
+    if len(first) == 1 and second and isinstance(first[0], DayMention) and isinstance(second[0], DayMention):
         one = merged(first[0], second[0])  # "monday. 1/4 day shift"
         if one is not None:
             first, second = [one], second[1:]
@@ -199,21 +213,21 @@ def with_more(statement: Statement, other: Statement) -> Statement:
     )
 
 
-def _flat(pairs: Sequence[Pair]) -> list[Day | Slot]:
+def _flat(pairs: Sequence[DayHours]) -> list[DayMention | HoursMention]:
     return [item for pair in pairs for item in (*pair.days, *pair.slots)]
 
 
-def _statement(cut: Cut) -> Statement:
+def _statement(cut: Clause) -> ShiftStatement:
     items = _to_the_point(_without_called(_without_helped(cut)), cut.act)
-    named = [item for item in items if isinstance(item, Squad)]
-    return Statement(
+    named = [item for item in items if isinstance(item, SquadMention)]
+    return ShiftStatement(
         act=cut.act,
         squads=tuple(dict.fromkeys(squad.name for squad in named)),
         is_ours=any(is_mark(item, Mark.US) for item in items),
         is_theirs=any(is_mark(item, Mark.THEY) for item in items),
         is_foreign=any(is_mark(item, Mark.FOREIGN) for item in items),
         is_mine=_is_mine(items, cut.act),
-        pairs=paired([item for item in items if isinstance(item, Day | Span | Shift)]),
+        pairs=paired([item for item in items if isinstance(item, DayMention | ClockSpan | Shift)]),
         noise=_noise(items, cut.act),
         is_tangled=_is_tangled(items),
     )
@@ -225,24 +239,24 @@ def _to_the_point(items: list[Item], act: Act | None) -> list[Item]:
     core = next((segment for segment in segments if any(item is act for item in segment)), None)
     if act is None or core is None:
         return items
-    dates = {item.date for item in core if isinstance(item, Day)}
-    has_hours = any(isinstance(item, Span | Shift) for item in core)
+    dates = {item.date for item in core if isinstance(item, DayMention)}
+    has_hours = any(isinstance(item, ClockSpan | Shift) for item in core)
     has_us = any(is_mark(item, Mark.US) for item in core) and not any(
-        isinstance(item, Squad) for item in core
+        isinstance(item, SquadMention) for item in core
     )
-    has_owner = any(isinstance(item, Squad) or is_mark(item, Mark.US) for item in core)
+    has_owner = any(isinstance(item, SquadMention) or is_mark(item, Mark.US) for item in core)
     kept: list[Item] = []
     for segment in segments:
-        named = {item.date for item in segment if isinstance(item, Day)}
+        named = {item.date for item in segment if isinstance(item, DayMention)}
         is_tale = segment is not core and (_strange(segment) or _is_heading(segment, named & dates))
         spent: tuple[type, ...] = ()
         if segment is not core and has_us and not _strange(segment):  # "friends at 54, we will ..."
-            spent += (Squad,)
+            spent += (SquadMention,)
         if segment is not core and _strange(segment):
-            spent += (Squad,) if has_owner else ()
-            spent += (Span, Shift) if has_hours else ()
+            spent += (SquadMention,) if has_owner else ()
+            spent += (ClockSpan, Shift) if has_hours else ()
         if is_tale and dates:
-            spent += (Day, Span, Shift) if named else (Day,)
+            spent += (DayMention, ClockSpan, Shift) if named else (DayMention,)
         kept.extend(item for item in segment if not isinstance(item, spent))
     return kept
 
@@ -286,20 +300,20 @@ def _is_mine(items: Sequence[Item], act: Act | None) -> bool:
     """Does somebody speak of himself? The nearest one before the act is who acts; else anybody named."""
     place = items.index(act) if act in items else len(items)
     after = next((i for i in items[place + 1 :] if not (isinstance(i, Word) and i.is_filler)), None)
-    if isinstance(after, Squad) or is_mark(after, Mark.US):  # "put us on", whoever asks for it
+    if isinstance(after, SquadMention) or is_mark(after, Mark.US):  # "put us on", whoever asks for it
         return False
     for item in reversed(items[:place]):
-        if isinstance(item, Squad) or is_mark(item, Mark.US, Mark.THEY, Mark.ME):
+        if isinstance(item, SquadMention) or is_mark(item, Mark.US, Mark.THEY, Mark.ME):
             return is_mark(item, Mark.ME)
     return any(is_mark(item, Mark.ME) for item in items) and not any(is_mark(i, Mark.US) for i in items)
 
 
-def _without_helped(cut: Cut) -> list[Item]:
+def _without_helped(cut: Clause) -> list[Item]:
     """ "54 will take 42's friday": the crew is 54's; whose shift it was does not matter."""
     act = cut.act
     if (
         act is None
-        or act.action is not Action.ADD
+        or act.action is not ShiftAction.ADD
         or act.written.split()[0] in _EDITS
         or act not in cut.items
     ):
@@ -307,9 +321,9 @@ def _without_helped(cut: Cut) -> list[Item]:
     place = cut.items.index(act)
     before, after = cut.items[:place], cut.items[place:]
     is_theirs = (_is_for(after) and act.written.endswith(("ing", "over", *_DEEDS))) or _helps(act, after[1:])
-    if not any(isinstance(item, Squad) or is_mark(item, Mark.US) for item in before) and not is_theirs:
+    if not any(isinstance(item, SquadMention) or is_mark(item, Mark.US) for item in before) and not is_theirs:
         return cut.items
-    return [*before, *(item for item in after if not isinstance(item, Squad))]
+    return [*before, *(item for item in after if not isinstance(item, SquadMention))]
 
 
 def _without_called(items: Sequence[Item]) -> list[Item]:
@@ -317,19 +331,19 @@ def _without_called(items: Sequence[Item]) -> list[Item]:
     called = {
         place
         for place, (one, two) in enumerate(pairwise(items))
-        if isinstance(one, Squad) and is_mark(two, Mark.US) and getattr(two, "written", "") == "we"
+        if isinstance(one, SquadMention) and is_mark(two, Mark.US) and getattr(two, "written", "") == "we"
     }
     return [item for place, item in enumerate(items) if place not in called]
 
 
 def _helps(act: Act, after: Sequence[Item]) -> bool:
     """ "Covering 54 tuesday night": whoever says so covers, and 54 is helped."""
-    return act.written == "covering" and bool(after) and isinstance(after[0], Squad)
+    return act.written == "covering" and bool(after) and isinstance(after[0], SquadMention)
 
 
 def _is_tangled(items: Sequence[Item]) -> bool:
     """ "43 on wednesday, 54 on thursday"."""
-    kinds = [isinstance(item, Squad) for item in items if isinstance(item, Squad | Day)]
+    kinds = [isinstance(item, SquadMention) for item in items if isinstance(item, SquadMention | DayMention)]
     turns = sum(one != two for one, two in pairwise(kinds))
     return turns > 2
 
@@ -337,32 +351,36 @@ def _is_tangled(items: Sequence[Item]) -> bool:
 def _is_for(items: Sequence[Item]) -> bool:
     """ "Covering saturday night for 54": by whom, is not said."""
     return any(
-        isinstance(two, Squad) and isinstance(one, Word) and one.text == "for" for one, two in pairwise(items)
+        isinstance(two, SquadMention) and isinstance(one, Word) and one.text == "for"
+        for one, two in pairwise(items)
     )
 
 
-def paired(items: Sequence[Day | Slot]) -> tuple[Pair, ...]:
+def paired(items: Sequence[DayMention | HoursMention]) -> tuple[DayHours, ...]:
     """Days with their hours: "fri 18-00 and sat 06-12", "18-06 on fri and sat", "fri 06-09 and 15-18"."""
-    runs: list[tuple[bool, list[Day | Slot]]] = []
+    runs: list[tuple[bool, list[DayMention | HoursMention]]] = []
     for item in items:
-        is_day = isinstance(item, Day)
+        is_day = isinstance(item, DayMention)
         if not runs or runs[-1][0] != is_day:
             runs.append((is_day, []))
-        if not any(isinstance(d, Day) and isinstance(item, Day) and d.date == item.date for d in runs[-1][1]):
+        if not any(
+            isinstance(d, DayMention) and isinstance(item, DayMention) and d.date == item.date
+            for d in runs[-1][1]
+        ):
             runs[-1][1].append(item)
-    pairs: list[Pair] = []
+    pairs: list[DayHours] = []
     while runs:
         (is_day, first), *rest = runs
         second = rest[0][1] if rest else []
         days, slots = (first, second) if is_day else (second, first)
         pairs.append(
-            Pair(
-                tuple(d for d in days if isinstance(d, Day)),
-                tuple(s for s in slots if not isinstance(s, Day)),
+            DayHours(
+                tuple(d for d in days if isinstance(d, DayMention)),
+                tuple(s for s in slots if not isinstance(s, DayMention)),
             )
         )
         runs = rest[1:]
     if len(pairs) > 1 and not pairs[-1].days:  # "the night shift on saturday, 2000-0200"
         last = pairs.pop()
-        pairs[-1] = Pair(pairs[-1].days, (*pairs[-1].slots, *last.slots))
+        pairs[-1] = DayHours(pairs[-1].days, (*pairs[-1].slots, *last.slots))
     return tuple(pairs)

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from ..words import Request, Utterance
-from .grammar import Heard, whole, without_echo
-from .pieces import Clock, Form
+from ..domain import ShiftRequest, Utterance
+from .normalization import normalize
+from .parser import ParsedMessage, is_complete, without_echo
 from .shift_words import GRID, hhmm, minutes
-from .spelling import spell
-from .timetable import cut, first_after
+from .time_windows import cut, first_after
+from .tokens import ClockFormat, ClockTime
 
 SLOTS = ("squad", "date", "start", "end")
 """In the order in which they are asked for."""
@@ -33,11 +33,11 @@ _CORRECT = re.compile(
 
 
 @dataclass(slots=True)
-class Thread:
+class RequestThread:
     """The requests so far, who said what, and what has to be said about it."""
 
     owner: str | None
-    requests: list[Request] = field(default_factory=list)
+    requests: list[ShiftRequest] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -49,15 +49,17 @@ class Thread:
 
 def is_cancelled(text: str) -> bool:
     """Does this line take everything back?"""
-    return bool(_CANCEL.search(spell(text)))
+    return bool(_CANCEL.search(normalize(text)))
 
 
 def is_correction(text: str) -> bool:
     """Does this line say that something before was wrong?"""
-    return bool(_CORRECT.search(spell(text)))
+    return bool(_CORRECT.search(normalize(text)))
 
 
-def follow(thread: Thread, line: Utterance, heard: Heard, squads: Sequence[str], asked: str | None) -> None:
+def apply_utterance(
+    thread: RequestThread, line: Utterance, heard: ParsedMessage, squads: Sequence[str], asked: str | None
+) -> None:
     """One more line of the conversation, and what was heard in it."""
     thread.warnings = []
     if is_cancelled(line.text) and (thread.requests or not heard.requests):
@@ -84,11 +86,11 @@ def follow(thread: Thread, line: Utterance, heard: Heard, squads: Sequence[str],
 
 
 def _with(
-    known: Sequence[Request], told: Sequence[Request], *, may_change: bool, corrects: bool
-) -> list[Request]:
+    known: Sequence[ShiftRequest], told: Sequence[ShiftRequest], *, may_change: bool, corrects: bool
+) -> list[ShiftRequest]:
     """Requests that were said in full: each fills an open one, corrects one, or stands beside them."""
-    kept: list[Request] = list(known)
-    added: list[Request] = []
+    kept: list[ShiftRequest] = list(known)
+    added: list[ShiftRequest] = []
     for new in told:
         fitting = [request for request in kept if request != new and _fits(request, new)]
         wrong = [r for r in kept if r.squad == new.squad and r not in told and _clashes(r, new, corrects)]
@@ -105,24 +107,24 @@ def _with(
     return list(dict.fromkeys([*kept, *added]))
 
 
-def _fits(known: Request, new: Request) -> bool:
+def _fits(known: ShiftRequest, new: ShiftRequest) -> bool:
     """Does it say more of the same? Nothing that both name may differ, and something must be open."""
     pairs = list(zip(known, new, strict=True))
     return all(None in pair or pair[0] == pair[1] for pair in pairs) and any(None in pair for pair in pairs)
 
 
-def _clashes(known: Request, new: Request, corrects: bool) -> bool:
+def _clashes(known: ShiftRequest, new: ShiftRequest, corrects: bool) -> bool:
     """The opposite for the same hours, or another value after a word of correction."""
     if corrects:
         return known.action == new.action or None in (known.date, new.date) or known.date == new.date
     if known.action == new.action or None in known or None in new or known.date != new.date:
         return False
-    return bool(whole(known).slots & whole(new).slots)
+    return bool(is_complete(known).slots & is_complete(new).slots)
 
 
-def _merge(first: Request, second: Request) -> Request:
+def _merge(first: ShiftRequest, second: ShiftRequest) -> ShiftRequest:
     """The first, with its gaps filled by the second."""
-    return Request(
+    return ShiftRequest(
         first.action or second.action,
         first.squad or second.squad,
         first.date or second.date,
@@ -132,15 +134,21 @@ def _merge(first: Request, second: Request) -> Request:
 
 
 def _filled(
-    thread: Thread, line: Utterance, heard: Heard, squads: Sequence[str], asked: str | None, *, corrects: bool
-) -> list[Request]:
+    thread: RequestThread,
+    line: Utterance,
+    heard: ParsedMessage,
+    squads: Sequence[str],
+    asked: str | None,
+    *,
+    corrects: bool,
+) -> list[ShiftRequest]:
     """A fragment ("1800-0600", "saturday", "42", "7") goes where it was asked for, or where it fits."""
     days = {request.date for request in thread.requests}
     if corrects and len(days) > 1 and any(window.date for window in heard.fragment):
         thread.warnings.append("several days are open, and one cannot tell which of them is meant")
         return thread.requests
     named = heard.fragment_squads or ((line.squad,) if heard.is_ours and asked == "squad" else ())
-    filled: list[Request] = []
+    filled: list[ShiftRequest] = []
     for request in thread.requests:
         is_open = request.squad not in squads
         known = request._replace(squad=named[0]) if named and (is_open or corrects) else request
@@ -149,11 +157,11 @@ def _filled(
 
 
 def _answered(
-    request: Request, heard: Heard, asked: str | None, corrects: bool, warnings: list[str]
-) -> list[Request]:
+    request: ShiftRequest, heard: ParsedMessage, asked: str | None, corrects: bool, warnings: list[str]
+) -> list[ShiftRequest]:
     if not heard.fragment:
         return [_clocked(request, heard.clocks, asked, warnings)]
-    answers: list[Request] = []
+    answers: list[ShiftRequest] = []
     for window in heard.fragment:
         said = f"{window.date:%Y%m%d}" if window.date else None
         if said and request.date and said != request.date and not corrects:
@@ -170,7 +178,9 @@ def _answered(
     return answers or [request]
 
 
-def _clocked(request: Request, clocks: Sequence[Clock], asked: str | None, warnings: list[str]) -> Request:
+def _clocked(
+    request: ShiftRequest, clocks: Sequence[ClockTime], asked: str | None, warnings: list[str]
+) -> ShiftRequest:
     """A single time, for the start or the end that was asked for."""
     if not clocks or asked not in {"start", "end"} or getattr(request, asked) is not None:
         return request
@@ -179,7 +189,7 @@ def _clocked(request: Request, clocks: Sequence[Clock], asked: str | None, warni
         warnings.append(f"{clock.written} is not on the hour or half hour; which whole or half hour?")
         return request
     at: int | None = clock.at
-    if clock.form is Form.BARE:
+    if clock.form is ClockFormat.BARE:
         at = first_after(clock.at, minutes(request.start)) if asked == "end" and request.start else None
     if at is None:
         warnings.append(f"{clock.written} could be in the morning or in the evening; please write HHMM")
@@ -187,7 +197,7 @@ def _clocked(request: Request, clocks: Sequence[Clock], asked: str | None, warni
     return request._replace(start=hhmm(at)) if asked == "start" else request._replace(end=hhmm(at))
 
 
-def _on_days(request: Request) -> list[Request]:
+def _on_days(request: ShiftRequest) -> list[ShiftRequest]:
     """A window over 0600, put together from several lines, belongs to two days."""
     if request.date is None or request.start is None or request.end is None:
         return [request]
@@ -199,7 +209,7 @@ def _on_days(request: Request) -> list[Request]:
     ]
 
 
-def _told(requests: Sequence[Request]) -> str:
+def _told(requests: Sequence[ShiftRequest]) -> str:
     """Requests in short, for the reasoning."""
     return "; ".join(
         f"{(r.action or 'something').replace('_', ' ')} {r.squad or 'squad?'} {r.date or 'date?'}"

@@ -11,9 +11,9 @@ from importlib import resources
 from math import exp
 from typing import NamedTuple
 
-from ..words import Action
+from ..domain import ShiftAction
 
-ACTIONS = (Action.NO_CREW, Action.ADD, Action.REMOVE)
+ACTIONS = (ShiftAction.NO_CREW, ShiftAction.ADD, ShiftAction.REMOVE)
 FILE = "weights.tsv"
 _MOST = 30.0
 
@@ -24,28 +24,28 @@ class Weights(NamedTuple):
     message: Mapping[str, Sequence[float]]
     mention: Mapping[str, float]
 
-    def actions(self, names: Sequence[str]) -> dict[Action, float]:
+    def actions(self, names: Sequence[str]) -> dict[ShiftAction, float]:
         """How likely each action is wanted, 0 to 1."""
         known = [self.message[name] for name in names if name in self.message]
-        return {action: likely(sum(each[i] for each in known)) for i, action in enumerate(ACTIONS)}
+        return {action: sigmoid(sum(each[i] for each in known)) for i, action in enumerate(ACTIONS)}
 
     def belongs(self, names: Sequence[str]) -> float:
         """How likely a mention belongs to what is wanted, 0 to 1."""
-        return likely(sum(self.mention.get(name, 0.0) for name in names))
+        return sigmoid(sum(self.mention.get(name, 0.0) for name in names))
 
 
-def likely(sum_of_weights: float) -> float:
+def sigmoid(sum_of_weights: float) -> float:
     """A sum of weights as a share."""
     return 1.0 / (1.0 + exp(-max(-_MOST, min(_MOST, sum_of_weights))))
 
 
 @lru_cache(1)
-def shipped() -> Weights:
+def load_weights() -> Weights:
     """The weights that come with the package."""
-    return parsed(resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8"))
+    return parse_weights(resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8"))
 
 
-def parsed(table: str) -> Weights:
+def parse_weights(table: str) -> Weights:
     """Weights from their table."""
     message: dict[str, tuple[float, ...]] = {}
     mention: dict[str, float] = {}
@@ -60,7 +60,7 @@ def parsed(table: str) -> Weights:
     return Weights(message, mention)
 
 
-def printed(weights: Weights) -> str:
+def format_weights(weights: Weights) -> str:
     """The table of weights."""
     lines = ["# Made by `python -m tools.shift_language.train`; change the messages, not this file."]
     lines += [

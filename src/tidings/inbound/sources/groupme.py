@@ -15,10 +15,10 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from ...model.errors import Invalid
-from ..words import Incoming, Said
-from .asking import Asking
+from ..domain import IncomingKind, IncomingMessage
+from .api_client import SourceApiClient
 from .payload import ident, inner, items, seconds, word
-from .port import Call, Entry, NotGenuine, Read, SourceDown
+from .port import SourceEntry, SourcePage, SourceUnavailable, UnverifiedWebhook, WebhookRequest
 from .settings import SourceSettings
 
 THROTTLED_FOR = timedelta(seconds=60)  # GroupMe names no wait
@@ -26,26 +26,26 @@ MOST_BACK = 100  # pages of a first look
 _THROTTLED = (420, 429)
 
 
-class GroupMe:
+class GroupMeSource:
     """One group."""
 
     def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
         self._settings = settings
         self._now = now
         hide = (settings.token,) if settings.token else ()
-        self._api = Asking(settings.base_url, deadline=settings.deadline, hide=hide)
+        self._api = SourceApiClient(settings.base_url, deadline=settings.deadline, hide=hide)
 
-    async def read(self, cursor: str | None, *, since: int) -> Read:
+    async def read(self, cursor: str | None, *, since: int) -> SourcePage:
         """The page after the cursor; without one, all pages back to `since`."""
         if cursor is None:
             return await self._first_look(since)
         found = await self._list(after_id=cursor)
         heard = self._entries(found)
-        return Read(heard, more=len(found) >= self._settings.page, holes=_nameless(found))
+        return SourcePage(heard, more=len(found) >= self._settings.page, holes=_nameless(found))
 
-    async def look_back(self) -> Sequence[Incoming]:
+    async def look_back(self) -> Sequence[IncomingMessage]:
         """The newest page: what is edited, and what should have been read."""
-        heard: list[Incoming] = []
+        heard: list[IncomingMessage] = []
         for message in reversed(await self._list()):
             heard += [one for one in (self._incoming(message), self._edit(message)) if one is not None]
         return heard
@@ -54,18 +54,18 @@ class GroupMe:
         """Ids grow."""
         return id_.isdigit() and cursor.isdigit() and int(id_) <= int(cursor)
 
-    def called(self, call: Call) -> list[Incoming]:
+    def called(self, call: WebhookRequest) -> list[IncomingMessage]:
         """A bot's call-back; GroupMe signs nothing, so the address holds a secret."""
         given = call.query.get("key", "").encode()
         if not sum(hmac.compare_digest(given, secret.encode()) for secret in self._settings.secrets):
-            raise NotGenuine("the address has no valid key")
+            raise UnverifiedWebhook("the address has no valid key")
         return incoming(self._settings, _object(call.body))
 
     async def close(self) -> None:
         """Let go of connections."""
         await self._api.close()
 
-    async def _first_look(self, since: int) -> Read:
+    async def _first_look(self, since: int) -> SourcePage:
         """Newest first, page by page, until a message is older than the source is known."""
         found: list[Mapping[str, Any]] = []
         for _ in range(MOST_BACK):
@@ -74,7 +74,7 @@ class GroupMe:
             if len(page) < self._settings.page or seconds(page[-1], "created_at") < since:
                 break
         heard = self._entries(found[::-1])
-        return Read(heard, more=bool(heard), holes=_nameless(found))
+        return SourcePage(heard, more=bool(heard), holes=_nameless(found))
 
     async def _list(self, **query: str) -> list[Mapping[str, Any]]:
         asked = urlencode({"limit": self._settings.page, "acceptFiles": 1, **query})
@@ -85,43 +85,46 @@ class GroupMe:
         if said.status == 304:
             return []
         if said.status in _THROTTLED:
-            raise SourceDown(f"HTTP {said.status}: {said.shown}", wait=said.wait or THROTTLED_FOR)
+            raise SourceUnavailable(f"HTTP {said.status}: {said.shown}", wait=said.wait or THROTTLED_FOR)
         if said.status != 200 or said.body is None:
-            raise SourceDown(f"HTTP {said.status}: {said.shown}", wait=said.wait)
+            raise SourceUnavailable(f"HTTP {said.status}: {said.shown}", wait=said.wait)
         return items(inner(said.body, "response"), "messages")
 
-    def _entries(self, found: Sequence[Mapping[str, Any]]) -> list[Entry]:
+    def _entries(self, found: Sequence[Mapping[str, Any]]) -> list[SourceEntry]:
         heard = [(self._incoming(message), ident(message, "id")) for message in found]
-        return [Entry(one, id_) for one, id_ in heard if one is not None]
+        return [SourceEntry(one, id_) for one, id_ in heard if one is not None]
 
-    def _incoming(self, message: Mapping[str, Any]) -> Incoming | None:
+    def _incoming(self, message: Mapping[str, Any]) -> IncomingMessage | None:
         return next(iter(incoming(self._settings, message)), None)
 
-    def _edit(self, message: Mapping[str, Any]) -> Incoming | None:
+    def _edit(self, message: Mapping[str, Any]) -> IncomingMessage | None:
         edited, said = seconds(message, "updated_at"), self._incoming(message)
-        if said is None or said.kind is not Said.MESSAGE or edited <= said.at:
+        if said is None or said.kind is not IncomingKind.MESSAGE or edited <= said.at:
             return None
         return said._replace(
-            id=f"{said.id}/edit/{word(message, 'updated_at')}", kind=Said.EDIT, original=said.id, at=edited
+            id=f"{said.id}/edit/{word(message, 'updated_at')}",
+            kind=IncomingKind.EDIT,
+            original=said.id,
+            at=edited,
         )
 
 
-def incoming(settings: SourceSettings, message: Mapping[str, Any]) -> list[Incoming]:
+def incoming(settings: SourceSettings, message: Mapping[str, Any]) -> list[IncomingMessage]:
     """One message of a list or of a call-back; none when it has no id."""
     id_ = ident(message, "id")
     if not id_:
         return []
     sender, by = ident(message, "sender_id") or ident(message, "user_id"), word(message, "sender_type")
     event, attached = inner(message, "event"), items(message, "attachments")
-    kind, original, at = Said.MESSAGE, None, seconds(message, "created_at")
+    kind, original, at = IncomingKind.MESSAGE, None, seconds(message, "created_at")
     if message.get("system") is True or by in ("system", "service"):
-        kind = Said.SYSTEM
+        kind = IncomingKind.SYSTEM
         if word(event, "type") == "message.deleted":
-            kind, original = Said.DELETE, ident(inner(event, "data"), "message_id") or None
+            kind, original = IncomingKind.DELETE, ident(inner(event, "data"), "message_id") or None
             sender = ""  # the platform's own, whoever deleted it
     replies = [ident(one, "reply_id") for one in attached if word(one, "type") == "reply"]
     return [
-        Incoming(
+        IncomingMessage(
             settings.name,
             id_,
             ident(message, "group_id") or settings.group or "",

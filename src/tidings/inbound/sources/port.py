@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
-from ..words import Incoming
+from ..domain import IncomingMessage
 
 
-class Entry(NamedTuple):
+class SourceEntry(NamedTuple):
     """Something said, and where reading goes on behind it."""
 
-    incoming: Incoming
+    incoming: IncomingMessage
     cursor: str | None = None  # None: the cursor stays as it is
 
 
-class Read(NamedTuple):
+class SourcePage(NamedTuple):
     """One page, oldest first."""
 
-    heard: Sequence[Entry] = ()
+    heard: Sequence[SourceEntry] = ()
     cursor: str | None = None  # behind all of it; None: where it was
     more: bool = False  # the platform has more than this
     holes: Sequence[str] = ()  # what is missing, in words
 
 
-class SourceDown(Exception):
+class SourceUnavailable(Exception):
     """The platform did not give what was asked for. `wait` is its own wish."""
 
     def __init__(self, reason: str, *, wait: timedelta | None = None) -> None:
@@ -33,13 +33,13 @@ class SourceDown(Exception):
         self.wait = wait
 
 
-class Polled(Protocol):
+class PolledSource(Protocol):
     """A source that is read."""
 
-    async def read(self, cursor: str | None, *, since: int) -> Read:
+    async def read(self, cursor: str | None, *, since: int) -> SourcePage:
         """What follows the cursor. Without one: from the first message said at `since` or later."""
 
-    async def look_back(self) -> Sequence[Incoming]:
+    async def look_back(self) -> Sequence[IncomingMessage]:
         """The newest once more, to notice what was edited, deleted or missed; nothing where ids tell it."""
 
     def is_behind(self, id_: str, cursor: str) -> bool:
@@ -49,7 +49,7 @@ class Polled(Protocol):
         """Let go of connections."""
 
 
-class Call(NamedTuple):
+class WebhookRequest(NamedTuple):
     """A request that came in, as far as sources may look at it."""
 
     headers: Mapping[str, str]  # by names in small letters
@@ -57,5 +57,5 @@ class Call(NamedTuple):
     body: bytes
 
 
-class NotGenuine(Exception):
+class UnverifiedWebhook(Exception):
     """Nothing shows that the platform sent this; the text says what is missing."""

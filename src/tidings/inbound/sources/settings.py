@@ -11,8 +11,8 @@ from typing import Any
 
 from ...model import durations
 from ...model.errors import Misconfigured
-from ...wire.addresses import Forbidden, Rules, Target, check_url
-from ...wire.signature import parse_secret
+from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, UrlTarget, check_url
+from ...wire.webhook_signatures import parse_secret
 
 GROUPME, TELEGRAM, WHATSAPP_CLOUD, WAHA, WEBHOOK = "groupme", "telegram", "whatsapp_cloud", "waha", "webhook"
 LARGEST_PAGE = 100
@@ -21,7 +21,7 @@ BASE_URLS: Mapping[str, str] = {
     TELEGRAM: "https://api.telegram.org",
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-_ANY_HOST = Rules(allow_private=True, allow_http=True)
+_ANY_HOST = SsrfRules(allow_private=True, allow_http=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +92,20 @@ def _base_url(value: object) -> str:
     given = _text(value).rstrip("/")
     try:
         target = check_url(given, _ANY_HOST)
-    except Forbidden as error:
+    except ForbiddenUrl as error:
         raise ValueError(f"{error}; it must be an https URL") from error
     if (target.scheme != "https" and not _is_near(target)) or "?" in given or "#" in given:
         raise ValueError("it must be an https URL without ? and #")
     return given
 
 
-def _is_near(target: Target) -> bool:
+def _is_near(target: UrlTarget) -> bool:
     """This machine, a private address, or a name without a dot."""
     if target.address is None:
         return "." not in target.host
     try:
-        check_url(f"http://{target.host}/", Rules(allow_http=True))
-    except Forbidden:
+        check_url(f"http://{target.host}/", SsrfRules(allow_http=True))
+    except ForbiddenUrl:
         return True
     return False
 

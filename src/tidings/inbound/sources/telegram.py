@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 import orjson
 
 from ...model.errors import Invalid
-from ..words import Incoming, Said
-from .asking import Asking
+from ..domain import IncomingKind, IncomingMessage
+from .api_client import SourceApiClient
 from .payload import ident, inner, items, seconds, word
-from .port import Call, Entry, NotGenuine, Read, SourceDown
+from .port import SourceEntry, SourcePage, SourceUnavailable, UnverifiedWebhook, WebhookRequest
 from .settings import SourceSettings
 
 SECRET = "x-telegram-bot-api-secret-token"
@@ -29,16 +29,16 @@ _SERVICE = ("new_chat_members", "left_chat_member", "new_chat_title", "pinned_me
             "delete_chat_photo", "new_chat_photo")  # fmt: skip
 
 
-class Telegram:
+class TelegramSource:
     """One bot."""
 
     def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
         self._settings = settings
         self._now = now
         hide = (settings.token,) if settings.token else ()
-        self._api = Asking(settings.base_url, deadline=settings.deadline, hide=hide)
+        self._api = SourceApiClient(settings.base_url, deadline=settings.deadline, hide=hide)
 
-    async def read(self, cursor: str | None, *, since: int) -> Read:
+    async def read(self, cursor: str | None, *, since: int) -> SourcePage:
         """The updates from the stored offset on."""
         asked: dict[str, Any] = {
             "limit": self._settings.page,
@@ -51,18 +51,20 @@ class Telegram:
             f"/bot{self._settings.token}/getUpdates?{urlencode(asked)}", now=self._now()
         )
         if said.status != 200 or said.body is None:
-            raise SourceDown(f"HTTP {said.status}: {said.shown}", wait=said.wait)
+            raise SourceUnavailable(f"HTTP {said.status}: {said.shown}", wait=said.wait)
         updates = items(said.body, "result")
         numbers = [_number(update) for update in updates]
         heard = [
-            Entry(one, str(number + 1))
+            SourceEntry(one, str(number + 1))
             for number, update in zip(numbers, updates, strict=True)
             for one in incoming(self._settings, update)
         ]
         behind = str(max(numbers) + 1) if numbers else None
-        return Read(heard, behind, len(updates) >= self._settings.page, holes_in(cursor, numbers))
+        return SourcePage(
+            heard, behind, len(updates) >= self._settings.page, missing_updates(cursor, numbers)
+        )
 
-    async def look_back(self) -> Sequence[Incoming]:
+    async def look_back(self) -> Sequence[IncomingMessage]:
         """Edits come as updates, and numbers tell of holes."""
         return ()
 
@@ -70,11 +72,11 @@ class Telegram:
         """Never asked."""
         return False
 
-    def called(self, call: Call) -> list[Incoming]:
+    def called(self, call: WebhookRequest) -> list[IncomingMessage]:
         """A webhook's update."""
         given = call.headers.get(SECRET, "").encode()
         if not sum(hmac.compare_digest(given, secret.encode()) for secret in self._settings.secrets):
-            raise NotGenuine(f"the header {SECRET} is missing or wrong")
+            raise UnverifiedWebhook(f"the header {SECRET} is missing or wrong")
         try:
             update = orjson.loads(call.body)
         except orjson.JSONDecodeError:
@@ -91,11 +93,11 @@ class Telegram:
 def _number(update: Mapping[str, Any]) -> int:
     found = update.get("update_id")
     if not isinstance(found, int):
-        raise SourceDown("Telegram gave an update without a number")
+        raise SourceUnavailable("Telegram gave an update without a number")
     return found
 
 
-def holes_in(cursor: str | None, numbers: Sequence[int]) -> list[str]:
+def missing_updates(cursor: str | None, numbers: Sequence[int]) -> list[str]:
     """Which update numbers are missing between the stored offset and the last of these."""
     expected = int(cursor) if cursor is not None and cursor.isdigit() else None
     holes = []
@@ -107,7 +109,7 @@ def holes_in(cursor: str | None, numbers: Sequence[int]) -> list[str]:
     return [f"Telegram no longer has {hole}" for hole in holes]
 
 
-def incoming(settings: SourceSettings, update: Mapping[str, Any]) -> list[Incoming]:
+def incoming(settings: SourceSettings, update: Mapping[str, Any]) -> list[IncomingMessage]:
     """The message of an update, new or edited; none for any other kind of update."""
     edited = inner(update, "edited_message")
     message = edited or inner(update, "message")
@@ -117,7 +119,7 @@ def incoming(settings: SourceSettings, update: Mapping[str, Any]) -> list[Incomi
     sender = inner(message, "from") or inner(message, "sender_chat")
     names = (word(sender, "first_name"), word(sender, "last_name"))
     quoted = ident(inner(message, "reply_to_message"), "message_id")
-    said = Incoming(
+    said = IncomingMessage(
         settings.name,
         f"{chat}:{number}",
         chat,
@@ -125,7 +127,7 @@ def incoming(settings: SourceSettings, update: Mapping[str, Any]) -> list[Incomi
         " ".join(name for name in names if name) or word(sender, "username") or word(sender, "title"),
         word(message, "text") or word(message, "caption"),
         seconds(message, "date"),
-        Said.SYSTEM if any(name in message for name in _SERVICE) else Said.MESSAGE,
+        IncomingKind.SYSTEM if any(name in message for name in _SERVICE) else IncomingKind.MESSAGE,
         own=sender.get("is_bot") is True or ident(sender, "id") in settings.own,
         reply_to=f"{chat}:{quoted}" if quoted else None,
         attachments=sum(name in message for name in _MEDIA),
@@ -134,4 +136,6 @@ def incoming(settings: SourceSettings, update: Mapping[str, Any]) -> list[Incomi
     if not edited:
         return [said]
     at = seconds(message, "edit_date")
-    return [said._replace(id=f"{said.id}/edit/{at}", kind=Said.EDIT, original=said.id, at=at or said.at)]
+    return [
+        said._replace(id=f"{said.id}/edit/{at}", kind=IncomingKind.EDIT, original=said.id, at=at or said.at)
+    ]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..words import Incoming, Said
+from ..domain import IncomingKind, IncomingMessage
 from .payload import ident, inner, seconds, word
 from .settings import SourceSettings
 
 
-def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[Incoming]:
+def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[IncomingMessage]:
     """The message of one event; none for events that are not about messages."""
     event, message = word(payload, "event"), inner(payload, "payload")
     match event:
@@ -26,14 +26,16 @@ def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[Incom
             if said is None or not original:
                 return []
             id_ = f"{original}/edit/{said.id}"
-            return [said._replace(id=id_, kind=Said.EDIT, original=original)]
+            return [said._replace(id=id_, kind=IncomingKind.EDIT, original=original)]
         case "message.revoked":
             after = inner(message, "after") or inner(message, "before")
             original = key_of(ident(message, "revokedMessageId") or ident(inner(message, "before"), "id"))
             said = _said(settings, after, payload)
             if said is None or not original:
                 return []
-            return [said._replace(id=f"{original}/delete", kind=Said.DELETE, original=original, text="")]
+            return [
+                said._replace(id=f"{original}/delete", kind=IncomingKind.DELETE, original=original, text="")
+            ]
     return []
 
 
@@ -45,7 +47,7 @@ def key_of(id_: str) -> str:
 
 def _said(
     settings: SourceSettings, message: Mapping[str, Any], payload: Mapping[str, Any]
-) -> Incoming | None:
+) -> IncomingMessage | None:
     key = key_of(ident(message, "id"))
     if not key:
         return None
@@ -53,7 +55,7 @@ def _said(
     chat = ident(message, "to") if ours else ident(message, "from")
     sender = ident(message, "participant") or ident(message, "from")
     quoted = key_of(ident(inner(message, "replyTo"), "id"))
-    return Incoming(
+    return IncomingMessage(
         settings.name,
         key,
         chat,

@@ -8,13 +8,13 @@ from typing import Any
 
 import orjson
 
+from ...inputs.fields import Field, check_fields
 from ...model.errors import Invalid
 from ...model.time import SECOND, instant
-from ...reading.fields import Field, check
-from ...wire.signature import BadSignature, parse_secret, verify
-from ..words import Incoming, Said
+from ...wire.webhook_signatures import BadSignature, parse_secret, verify
+from ..domain import IncomingKind, IncomingMessage
 from .payload import LONGEST_ID
-from .port import Call, NotGenuine
+from .port import UnverifiedWebhook, WebhookRequest
 from .settings import SourceSettings
 
 MOST = 1000  # messages of one call
@@ -35,7 +35,7 @@ FIELDS: Mapping[str, Field] = {
 }
 
 
-class Webhook:
+class WebhookSource:
     """One signed address."""
 
     def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
@@ -43,17 +43,17 @@ class Webhook:
         self._now = now
         self._keys = [parse_secret(secret) for secret in settings.secrets]
 
-    def called(self, call: Call) -> list[Incoming]:
+    def called(self, call: WebhookRequest) -> list[IncomingMessage]:
         """The messages of one request."""
         now = self._now()
         try:
             verify(self._keys, call.headers, call.body, now=now // SECOND)
         except BadSignature as error:
-            raise NotGenuine(str(error)) from None
+            raise UnverifiedWebhook(str(error)) from None
         return incoming(self._settings, call.body, now=now)
 
 
-def incoming(settings: SourceSettings, body: bytes, *, now: int) -> list[Incoming]:
+def incoming(settings: SourceSettings, body: bytes, *, now: int) -> list[IncomingMessage]:
     """One object, or {"messages": [...]}; refused as a whole when one of them cannot be used."""
     try:
         found = orjson.loads(body)
@@ -64,21 +64,21 @@ def incoming(settings: SourceSettings, body: bytes, *, now: int) -> list[Incomin
     many = found.get("messages") if isinstance(found, dict) and "messages" in found else [found]
     if not isinstance(many, list) or not 0 < len(many) <= MOST:
         raise Invalid("messages is not a list", field="messages", remedy=f"send 1 to {MOST} of them")
-    return [_one(settings, check(one, FIELDS), now) for one in many]
+    return [_one(settings, check_fields(one, FIELDS), now) for one in many]
 
 
-def _one(settings: SourceSettings, given: dict[str, Any], now: int) -> Incoming:
+def _one(settings: SourceSettings, given: dict[str, Any], now: int) -> IncomingMessage:
     for name in ("id", "conversation", "sender", "original", "reply_to"):
         value = given.get(name)
         if value is not None and (not value.strip() or len(value) > LONGEST_ID or not value.isprintable()):
             remedy = f"use 1 to {LONGEST_ID} printable characters"
             raise Invalid(f"{name} cannot be used", field=name, remedy=remedy)
-    kind = given.get("kind") or Said.MESSAGE
-    if kind not in list(Said):
-        raise Invalid(f"kind is {kind[:20]!r}", field="kind", remedy=f"use one of: {', '.join(Said)}")
-    if kind in (Said.EDIT, Said.DELETE) and not given.get("original"):
+    kind = given.get("kind") or IncomingKind.MESSAGE
+    if kind not in list(IncomingKind):
+        raise Invalid(f"kind is {kind[:20]!r}", field="kind", remedy=f"use one of: {', '.join(IncomingKind)}")
+    if kind in (IncomingKind.EDIT, IncomingKind.DELETE) and not given.get("original"):
         raise Invalid(f"a {kind} names no message", field="original", remedy=FIELDS["original"].about)
-    return Incoming(
+    return IncomingMessage(
         settings.name,
         given["id"],
         given["conversation"],
@@ -86,7 +86,7 @@ def _one(settings: SourceSettings, given: dict[str, Any], now: int) -> Incoming:
         (given.get("name") or "")[:LONGEST_NAME],
         given.get("text") or "",
         _time(given.get("at"), now),
-        Said(kind),
+        IncomingKind(kind),
         own=given.get("bot") is True or given["sender"] in settings.own,
         reply_to=given.get("reply_to"),
         attachments=max(0, given.get("attachments") or 0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..words import Incoming, Said
+from ..domain import IncomingKind, IncomingMessage
 from .payload import ident, inner, items, seconds, word
 from .settings import SourceSettings
 
@@ -13,9 +13,9 @@ _MEDIA = ("image", "video", "audio", "document", "sticker", "location", "contact
 _NOT_SAID = ("system", "reaction", "unsupported")
 
 
-def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[Incoming]:
+def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[IncomingMessage]:
     """Every message of a call-back; statuses of our own are not messages."""
-    heard: list[Incoming] = []
+    heard: list[IncomingMessage] = []
     for entry in items(payload, "entry"):
         for change in items(entry, "changes"):
             value = inner(change, "value")
@@ -28,9 +28,9 @@ def incoming(settings: SourceSettings, payload: Mapping[str, Any]) -> list[Incom
     return heard
 
 
-def _one(settings: SourceSettings, message: Mapping[str, Any], names: Mapping[str, str]) -> Incoming:
+def _one(settings: SourceSettings, message: Mapping[str, Any], names: Mapping[str, str]) -> IncomingMessage:
     sender, kind = ident(message, "from"), word(message, "type")
-    return Incoming(
+    return IncomingMessage(
         settings.name,
         ident(message, "id"),
         ident(message, "group_id") or sender,
@@ -38,7 +38,7 @@ def _one(settings: SourceSettings, message: Mapping[str, Any], names: Mapping[st
         names.get(sender, ""),
         _words(message, kind),
         seconds(message, "timestamp"),
-        Said.SYSTEM if kind in _NOT_SAID else Said.MESSAGE,
+        IncomingKind.SYSTEM if kind in _NOT_SAID else IncomingKind.MESSAGE,
         own=sender in settings.own,
         reply_to=ident(inner(message, "context"), "id") or None,
         attachments=int(kind in _MEDIA),

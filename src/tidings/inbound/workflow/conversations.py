@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
+from ...inputs.pagination import Page, decode_position, page_size
 from ...model.errors import NotFound
 from ...model.time import iso
-from ...reading.cursor import page_size, place
 from ...store.port import Row, Store
 
 LINES = 200  # of one page
 WINDOW = 20_000  # places of the inbox that are looked at
 _COSTS = ("prompt", "version", "model", "tokens_in", "tokens_out", "cost", "ms", "error", "state")
-
-
-class Page(NamedTuple):
-    """Some of a list, and where the next page begins."""
-
-    items: list[Row]
-    next: str | None
 
 
 class Conversations:
@@ -32,7 +25,7 @@ class Conversations:
     async def page(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
         """Conversations, the one with the newest message first."""
         rows = await self._store.read(
-            "conversation_page", tenant=tenant, before=place(after), limit=page_size(limit)
+            "conversation_page", tenant=tenant, before=decode_position(after), limit=page_size(limit)
         )
         items = [
             {"conversation": row["conversation"], "messages": row["hearings"], "last_at": iso(row["at"])}
@@ -42,11 +35,11 @@ class Conversations:
 
     async def show(self, conversation: str, *, tenant: str = "default", after: str | None = None) -> Row:
         """One conversation, oldest first: messages with what was decided, and what happened beside them."""
-        first = 0 if after is None else place(after)
+        first = 0 if after is None else decode_position(after)
         of: dict[str, Any] = {"tenant": tenant, "conversation": conversation}
         hearings = await self._store.read("hearing_page", after=first, limit=LINES, **of)
         if not hearings and after is None:
-            raise await nothing_heard(self._store, conversation, tenant)
+            raise await explain_missing_conversation(self._store, conversation, tenant)
         steps = await self._store.read("step_page", after=0, limit=1000, **of)
         flows = await self._store.read("workflow_newest", limit=50, **of)
         calls = await self._calls([hearing["message"] for hearing in hearings])
@@ -67,7 +60,7 @@ class Conversations:
         return found
 
 
-async def nothing_heard(store: Store, conversation: str, tenant: str) -> NotFound:
+async def explain_missing_conversation(store: Store, conversation: str, tenant: str) -> NotFound:
     """Why there is nothing to see of a conversation: a message's id was given, or all of it was skipped."""
     found = await store.read("inbox_find", id=conversation, tenant=tenant)
     if found:

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
-from ..words import Day, Mind
-from . import planning
-from .planning import Plan, Sheet
-from .rules import commands, is_day, judge
+from ..domain import CalendarDay, Interpreter
+from . import plans
+from .plans import GraphState, WorkflowPlan
+from .validation import commands, is_day, validate_requests
 
 START = "extract"
-Node = Callable[[Sheet], Awaitable[Sheet]]
-ReadDay = Callable[[str], Awaitable[Day]]
+Node = Callable[[GraphState], Awaitable[GraphState]]
+ReadDay = Callable[[str], Awaitable[CalendarDay]]
 
-NEXT: Mapping[str, Callable[[Sheet], str] | str] = {
-    "extract": planning.after_extract,
+NEXT: Mapping[str, Callable[[GraphState], str] | str] = {
+    "extract": plans.after_extract,
     "read": "validate",
-    "validate": planning.after_validate,
+    "validate": plans.after_validate,
 }
 """What follows a node: always the same, or as a function says. A node that is not here is an end."""
 
@@ -33,41 +33,43 @@ BRANCHES: Mapping[str, tuple[str, ...]] = {
 }
 """Where a function of NEXT may lead."""
 
-_ENDS: Mapping[str, Callable[[Sheet], Plan]] = {
-    "withdraw": planning.withdraw,
-    "nothing": planning.nothing,
-    "clarify": planning.clarify,
-    "confirm": planning.confirm,
-    "execute": planning.execute,
-    "refuse": planning.refuse,
+_ENDS: Mapping[str, Callable[[GraphState], WorkflowPlan]] = {
+    "withdraw": plans.withdraw,
+    "nothing": plans.nothing,
+    "clarify": plans.clarify,
+    "confirm": plans.confirm,
+    "execute": plans.execute,
+    "refuse": plans.refuse,
 }
 
 
-class Runner(Protocol):
+class WorkflowRunner(Protocol):
     """Runs the graph once, for one message."""
 
-    async def run(self, sheet: Sheet) -> Plan:
+    async def run(self, sheet: GraphState) -> WorkflowPlan:
         """The plan at the end of it."""
 
 
-def nodes(mind: Mind, read_day: ReadDay) -> dict[str, Node]:
+def nodes(mind: Interpreter, read_day: ReadDay) -> dict[str, Node]:
     """All nodes, over these two ports."""
 
-    async def extract(sheet: Sheet) -> Sheet:
-        return planning.understood(sheet, await mind.extract(sheet["scene"]))
+    async def extract(sheet: GraphState) -> GraphState:
+        return plans.understood(sheet, await mind.extract(sheet["scene"]))
 
-    async def read(sheet: Sheet) -> Sheet:
+    async def read(sheet: GraphState) -> GraphState:
         dates = {each.date for each in commands(sheet["wants"]) if each and is_day(each.date)}
         known = {day.date: day for day in sheet["scene"].days}
         return {"days": known | {date: await read_day(date) for date in sorted(dates - known.keys())}}
 
-    async def validate(sheet: Sheet) -> Sheet:
+    async def validate(sheet: GraphState) -> GraphState:
         scene, flow = sheet["scene"], sheet["flow"]
-        found = judge(sheet["wants"], sheet["days"], scene.speaker, flow.squad, sheet["house"], sheet["now"])
+        found = validate_requests(
+            sheet["wants"], sheet["days"], scene.speaker, flow.squad, sheet["house"], sheet["now"]
+        )
         return {"findings": found}
 
-    def end(make: Callable[[Sheet], Plan]) -> Node:
-        async def node(sheet: Sheet) -> Sheet:
+    def end(make: Callable[[GraphState], WorkflowPlan]) -> Node:
+        async def node(sheet: GraphState) -> GraphState:
             return {"plan": make(sheet)}
 
         return node
@@ -79,10 +81,10 @@ def nodes(mind: Mind, read_day: ReadDay) -> dict[str, Node]:
 class PlainRunner:
     """The graph without anything installed: node after node until an end."""
 
-    def __init__(self, mind: Mind, read_day: ReadDay) -> None:
+    def __init__(self, mind: Interpreter, read_day: ReadDay) -> None:
         self._nodes = nodes(mind, read_day)
 
-    async def run(self, sheet: Sheet) -> Plan:
+    async def run(self, sheet: GraphState) -> WorkflowPlan:
         """Walk from the start to an end."""
         name: str | None = START
         while name is not None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from ...model.errors import Misconfigured
-from ..words import Mind
-from .graph import BRANCHES, NEXT, START, PlainRunner, ReadDay, Runner, nodes
-from .planning import Plan, Sheet
+from ..domain import Interpreter
+from .graph import BRANCHES, NEXT, START, PlainRunner, ReadDay, WorkflowRunner, nodes
+from .plans import GraphState, WorkflowPlan
 
 CHOICES = ("auto", "plain", "langgraph")
 
 
-class GraphRunner:
+class LangGraphRunner:
     """A compiled graph; one run for each message, from our stored state to a plan."""
 
-    def __init__(self, mind: Mind, read_day: ReadDay) -> None:
+    def __init__(self, mind: Interpreter, read_day: ReadDay) -> None:
         from langgraph.graph import END, StateGraph
 
-        graph: Any = StateGraph(Sheet)
+        graph: Any = StateGraph(GraphState)
         made = nodes(mind, read_day)
         for name, node in made.items():
             graph.add_node(f"{name}_node", node)
@@ -34,18 +34,18 @@ class GraphRunner:
                 graph.add_conditional_edges(f"{name}_node", onward, targets)
         self._graph = graph.compile()
 
-    async def run(self, sheet: Sheet) -> Plan:
+    async def run(self, sheet: GraphState) -> WorkflowPlan:
         """Run it to its end."""
-        ended: Sheet = await self._graph.ainvoke(sheet)
+        ended: GraphState = await self._graph.ainvoke(sheet)
         return ended["plan"]
 
 
-def runner(choice: str, mind: Mind, read_day: ReadDay) -> Runner:
+def make_runner(choice: str, mind: Interpreter, read_day: ReadDay) -> WorkflowRunner:
     """The runner that was chosen; `auto` takes LangGraph where it is installed."""
     if choice == "plain":
         return PlainRunner(mind, read_day)
     try:
-        return GraphRunner(mind, read_day)
+        return LangGraphRunner(mind, read_day)
     except ImportError:
         if choice == "auto":
             return PlainRunner(mind, read_day)

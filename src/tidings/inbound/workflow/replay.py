@@ -13,42 +13,42 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from ...kernel.clock import SystemClock
-from ...model.errors import TidingsError, told
+from ...model.errors import TidingsError, error_text
 from ...model.outcome import Done
 from ...model.time import Instant, iso, micros
 from ...store.port import Row, Store
-from ..calendar.days import day_of
-from ..words import Command, Day
-from .book import Entry, Spoken, Standing
-from .choosing import Decision
-from .conversations import nothing_heard
-from .flow import Flow, command
-from .rehearing import heard_of
+from ..calendar.day_grid import day_of
+from ..domain import CalendarCommand, CalendarDay
+from .conversations import explain_missing_conversation
+from .correlation import MessageDecision
+from .instance import Workflow, command
+from .reply_texts import please_wait
+from .repository import ConversationMessage, ConversationState, WorkflowEntry
+from .reruns import message_from_row
 from .settings import WorkflowSettings
-from .stages import ENDS, Cause, Stage, moved
-from .wording import please_wait
+from .state_machine import TERMINAL_STAGES, WorkflowStage, WorkflowTrigger, next_stage
 
 PAGE = 500
 _WAIT = please_wait(1).partition(":")[0]
 
 
-class Side(NamedTuple):
+class ReplayOutcome(NamedTuple):
     """What one message came to."""
 
     decision: str
-    commands: Sequence[Command]
+    commands: Sequence[CalendarCommand]
     replies: Sequence[str]
 
 
-class Compared(NamedTuple):
+class ReplayComparison(NamedTuple):
     """One message, then and now."""
 
     message: str
     at: str | None
     name: str
     text: str
-    then: Side
-    now: Side
+    then: ReplayOutcome
+    now: ReplayOutcome
 
     @property
     def is_changed(self) -> bool:
@@ -69,47 +69,51 @@ class Compared(NamedTuple):
         return {**fields, **sides, "changed": self.is_changed}
 
 
-class Works(Protocol):
+class ReplayPipeline(Protocol):
     """A pipeline."""
 
-    async def work(self, spoken: Spoken, *, instead_of: Flow | None = None) -> Any:
+    async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Any:
         """Work through one message."""
 
 
-class MemoryBook:
+class MemoryWorkflowRepository:
     """A book that forgets: what a replay needs to know, for as long as it runs."""
 
     def __init__(self, idle: int) -> None:
         self._idle = idle
-        self._flows: dict[str, tuple[Flow, int]] = {}
+        self._flows: dict[str, tuple[Workflow, int]] = {}
         self._of: dict[str, str | None] = {}  # the workflow of each message
-        self.last: Entry | None = None
+        self.last: WorkflowEntry | None = None
 
-    def dropped(self, message: str) -> Flow | None:
+    def dropped(self, message: str) -> Workflow | None:
         """The open workflow of a message, which is over now."""
         flow, _ = self._flows.pop(self._of.get(message) or "", (None, 0))
         return flow
 
-    async def standing(self, spoken: Spoken) -> Standing:
+    async def standing(self, spoken: ConversationMessage) -> ConversationState:
         """The workflows that are open at that time."""
         self._flows = {
             id_: (flow, at) for id_, (flow, at) in self._flows.items() if spoken.at < at + self._idle
         }
-        return Standing([flow for flow, _ in self._flows.values()])
+        return ConversationState([flow for flow, _ in self._flows.values()])
 
-    async def write(self, entry: Entry, standing: Standing) -> bool:
+    async def write(self, entry: WorkflowEntry, standing: ConversationState) -> bool:
         """Keep the state; the commands of a plan are done at once."""
         self.last = entry
         self._of[entry.spoken.changes or entry.spoken.message] = entry.workflow
         for flow in (*entry.added, *entry.changed):
-            stage = moved(flow.stage, Cause.ALL_DONE) if flow.stage is Stage.EXECUTING else flow.stage
+            stage = (
+                next_stage(flow.stage, WorkflowTrigger.ALL_DONE)
+                if flow.stage is WorkflowStage.EXECUTING
+                else flow.stage
+            )
             self._flows.pop(flow.id, None)
-            if stage not in ENDS:
+            if stage not in TERMINAL_STAGES:
                 self._flows[flow.id] = (replace(flow, stage=stage, version=flow.version + 1), entry.spoken.at)
         return True
 
 
-class Then(SystemClock):
+class ReplayClock(SystemClock):
     """The time of a message that was said long ago."""
 
     def __init__(self) -> None:
@@ -127,8 +131,8 @@ class Then(SystemClock):
         return f"replay-{self._made:06d}"
 
 
-ReadDay = Callable[[str], Awaitable[Day]]
-MakePipeline = Callable[[MemoryBook, Then, ReadDay], Works]
+ReadDay = Callable[[str], Awaitable[CalendarDay]]
+MakePipeline = Callable[[MemoryWorkflowRepository, ReplayClock, ReadDay], ReplayPipeline]
 
 
 async def replay(
@@ -138,35 +142,35 @@ async def replay(
     settings: WorkflowSettings,
     *,
     tenant: str = "default",
-) -> list[Compared]:
+) -> list[ReplayComparison]:
     """Every message of a conversation, in the order in which it was said."""
     hearings = await _hearings(store, conversation, tenant)
-    book, clock = MemoryBook(micros(settings.idle)), Then()
-    days: dict[str, Day] = {}
+    book, clock = MemoryWorkflowRepository(micros(settings.idle)), ReplayClock()
+    days: dict[str, CalendarDay] = {}
 
-    async def read_day(date: str) -> Day:
-        return days.get(date, Day(date, {}))
+    async def read_day(date: str) -> CalendarDay:
+        return days.get(date, CalendarDay(date, {}))
 
     pipeline = make(book, clock, read_day)
-    compared: list[Compared] = []
+    compared: list[ReplayComparison] = []
     for hearing in hearings:
         facts = orjson.loads(hearing["facts"])
         days.clear()
         days.update(_days(facts))
         clock.at, book.last = hearing["at"], None
-        spoken = heard_of(hearing)._replace(changes=_edited(facts))
+        spoken = message_from_row(hearing)._replace(changes=_edited(facts))
         instead_of = book.dropped(spoken.changes) if spoken.changes and _is_replaced(facts) else None
-        if hearing["decision"] == Decision.CHANGED:
+        if hearing["decision"] == MessageDecision.CHANGED:
             continue  # nothing was worked through again: the edit or the delete came too late
         try:
             outcome = await pipeline.work(spoken, instead_of=instead_of)
             why = "" if isinstance(outcome, Done) else str(outcome)
         except TidingsError as error:  # a recorded mind that was never asked this
-            why = told(error)
+            why = error_text(error)
         name = spoken.speaker.name
-        now = _side(book.last) if book.last is not None else Side(f"no answer ({why})", [], [])
+        now = _side(book.last) if book.last is not None else ReplayOutcome(f"no answer ({why})", [], [])
         compared.append(
-            Compared(spoken.message, iso(spoken.at), name, spoken.text, _then(hearing, facts), now)
+            ReplayComparison(spoken.message, iso(spoken.at), name, spoken.text, _then(hearing, facts), now)
         )
     return compared
 
@@ -182,7 +186,7 @@ async def _hearings(store: Store, conversation: str, tenant: str) -> list[Row]:
         if len(page) < PAGE:
             break
     if not hearings:
-        raise await nothing_heard(store, conversation, tenant)
+        raise await explain_missing_conversation(store, conversation, tenant)
     return hearings
 
 
@@ -196,28 +200,30 @@ def _is_replaced(facts: Sequence[Mapping[str, Any]]) -> bool:
     return any(fact["what"] == "state" and "workflow" in fact for fact in facts)
 
 
-def _then(hearing: Row, facts: Sequence[Mapping[str, Any]]) -> Side:
+def _then(hearing: Row, facts: Sequence[Mapping[str, Any]]) -> ReplayOutcome:
     """What it came to; that somebody had to wait is not a difference."""
     said = [fact["text"] for fact in facts if fact["what"] == "said" and not fact["text"].startswith(_WAIT)]
-    return Side(hearing["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said)
+    return ReplayOutcome(
+        hearing["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said
+    )
 
 
-def _side(entry: Entry) -> Side:
-    return Side(entry.decision.value, list(entry.commands), list(entry.replies))
+def _side(entry: WorkflowEntry) -> ReplayOutcome:
+    return ReplayOutcome(entry.decision.value, list(entry.commands), list(entry.replies))
 
 
-def _days(facts: Sequence[Mapping[str, Any]]) -> dict[str, Day]:
+def _days(facts: Sequence[Mapping[str, Any]]) -> dict[str, CalendarDay]:
     """The days as they were read then."""
-    found: dict[str, Day] = {}
+    found: dict[str, CalendarDay] = {}
     for fact in facts:
         if fact["what"] == "days":
             found |= {date: _day(date, lines) for date, lines in fact["days"].items()}
     return found
 
 
-def _day(date: str, lines: Mapping[str, Any]) -> Day:
+def _day(date: str, lines: Mapping[str, Any]) -> CalendarDay:
     if lines.keys() == {"crewed", "no_crew"}:  # as it was written at first
-        return Day(date, _slots(lines["crewed"]), no_crew=_slots(lines["no_crew"]))
+        return CalendarDay(date, _slots(lines["crewed"]), no_crew=_slots(lines["no_crew"]))
     return day_of(date, lines)
 
 
@@ -225,6 +231,6 @@ def _slots(squads: Mapping[str, Sequence[int]]) -> dict[str, frozenset[int]]:
     return {squad: frozenset(slots) for squad, slots in squads.items()}
 
 
-def changed(compared: Sequence[Compared]) -> list[Compared]:
+def changed(compared: Sequence[ReplayComparison]) -> list[ReplayComparison]:
     """Those that would be different."""
     return [each for each in compared if each.is_changed]

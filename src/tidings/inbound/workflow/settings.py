@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from ...model import durations
 from ...model.errors import Misconfigured
 from .langgraph import CHOICES
-from .rules import House
+from .validation import WorkflowPolicy
 
 ROLES = ("member", "officer", "admin")
 
@@ -40,16 +40,16 @@ class WorkflowSettings:
     grid: int = 30
 
     @property
-    def house(self) -> House:
+    def house(self) -> WorkflowPolicy:
         """The rules of the house."""
-        return House(self.squads, self.zone, self.commanders, self.most_questions, self.grid)
+        return WorkflowPolicy(self.squads, self.zone, self.commanders, self.most_questions, self.grid)
 
     def plainly(self) -> Mapping[str, Any]:
         """What was set, in plain values."""
         usual = WorkflowSettings()
         set_ = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) != getattr(usual, name)}
         return {
-            name: durations.spell(value) if isinstance(value, timedelta) else value
+            name: durations.humanize(value) if isinstance(value, timedelta) else value
             for name, value in set_.items()
         }
 

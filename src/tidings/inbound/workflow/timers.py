@@ -16,13 +16,13 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.task import NewTask
 from ...model.time import micros
-from ...store.port import Outrun, Row, Rows, Step, Store
-from ..people.calling import Caller
-from ..people.telling import Call
-from .book import flow_row
-from .flow import Flow, read
+from ...store.port import Row, Step, Store, TableRows, WriteConflict
+from ..escalation.reasons import Escalation
+from ..escalation.writer import EscalationWriter
+from .instance import Workflow, read
+from .repository import flow_row
 from .settings import WorkflowSettings
-from .stages import Cause, Stage, moved
+from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 
 KIND = "rehearing"
 QUEUE = "inbound"
@@ -31,12 +31,14 @@ PAGE = 100
 LOOK = 1.0  # seconds between two looks
 
 
-class TimeKeeper:
+class WorkflowTimers:
     """An actor; one step does all that is due."""
 
     name = "timekeeper"
 
-    def __init__(self, store: Store, clock: Clock, settings: WorkflowSettings, caller: Caller) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, settings: WorkflowSettings, caller: EscalationWriter
+    ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
@@ -58,16 +60,16 @@ class TimeKeeper:
         is_full = PAGE in (len(idle), len(kept), len(late))
         return 0.0 if is_full else LOOK
 
-    async def _expire(self, flow: Flow, now: int) -> None:
+    async def _expire(self, flow: Workflow, now: int) -> None:
         """Nothing happened for a day: it ends, or, while commands are out, a person looks."""
-        stage = moved(flow.stage, Cause.IDLE)
+        stage = next_stage(flow.stage, WorkflowTrigger.IDLE)
         ended = replace(flow, stage=stage)
         steps = [
             Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle)), needed=True),
             _moved(flow, stage, now),
         ]
-        if stage is Stage.NEEDS_HUMAN:
-            call = Call(
+        if stage is WorkflowStage.NEEDS_HUMAN:
+            call = Escalation(
                 "stuck", "commands of a plan have no result", f"stuck:{flow.id}", flow.squad, workflow=flow.id
             )
             steps += self._caller.steps(call, flow.tenant, flow.conversation, None, now)
@@ -81,7 +83,7 @@ class TimeKeeper:
             if holder is None
             else f"{holder} has held a conversation for too long, and the bot goes on: {about}"
         )
-        call = Call("unclaimed", issue, f"unclaimed:{row['id']}:{now}", workflow=row["workflow"])
+        call = Escalation("unclaimed", issue, f"unclaimed:{row['id']}:{now}", workflow=row["workflow"])
         move = {
             "id": row["id"],
             "expected": row["state"],
@@ -96,7 +98,7 @@ class TimeKeeper:
 
 async def quietly(work: Awaitable[None]) -> None:
     """Somebody else was faster: then it is done."""
-    with contextlib.suppress(Outrun):
+    with contextlib.suppress(WriteConflict):
         await work
 
 
@@ -106,12 +108,12 @@ async def release(
     """Let a kept message go on, behind what its conversation has in line."""
     task = NewTask(QUEUE, KIND, now, row["tenant"], order_key=row["conversation"], max_tries=TRIES)
     taken = Step("hearing_release", {"message": row["message"], "at": now}, needed=True)
-    rows = Rows("rehearings", ("message", "verdict"), [(row["message"], verdict)])
+    rows = TableRows("rehearings", ("message", "verdict"), [(row["message"], verdict)])
     await store.enqueue([task], rows, also=[taken, *also], together=not also)
 
 
-def _moved(flow: Flow, stage: Stage, now: int) -> Step:
-    facts = {"from": flow.stage, "to": stage, "cause": Cause.IDLE}
+def _moved(flow: Workflow, stage: WorkflowStage, now: int) -> Step:
+    facts = {"from": flow.stage, "to": stage, "cause": WorkflowTrigger.IDLE}
     return Step(
         "step_add",
         {

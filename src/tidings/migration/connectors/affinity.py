@@ -14,11 +14,22 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from ...wire.addresses import Rules
-from ..words import Attribute, Failure, Limits, Page, Quota, Trouble
-from .calls import Calls, Refusal, Reply
-from .flaws import sift
-from .options import ANY_HOST, Connector, Reach, base_url, count, header, length, one_of, rate, words
+from ...wire.ssrf_guard import SsrfRules
+from .api_client import ApiClient, ApiRefusal, ApiReply
+from .options import (
+    ANY_HOST,
+    Connector,
+    ConnectorReach,
+    base_url,
+    count,
+    duration,
+    header_value,
+    one_of,
+    rate,
+    text_list,
+)
+from .port import Attribute, ConnectorError, ErrorKind, Quota, RecordPage, SystemLimits
+from .record_validation import split_invalid_records
 
 URL = "https://api.affinity.co"
 PER_SECOND = 15.0  # 900 a minute
@@ -67,7 +78,7 @@ _BUILT_IN: Mapping[str, Sequence[Attribute]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AffinitySettings:
     """`field_types` are the custom fields that version 2 gives with each record."""
 
     key: str
@@ -78,17 +89,17 @@ class Settings:
     reads_per_second: float = PER_SECOND
     per_month: int | None = None
     deadline: timedelta = timedelta(seconds=60)
-    rules: Rules = ANY_HOST
+    rules: SsrfRules = ANY_HOST
 
 
-def explain(refusal: Refusal) -> Trouble:
+def explain(refusal: ApiRefusal) -> ConnectorError:
     """What Affinity means by a refusal. A month that is used up looks like a short wait, but for a header."""
     said, field, code = _said(refusal.body)
     if refusal.status == 429:
         if refusal.answer.header("x-ratelimit-limit-org-remaining") == "0":
             reset = _seconds(refusal.answer.header("x-ratelimit-limit-org-reset"))
             reason = "the calls of this month are used up"
-            return refusal.trouble(Failure.QUOTA, said=reason, code=code, wait=reset)
+            return refusal.trouble(ErrorKind.QUOTA, said=reason, code=code, wait=reset)
         wait = _seconds(refusal.answer.header("x-ratelimit-limit-user-reset"))
         return refusal.trouble(said=said, code=code, wait=refusal.wait or wait)
     return refusal.trouble(said=said, field=field, code=code)
@@ -117,14 +128,14 @@ class AffinitySource:
 
     kind = "affinity"
 
-    def __init__(self, settings: Settings, now: Callable[[], int]) -> None:
+    def __init__(self, settings: AffinitySettings, now: Callable[[], int]) -> None:
         self._settings = settings
-        self.limits = Limits(
+        self.limits = SystemLimits(
             reads_per_second=settings.reads_per_second, per_month=settings.per_month, concurrency=4
         )
         is_first = settings.version == "1"
         basic = b64encode(f":{settings.key}".encode()).decode()
-        self._calls = Calls(
+        self._calls = ApiClient(
             settings.url,
             headers={"authorization": f"Basic {basic}" if is_first else f"Bearer {settings.key}"},
             deadline=settings.deadline,
@@ -160,7 +171,7 @@ class AffinitySource:
         limit, left, reset = (_whole(month.get(name)) for name in ("limit", "remaining", "reset"))
         return Quota(limit, left, None if reset is None else timedelta(seconds=min(reset, _MONTH)))
 
-    async def page(self, type_: str, cursor: str | None) -> Page:
+    async def page(self, type_: str, cursor: str | None) -> RecordPage:
         """The next records."""
         name, list_ = _named(type_)
         if name == ENTRIES:
@@ -173,7 +184,7 @@ class AffinitySource:
         """Let go of connections."""
         await self._calls.close()
 
-    async def _first(self, type_: str, name: str, path: str, cursor: str | None) -> Page:
+    async def _first(self, type_: str, name: str, path: str, cursor: str | None) -> RecordPage:
         """A page of version 1. Lists come all at once."""
         query: dict[str, object] = {"page_size": self._settings.page_size or 500}
         if cursor:
@@ -184,18 +195,18 @@ class AffinitySource:
         token = body.get("next_page_token") if isinstance(body, dict) else None
         return _page(type_, rows, token or None, reply)
 
-    async def _second(self, type_: str, path: str) -> Page:
+    async def _second(self, type_: str, path: str) -> RecordPage:
         """A page of version 2; its cursor is the way to the next page."""
         reply = await self._calls.read(path)
         return _page(type_, _rows(reply.body, "data"), self._next(reply.body), reply)
 
-    async def _entries(self, type_: str, list_: str | None, cursor: str | None) -> Page:
+    async def _entries(self, type_: str, list_: str | None, cursor: str | None) -> RecordPage:
         """Entries list after list, in the order of the lists' ids. The cursor is "<list> <cursor of it>"."""
         current, _, inner = (cursor or "").partition(" ")
         if not current:
             current = list_ or await self._list_after(0) or ""
             if not current:
-                return Page([], None)
+                return RecordPage([], None)
         if self._settings.version == "1":
             found = await self._first(type_, ENTRIES, f"/lists/{quote(current, safe='')}/list-entries", inner)
         else:
@@ -228,10 +239,10 @@ class AffinitySource:
         if url is None:
             return None
         if not isinstance(url, str) or not url.startswith(f"{self._settings.url}/v2/"):
-            raise Trouble(Failure.PERMANENT, "the next page is said to be at another address")
+            raise ConnectorError(ErrorKind.PERMANENT, "the next page is said to be at another address")
         parts = urlsplit(url)
         if not parse_qs(parts.query):
-            raise Trouble(Failure.PERMANENT, "the next page has no cursor")
+            raise ConnectorError(ErrorKind.PERMANENT, "the next page has no cursor")
         return url.removeprefix(self._settings.url)
 
 
@@ -240,8 +251,8 @@ def _named(type_: str) -> tuple[str, str | None]:
     name, _, list_ = type_.partition("/")
     name = _ALSO.get(name, name)
     if name not in TYPES or (list_ and (name != ENTRIES or not list_.isdigit())):
-        raise Trouble(
-            Failure.VALIDATION, f"Affinity has no {type_!r}; it has {', '.join(TYPES)}", field="type"
+        raise ConnectorError(
+            ErrorKind.VALIDATION, f"Affinity has no {type_!r}; it has {', '.join(TYPES)}", field="type"
         )
     return name, list_ or None
 
@@ -249,15 +260,15 @@ def _named(type_: str) -> tuple[str, str | None]:
 def _rows(body: Any, name: str) -> Sequence[Any]:
     """The records of an answer; null stands for none."""
     if not isinstance(body, dict) or name not in body:
-        raise Trouble(Failure.TEMPORARY, f"the answer has no {name!r}")
+        raise ConnectorError(ErrorKind.TEMPORARY, f"the answer has no {name!r}")
     found = body[name]
     return found if isinstance(found, list) else []
 
 
-def _page(type_: str, rows: Sequence[Any], cursor: str | None, reply: Reply) -> Page:
+def _page(type_: str, rows: Sequence[Any], cursor: str | None, reply: ApiReply) -> RecordPage:
     ids = [one.get("id") if isinstance(one, dict) else None for one in rows]
-    records, spoiled = sift(type_, rows, ids, reply.headers.body_prefix)
-    return Page(records, cursor, spoiled)
+    records, spoiled = split_invalid_records(type_, rows, ids, reply.headers.body_prefix)
+    return RecordPage(records, cursor, spoiled)
 
 
 def _attribute(one: Any) -> Attribute:
@@ -274,18 +285,18 @@ def _whole(value: object) -> int | None:
 
 
 CONNECTOR = Connector(
-    settings=Settings,
+    settings=AffinitySettings,
     options={
-        "key": header,
+        "key": header_value,
         "url": base_url,
         "version": one_of("1", "2"),
-        "field_types": words,
+        "field_types": text_list,
         "page_size": count(1, 500),
         "reads_per_second": rate,
         "per_month": count(1, 1_000_000_000),
-        "deadline": length,
+        "deadline": duration,
     },
     source=AffinitySource,
     secrets=frozenset({"key"}),
-    reach=Reach.NETWORK,
+    reach=ConnectorReach.NETWORK,
 )

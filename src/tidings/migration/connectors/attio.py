@@ -17,11 +17,11 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from ...wire.addresses import Rules
-from ..words import Attribute, Failure, Fields, Limits, Strategy, Trouble, Written
+from ...wire.ssrf_guard import SsrfRules
+from .api_client import ApiClient
 from .attio_values import attribute_of, explain, first_text, instant_of, linked, plain, same_note
-from .calls import Calls
-from .options import ANY_HOST, Connector, Reach, base_url, header, length, rate, texts
+from .options import ANY_HOST, Connector, ConnectorReach, base_url, duration, header_value, rate, text_table
+from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy
 
 URL = "https://api.attio.com"
 NOTES: Final = "notes"
@@ -54,7 +54,7 @@ _NOTES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AttioSettings:
     """`keys` names for each object the unique attribute by which its records are found again, `references`
     for each link of your own the object that it leads to."""
 
@@ -65,7 +65,7 @@ class Settings:
     reads_per_second: float = 100.0
     writes_per_second: float = 25.0
     deadline: timedelta = timedelta(seconds=30)
-    rules: Rules = ANY_HOST
+    rules: SsrfRules = ANY_HOST
 
 
 class AttioTarget:
@@ -73,12 +73,12 @@ class AttioTarget:
 
     kind = "attio"
 
-    def __init__(self, settings: Settings, now: Callable[[], int]) -> None:
+    def __init__(self, settings: AttioSettings, now: Callable[[], int]) -> None:
         self._keys = {**KEYS, **settings.keys}
         self._references = {**REFERENCES, **settings.references}
-        self.limits = Limits(settings.reads_per_second, settings.writes_per_second, concurrency=8)
+        self.limits = SystemLimits(settings.reads_per_second, settings.writes_per_second, concurrency=8)
         self._known: dict[str, Mapping[str, Attribute]] = {}
-        self._calls = Calls(
+        self._calls = ApiClient(
             f"{settings.url}/v2",
             headers={"authorization": f"Bearer {settings.key}"},
             deadline=settings.deadline,
@@ -88,9 +88,9 @@ class AttioTarget:
             explain=explain,
         )
 
-    def strategy(self, type_: str) -> Strategy:
+    def strategy(self, type_: str) -> WriteStrategy:
         """Notes have no key; everything else is asserted."""
-        return Strategy.RECONCILE if type_ == NOTES else Strategy.UPSERT
+        return WriteStrategy.RECONCILE if type_ == NOTES else WriteStrategy.UPSERT
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         """The attributes of an object or list, with the options of its selects."""
@@ -99,7 +99,7 @@ class AttioTarget:
         found = list((await self._attributes(type_)).values())
         return [*ENTRY_FIELDS, *found] if type_.startswith(LISTS) else found
 
-    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[Written]:
+    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
         """What is there under this key; notes of the same parent and content; the parent's entries."""
         if type_ == NOTES:
             return [_note(one) for one in await self._notes_of(fields) if same_note(one, fields)]
@@ -112,7 +112,7 @@ class AttioTarget:
         attributes = await self._attributes(type_)
         return [_written(one, attributes) for one in found]
 
-    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> Written:
+    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
         """Assert one, or create a note."""
         if type_ == NOTES:
             return await self._write_note(fields, known)
@@ -127,17 +127,17 @@ class AttioTarget:
             else f"{_object(type_)}?{urlencode({'matching_attribute': attribute})}"
         )
         reply = await self._calls.write("PUT", path, {"data": {"values": values}})
-        return Written(_made(reply.body, "record_id"))
+        return TargetRecord(_made(reply.body, "record_id"))
 
     async def write_many(
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
-    ) -> Sequence[Written | Trouble]:
+    ) -> Sequence[TargetRecord | ConnectorError]:
         """One after the other."""
-        results: list[Written | Trouble] = []
+        results: list[TargetRecord | ConnectorError] = []
         for key, fields, known in records:
             try:
                 results.append(await self.write(type_, key, fields, known))
-            except Trouble as trouble:
+            except ConnectorError as trouble:
                 results.append(trouble)
         return results
 
@@ -148,11 +148,11 @@ class AttioTarget:
             place = f"{_list(type_)}/entries"
         try:
             await self._calls.write("DELETE", f"{place}/{quote(id_, safe='')}", None, any_answer=True)
-        except Trouble as trouble:
-            if trouble.failure is not Failure.NOT_FOUND:
+        except ConnectorError as trouble:
+            if trouble.failure is not ErrorKind.NOT_FOUND:
                 raise
 
-    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
+    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
         """Everything, page by page, oldest first; a note's key is made of its content."""
         if type_ == NOTES:
             async for one in self._all_notes({}):
@@ -175,24 +175,26 @@ class AttioTarget:
         """Let go of connections."""
         await self._calls.close()
 
-    async def _write_note(self, fields: Fields, known: str | None) -> Written:
+    async def _write_note(self, fields: Fields, known: str | None) -> TargetRecord:
         if known is not None:
-            raise Trouble(Failure.PERMANENT, "Attio cannot change a note; delete it there and run again")
+            raise ConnectorError(
+                ErrorKind.PERMANENT, "Attio cannot change a note; delete it there and run again"
+            )
         if fields.get("created_at") is not None:
             there = await self.find(NOTES, "", fields)
             if there:
                 return there[0]
         reply = await self._calls.write("POST", "/notes", {"data": {"format": "plaintext", **fields}})
-        return Written(_made(reply.body, "note_id"))
+        return TargetRecord(_made(reply.body, "note_id"))
 
-    async def _write_entry(self, type_: str, fields: Fields, known: str | None) -> Written:
+    async def _write_entry(self, type_: str, fields: Fields, known: str | None) -> TargetRecord:
         own = {name: value for name, value in fields.items() if name not in _PARENT}
         values = await self._linked(type_, own)
         path, data = f"{_list(type_)}/entries", {**_parent(fields), "entry_values": values}
         if known:
             path, data = f"{path}/{quote(known, safe='')}", {"entry_values": values}
         reply = await self._calls.write("PUT", path, {"data": data})
-        return Written(_made(reply.body, "entry_id"))
+        return TargetRecord(_made(reply.body, "entry_id"))
 
     async def _linked(self, type_: str, values: Fields) -> Fields:
         """Links as Attio takes them: with the object that the id is one of."""
@@ -220,13 +222,13 @@ class AttioTarget:
             if len(found) < _NOTES:
                 return
 
-    async def _entries_of(self, type_: str, fields: Fields) -> Sequence[Written]:
+    async def _entries_of(self, type_: str, fields: Fields) -> Sequence[TargetRecord]:
         parent = _parent(fields)
         record = quote(parent["parent_record_id"], safe="")
         found = _data((await self._calls.read(f"{_object(parent['parent_object'])}/{record}/entries")).body)
         list_ = type_.removeprefix(LISTS)
         return [
-            Written(str(one.get("entry_id")))
+            TargetRecord(str(one.get("entry_id")))
             for one in found
             if list_ in (one.get("list_api_slug"), one.get("list_id"))
         ]
@@ -255,7 +257,7 @@ class AttioTarget:
         found = self._keys.get(type_)
         if found is None:
             reason = f"Attio's {type_!r} needs a unique attribute; name it in `keys` of the target"
-            raise Trouble(Failure.VALIDATION, reason, field="keys")
+            raise ConnectorError(ErrorKind.VALIDATION, reason, field="keys")
         return found
 
 
@@ -281,14 +283,16 @@ def _list(type_: str) -> str:
 def _parent(fields: Fields) -> dict[str, str]:
     for name in _PARENT:
         if not isinstance(fields.get(name), str) or not fields[name]:
-            raise Trouble(Failure.VALIDATION, f"{name} is missing: the record it belongs to", field=name)
+            raise ConnectorError(
+                ErrorKind.VALIDATION, f"{name} is missing: the record it belongs to", field=name
+            )
     return {name: fields[name] for name in _PARENT}
 
 
 def _data(body: Any) -> list[Mapping[str, Any]]:
     found = body.get("data") if isinstance(body, dict) else None
     if not isinstance(found, list):
-        raise Trouble(Failure.TEMPORARY, "the answer has no list of data")
+        raise ConnectorError(ErrorKind.TEMPORARY, "the answer has no list of data")
     return [one for one in found if isinstance(one, dict)]
 
 
@@ -297,50 +301,50 @@ def _made(body: Any, name: str) -> str:
     found = body.get("data") if isinstance(body, dict) else None
     try:
         return _id(found if isinstance(found, dict) else {}, name)
-    except Trouble as trouble:
-        raise Trouble(Failure.AMBIGUOUS, trouble.reason, sent=True) from None
+    except ConnectorError as trouble:
+        raise ConnectorError(ErrorKind.AMBIGUOUS, trouble.reason, sent=True) from None
 
 
 def _id(one: Mapping[str, Any], name: str) -> str:
     found = one.get("id")
     named = found.get(name) if isinstance(found, dict) else None
     if not isinstance(named, str):
-        raise Trouble(Failure.TEMPORARY, f"the answer has no {name}")
+        raise ConnectorError(ErrorKind.TEMPORARY, f"the answer has no {name}")
     return named
 
 
-def _written(one: Mapping[str, Any], attributes: Mapping[str, Attribute]) -> Written:
-    return Written(_id(one, "record_id"), plain(one.get("values"), attributes))
+def _written(one: Mapping[str, Any], attributes: Mapping[str, Attribute]) -> TargetRecord:
+    return TargetRecord(_id(one, "record_id"), plain(one.get("values"), attributes))
 
 
-def _entry(one: Mapping[str, Any], attributes: Mapping[str, Attribute]) -> Written:
+def _entry(one: Mapping[str, Any], attributes: Mapping[str, Attribute]) -> TargetRecord:
     parent = {name: one.get(name) for name in _PARENT}
-    return Written(_id(one, "entry_id"), {**parent, **plain(one.get("entry_values"), attributes)})
+    return TargetRecord(_id(one, "entry_id"), {**parent, **plain(one.get("entry_values"), attributes)})
 
 
-def _note(one: Mapping[str, Any]) -> Written:
+def _note(one: Mapping[str, Any]) -> TargetRecord:
     fields = {name: one.get(name) for name in (*_PARENT, "title", "created_at")}
-    return Written(_id(one, "note_id"), {**fields, "content": one.get("content_plaintext")})
+    return TargetRecord(_id(one, "note_id"), {**fields, "content": one.get("content_plaintext")})
 
 
-def _key_of(written: Written, attribute: str | None) -> str:
+def _key_of(written: TargetRecord, attribute: str | None) -> str:
     """The key under which a record was asserted; without one, its id."""
     fields = written.fields or {}
     return first_text(fields.get(attribute or "parent_record_id")) or written.id
 
 
 CONNECTOR = Connector(
-    settings=Settings,
+    settings=AttioSettings,
     options={
-        "key": header,
+        "key": header_value,
         "url": base_url,
-        "keys": texts,
-        "references": texts,
+        "keys": text_table,
+        "references": text_table,
         "reads_per_second": rate,
         "writes_per_second": rate,
-        "deadline": length,
+        "deadline": duration,
     },
     target=AttioTarget,
     secrets=frozenset({"key"}),
-    reach=Reach.NETWORK,
+    reach=ConnectorReach.NETWORK,
 )

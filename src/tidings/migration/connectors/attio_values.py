@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ..words import Attribute, Failure, Fields, Trouble
-from .calls import Refusal
+from .api_client import ApiRefusal
+from .port import Attribute, ConnectorError, ErrorKind, Fields
 
 # Attio's word for a type of attribute -> ours
 TYPES: Mapping[str, str] = {
@@ -128,17 +128,17 @@ def _squeezed(value: object) -> str:
     return " ".join(str(value or "").split())
 
 
-def explain(refusal: Refusal) -> Trouble:
+def explain(refusal: ApiRefusal) -> ConnectorError:
     """What Attio means by a refusal."""
     body = refusal.body if isinstance(refusal.body, dict) else {}
     code, said = body.get("code"), body.get("message")
-    failure: Failure | None = None
+    failure: ErrorKind | None = None
     if code in _NOW_AND_THEN:
-        failure = Failure.TEMPORARY
+        failure = ErrorKind.TEMPORARY
     elif code == "quota_exceeded":
-        failure = Failure.QUOTA
+        failure = ErrorKind.QUOTA
     elif refusal.status == 409:
-        failure = Failure.VALIDATION
+        failure = ErrorKind.VALIDATION
     return refusal.trouble(failure, said=said, field=_field(body), code=code)
 
 

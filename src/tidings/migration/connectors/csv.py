@@ -12,12 +12,12 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from ..words import Failure, Fields, Trouble
-from .books import FileTarget
-from .files import FileSource, Row, lines
-from .flaws import Flaw, check_texts
-from .folder import place
-from .options import Connector, Reach, count, one_of, text
+from .confined_paths import confined_path
+from .file_source import FileRow, FileSource, read_records
+from .file_target import FileTarget
+from .options import Connector, ConnectorReach, count, one_of, text
+from .port import ConnectorError, ErrorKind, Fields
+from .record_validation import InvalidRecord, check_texts
 
 MAX_RECORD = 1 << 20
 
@@ -26,7 +26,7 @@ _NOT_CLOSED = "unexpected end of data"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CsvSettings:
     """`path` is a file, or a folder with one file per record type."""
 
     path: str
@@ -37,12 +37,12 @@ class Settings:
     root: Path | None = None  # what it is confined to; None: the path itself
 
 
-class CsvForm:
+class CsvFormat:
     """Rows under a head. A quoted value may go on over line ends."""
 
     suffix = ".csv"
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: CsvSettings) -> None:
         self.id, self._most = settings.id, settings.max_record
         self._delimiter, self._encoding = settings.delimiter, settings.encoding
 
@@ -52,30 +52,36 @@ class CsvForm:
             file.seek(0)
         row = next(self.rows(file, 1), None)
         if row is None:
-            raise Trouble(Failure.VALIDATION, "the file is empty: its first line must name the columns")
+            raise ConnectorError(
+                ErrorKind.VALIDATION, "the file is empty: its first line must name the columns"
+            )
         try:
             names = [name.strip() for name in self._cells(row.raw)]
-        except Flaw as flaw:
-            raise Trouble(Failure.VALIDATION, f"the first line cannot be read: {flaw.reason}") from None
+        except InvalidRecord as flaw:
+            raise ConnectorError(
+                ErrorKind.VALIDATION, f"the first line cannot be read: {flaw.reason}"
+            ) from None
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise Trouble(Failure.VALIDATION, f"the column {twice!r} is there twice; rename one", field=twice)
+            raise ConnectorError(
+                ErrorKind.VALIDATION, f"the column {twice!r} is there twice; rename one", field=twice
+            )
         if self.id not in names:
             known = ", ".join(names[:20])[:200]
             reason = f"there is no column {self.id!r}, which names a record; there are: {known}"
-            raise Trouble(Failure.VALIDATION, reason, field=self.id)
+            raise ConnectorError(ErrorKind.VALIDATION, reason, field=self.id)
         file.seek(row.end)
         return names
 
-    def rows(self, file: BinaryIO, line: int) -> Iterator[Row]:
+    def rows(self, file: BinaryIO, line: int) -> Iterator[FileRow]:
         """The rows."""
-        return lines(file, self._most, self._is_open, line=line)
+        return read_records(file, self._most, self._is_open, line=line)
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
         """One row; it must have as many values as there are columns."""
         cells, names = self._cells(raw), head or ()
         if len(cells) != len(names):
-            raise Flaw(f"it has {len(cells)} values for {len(names)} columns")
+            raise InvalidRecord(f"it has {len(cells)} values for {len(names)} columns")
         found = dict(zip(names, cells, strict=True))
         if b"\x00" in raw:
             check_texts(found, self.id)
@@ -90,7 +96,7 @@ class CsvForm:
         columns = head or ()
         unknown = next((name for name in fields if name not in columns), None)
         if unknown is not None:
-            raise Trouble(Failure.VALIDATION, f"the file has no column {unknown!r}", field=unknown)
+            raise ConnectorError(ErrorKind.VALIDATION, f"the file has no column {unknown!r}", field=unknown)
         return self._spelled([_cell(fields.get(name)) for name in columns])
 
     def _spelled(self, cells: Sequence[str]) -> bytes:
@@ -100,16 +106,18 @@ class CsvForm:
             return made.getvalue().encode(self._encoding)
         except UnicodeEncodeError as error:
             sign = error.object[error.start]
-            raise Trouble(Failure.VALIDATION, f"{sign!r} cannot be written in {self._encoding}") from None
+            raise ConnectorError(
+                ErrorKind.VALIDATION, f"{sign!r} cannot be written in {self._encoding}"
+            ) from None
 
     def _cells(self, raw: bytes) -> list[str]:
         try:
             return self._read(raw)
         except UnicodeDecodeError:
-            raise Flaw(f"it is not {self._encoding}") from None
+            raise InvalidRecord(f"it is not {self._encoding}") from None
         except csv.Error as error:
             not_closed = str(error) == _NOT_CLOSED
-            raise Flaw("a quote is opened and never closed" if not_closed else str(error)) from None
+            raise InvalidRecord("a quote is opened and never closed" if not_closed else str(error)) from None
 
     def _is_open(self, raw: bytes) -> bool:
         """Whether the row ends within quotes. Only a line with a quote in it can open or close them."""
@@ -141,7 +149,7 @@ def _sign(value: object) -> str:
 
 
 CONNECTOR = Connector(
-    settings=Settings,
+    settings=CsvSettings,
     options={
         "path": text,
         "id": text,
@@ -149,8 +157,8 @@ CONNECTOR = Connector(
         "encoding": one_of("utf-8", "latin-1", "cp1252", "ascii"),
         "max_record": count(1_024, 64 << 20),
     },
-    source=lambda settings, _: FileSource("csv", place(settings), CsvForm(settings)),
-    target=lambda settings, _: FileTarget("csv", place(settings), CsvForm(settings)),
-    judge=place,
-    reach=Reach.FOLDER,
+    source=lambda settings, _: FileSource("csv", confined_path(settings), CsvFormat(settings)),
+    target=lambda settings, _: FileTarget("csv", confined_path(settings), CsvFormat(settings)),
+    judge=confined_path,
+    reach=ConnectorReach.FOLDER,
 )

@@ -11,12 +11,12 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from ..words import Failure, Fields, Trouble
-from .books import FileTarget
-from .files import FileSource, Row, lines
-from .flaws import SUSPICIOUS, Flaw, check_texts
-from .folder import place
-from .options import Connector, Reach, count, text
+from .confined_paths import confined_path
+from .file_source import FileRow, FileSource, read_records
+from .file_target import FileTarget
+from .options import Connector, ConnectorReach, count, text
+from .port import ConnectorError, ErrorKind, Fields
+from .record_validation import SUSPICIOUS, InvalidRecord, check_texts
 
 MAX_RECORD = 1 << 20
 
@@ -26,7 +26,7 @@ _UNCERTAIN = re.compile(rb'"[ \t\r\n]+:|\d{18}|' + SUSPICIOUS.pattern)  # before
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class NdjsonSettings:
     """`path` is a file, or a folder with one file per record type."""
 
     path: str
@@ -35,12 +35,12 @@ class Settings:
     root: Path | None = None  # what it is confined to; None: the path itself
 
 
-class NdjsonForm:
+class NdjsonFormat:
     """One object a line; nothing stands before the first."""
 
     suffix = ".ndjson"
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: NdjsonSettings) -> None:
         self.id, self._most = settings.id, settings.max_record
 
     def head(self, file: BinaryIO) -> Sequence[str] | None:
@@ -49,9 +49,9 @@ class NdjsonForm:
             file.seek(0)
         return None
 
-    def rows(self, file: BinaryIO, line: int) -> Iterator[Row]:
+    def rows(self, file: BinaryIO, line: int) -> Iterator[FileRow]:
         """The lines."""
-        return lines(file, self._most, line=line)
+        return read_records(file, self._most, line=line)
 
     def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
         """One line; a name that is there twice is refused, since one of the values would be lost."""
@@ -61,13 +61,13 @@ class NdjsonForm:
         try:
             found = _DECODER.decode(raw.decode())
         except UnicodeDecodeError:
-            raise Flaw("it is not UTF-8") from None
+            raise InvalidRecord("it is not UTF-8") from None
         except RecursionError:
-            raise Flaw("it is nested too deeply") from None
+            raise InvalidRecord("it is nested too deeply") from None
         except json.JSONDecodeError as error:
-            raise Flaw(f"it is not JSON: {error.msg} at character {error.pos + 1}") from None
+            raise InvalidRecord(f"it is not JSON: {error.msg} at character {error.pos + 1}") from None
         if not isinstance(found, dict):
-            raise Flaw("it is not a JSON object")
+            raise InvalidRecord("it is not a JSON object")
         if SUSPICIOUS.search(raw):
             check_texts(found, self.id)
         return found
@@ -81,7 +81,9 @@ class NdjsonForm:
         try:
             return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
         except TypeError as error:
-            raise Trouble(Failure.VALIDATION, f"the record cannot be written as JSON: {error}") from error
+            raise ConnectorError(
+                ErrorKind.VALIDATION, f"the record cannot be written as JSON: {error}"
+            ) from error
 
 
 def _plainly(raw: bytes) -> dict[str, Any] | None:
@@ -111,18 +113,18 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise Flaw(f"{twice!r} is there twice", twice)
+        raise InvalidRecord(f"{twice!r} is there twice", twice)
     return found
 
 
 def _whole_number(digits: str) -> int:
     if len(digits) > 20 or not -_LARGEST <= (found := int(digits)) < _LARGEST:
-        raise Flaw(f"the number {digits[:20]}… is over 64 bits; write it as a text")
+        raise InvalidRecord(f"the number {digits[:20]}… is over 64 bits; write it as a text")
     return found
 
 
 def _no_number(word: str) -> float:
-    raise Flaw(f"{word} is no JSON number")
+    raise InvalidRecord(f"{word} is no JSON number")
 
 
 _DECODER = json.JSONDecoder(
@@ -131,10 +133,10 @@ _DECODER = json.JSONDecoder(
 
 
 CONNECTOR = Connector(
-    settings=Settings,
+    settings=NdjsonSettings,
     options={"path": text, "id": text, "max_record": count(1_024, 64 << 20)},
-    source=lambda settings, _: FileSource("ndjson", place(settings), NdjsonForm(settings)),
-    target=lambda settings, _: FileTarget("ndjson", place(settings), NdjsonForm(settings)),
-    judge=place,
-    reach=Reach.FOLDER,
+    source=lambda settings, _: FileSource("ndjson", confined_path(settings), NdjsonFormat(settings)),
+    target=lambda settings, _: FileTarget("ndjson", confined_path(settings), NdjsonFormat(settings)),
+    judge=confined_path,
+    reach=ConnectorReach.FOLDER,
 )

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ...model import durations
-from ...wire.addresses import Forbidden, Rules, check_url
-from ..words import Source, Target
+from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
+from .port import RecordSource, RecordTarget
 
 Now = Callable[[], int]
-Read = Callable[[object], object]
+OptionReader = Callable[[object], object]
 
-ANY_HOST = Rules(allow_private=True, allow_http=True)
-_PUBLIC = Rules(allow_http=True)
+ANY_HOST = SsrfRules(allow_private=True, allow_http=True)
+_PUBLIC = SsrfRules(allow_http=True)
 
 
-class Reach(StrEnum):
+class ConnectorReach(StrEnum):
     """What a connector touches, which decides who may use it through the API."""
 
     NETWORK = "network"  # only the hosts of its options `url` and `*_url`, within the `rules` of its settings
@@ -36,10 +36,10 @@ class Confinement(NamedTuple):
     """What a job may touch with its connectors; None: what its author names."""
 
     root: Path | None = None  # files are below this folder
-    rules: Rules | None = None  # addresses that may be called
+    rules: SsrfRules | None = None  # addresses that may be called
 
 
-FREE = Confinement()
+UNCONFINED = Confinement()
 
 
 class Connector(NamedTuple):
@@ -51,12 +51,12 @@ class Connector(NamedTuple):
     """
 
     settings: Callable[..., Any]
-    options: Mapping[str, Read]
-    source: Callable[[Any, Now], Source] | None = None
-    target: Callable[[Any, Now], Target] | None = None
+    options: Mapping[str, OptionReader]
+    source: Callable[[Any, Now], RecordSource] | None = None
+    target: Callable[[Any, Now], RecordTarget] | None = None
     secrets: frozenset[str] = frozenset()
     judge: Callable[[Any], object] = lambda _settings: None
-    reach: Reach = Reach.ANYTHING
+    reach: ConnectorReach = ConnectorReach.ANYTHING
 
 
 def text(value: object) -> str:
@@ -66,7 +66,7 @@ def text(value: object) -> str:
     return value
 
 
-def header(value: object) -> str:
+def header_value(value: object) -> str:
     """A text that may stand in a header: a credential with a line break would be a header of its own."""
     found = text(value).strip()
     if not found.isascii() or not found.isprintable():
@@ -74,14 +74,14 @@ def header(value: object) -> str:
     return found
 
 
-def yes_or_no(value: object) -> bool:
+def boolean(value: object) -> bool:
     """True or false."""
     if not isinstance(value, bool):
         raise ValueError("it must be true or false")
     return value
 
 
-def count(least: int, most: int) -> Read:
+def count(least: int, most: int) -> OptionReader:
     """A reader of whole numbers between two bounds."""
 
     def read(value: object) -> int:
@@ -101,7 +101,7 @@ def rate(value: object) -> float:
     return float(found)
 
 
-def length(value: object) -> timedelta:
+def duration(value: object) -> timedelta:
     """A length of time, such as "10 s"."""
     found = durations.parse(cast(str, value))
     if not found:
@@ -109,21 +109,21 @@ def length(value: object) -> timedelta:
     return found
 
 
-def texts(value: object) -> Mapping[str, str]:
+def text_table(value: object) -> Mapping[str, str]:
     """A table of texts."""
     if not isinstance(value, Mapping) or not all(isinstance(one, str) and one for one in value.values()):
         raise ValueError('it must be a table of texts, such as { people = "email_addresses" }')
     return dict(value)
 
 
-def words(value: object) -> tuple[str, ...]:
+def text_list(value: object) -> tuple[str, ...]:
     """A list of texts."""
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) and one for one in value):
         raise ValueError("it must be a list of texts")
     return tuple(value)
 
 
-def one_of(*known: str) -> Read:
+def one_of(*known: str) -> OptionReader:
     """A reader of a closed list of words."""
 
     def read(value: object) -> str:
@@ -147,7 +147,7 @@ def web_address(value: object) -> str:
     given = text(value)
     try:
         found = check_url(given, ANY_HOST)
-    except Forbidden as error:
+    except ForbiddenUrl as error:
         raise ValueError(f"{error}; it must be an https URL") from error
     if found.scheme != "https" and not _is_near(given, found.host, found.address is not None):
         raise ValueError("it must be an https URL: over http everybody on the way could read the credentials")
@@ -157,7 +157,7 @@ def web_address(value: object) -> str:
 def _is_near(url: str, host: str, is_address: bool) -> bool:
     if not is_address:
         return "." not in host
-    with suppress(Forbidden):
+    with suppress(ForbiddenUrl):
         check_url(url, _PUBLIC)
         return False
     return True

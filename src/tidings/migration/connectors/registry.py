@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
+from ...inputs.plugins import KindRegistry, OptionsTable, hint, load_entry_point
 from ...kernel.clock import SystemClock
-from ...reading.kinds import Kinds, Table, brought, hint
-from ..words import Source, Target
-from .options import FREE, Confinement, Connector, Now, Reach
+from .options import UNCONFINED, Confinement, Connector, ConnectorReach, Now
+from .port import RecordSource, RecordTarget
 
 GROUP = "tidings.connectors"
 _NAMES = ("affinity", "attio", "csv", "http", "ndjson", "sql")
-CONNECTORS: Mapping[str, Connector] = Kinds(Connector, __package__, _NAMES)
+CONNECTORS: Mapping[str, Connector] = KindRegistry("CONNECTOR", __package__, _NAMES)
 
 
 def source(
-    kind: str, options: Mapping[str, object], *, now: Now | None = None, within: Confinement = FREE
-) -> Source:
+    kind: str, options: Mapping[str, object], *, now: Now | None = None, within: Confinement = UNCONFINED
+) -> RecordSource:
     """The source that a table describes; raises Misconfigured."""
     known, settings = settings_of("source", kind, options, within=within)
     if known.source is None:
@@ -31,8 +31,8 @@ def source(
 
 
 def target(
-    kind: str, options: Mapping[str, object], *, now: Now | None = None, within: Confinement = FREE
-) -> Target:
+    kind: str, options: Mapping[str, object], *, now: Now | None = None, within: Confinement = UNCONFINED
+) -> RecordTarget:
     """The target that a table describes; raises Misconfigured."""
     known, settings = settings_of("target", kind, options, within=within)
     if known.target is None:
@@ -42,7 +42,9 @@ def target(
 
 def connector(kind: str, *, place: str = "source") -> Connector:
     """A connector by its name, ours or another package's; raises Misconfigured."""
-    known = CONNECTORS.get(kind) or brought(Connector, entry_points(group=GROUP, name=kind), _table(place))
+    known = CONNECTORS.get(kind) or load_entry_point(
+        Connector, entry_points(group=GROUP, name=kind), _table(place)
+    )
     if known is None:
         everything = {*CONNECTORS, *(found.name for found in entry_points(group=GROUP))}
         raise _table(place).wrong("kind", f"{kind!r} is no kind of system", hint(kind, everything))
@@ -50,17 +52,17 @@ def connector(kind: str, *, place: str = "source") -> Connector:
 
 
 def settings_of(
-    place: str, kind: str, options: Mapping[str, object], *, within: Confinement = FREE
+    place: str, kind: str, options: Mapping[str, object], *, within: Confinement = UNCONFINED
 ) -> tuple[Connector, Any]:
     """The connector and its settings, judged, without touching anything; raises Misconfigured."""
     known = connector(kind, place=place)
     given = _table(place).read(options, known.options)
-    if known.reach is Reach.FOLDER:
+    if known.reach is ConnectorReach.FOLDER:
         given["root"] = within.root
-    elif known.reach is Reach.NETWORK and within.rules is not None:
+    elif known.reach is ConnectorReach.NETWORK and within.rules is not None:
         given["rules"] = within.rules
     return known, _table(place).settings_of(known, given)
 
 
-def _table(place: str) -> Table:
-    return Table(f"The {place}", f"the {place}")
+def _table(place: str) -> OptionsTable:
+    return OptionsTable(f"The {place}", f"the {place}")

@@ -11,9 +11,18 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..words import Attribute, Failure, Fields, Limits, Page, Strategy, Trouble, Written
-from .options import Connector, Reach, count, text, texts
-from .sql_database import Database, Settings, attributes_of, rows_after, trouble_of
+from .options import Connector, ConnectorReach, count, text, text_table
+from .port import (
+    Attribute,
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    RecordPage,
+    SystemLimits,
+    TargetRecord,
+    WriteStrategy,
+)
+from .sql_database import SqlDatabase, SqlSettings, attributes_of, connector_error, rows_after
 from .sql_values import plain, typed
 
 # isort: split
@@ -29,10 +38,10 @@ class SqlSource:
     """Reads tables in the order of their keys."""
 
     kind = "sql"
-    limits = Limits(concurrency=1)
+    limits = SystemLimits(concurrency=1)
 
-    def __init__(self, settings: Settings, _: Callable[[], int]) -> None:
-        self._database, self._size = Database(settings, is_written=False), settings.page_size
+    def __init__(self, settings: SqlSettings, _: Callable[[], int]) -> None:
+        self._database, self._size = SqlDatabase(settings, is_written=False), settings.page_size
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         """The columns."""
@@ -49,10 +58,10 @@ class SqlSource:
 
         return await self._database.do(work)
 
-    async def page(self, type_: str, cursor: str | None) -> Page:
+    async def page(self, type_: str, cursor: str | None) -> RecordPage:
         """The rows after the last key."""
 
-        def work(connection: sa.Connection) -> Page:
+        def work(connection: sa.Connection) -> RecordPage:
             table, key = self._database.table(connection, type_)
             return rows_after(connection, type_, table, key, after=cursor, size=self._size)
 
@@ -67,15 +76,15 @@ class SqlTarget:
     """Writes rows by their key, many in one transaction."""
 
     kind = "sql"
-    limits = Limits(concurrency=1, bulk=BULK)
+    limits = SystemLimits(concurrency=1, bulk=BULK)
 
-    def __init__(self, settings: Settings, _: Callable[[], int]) -> None:
-        self._database = Database(settings, is_written=True)
+    def __init__(self, settings: SqlSettings, _: Callable[[], int]) -> None:
+        self._database = SqlDatabase(settings, is_written=True)
         self._size = settings.page_size
 
-    def strategy(self, type_: str) -> Strategy:
+    def strategy(self, type_: str) -> WriteStrategy:
         """By the key."""
-        return Strategy.UPSERT
+        return WriteStrategy.UPSERT
 
     async def attributes(self, type_: str) -> Sequence[Attribute] | None:
         """The columns."""
@@ -83,27 +92,27 @@ class SqlTarget:
             lambda connection: attributes_of(*self._database.table(connection, type_))
         )
 
-    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[Written]:
+    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
         """The row with this key."""
 
-        def work(connection: sa.Connection) -> list[Written]:
+        def work(connection: sa.Connection) -> list[TargetRecord]:
             table, column = self._database.table(connection, type_)
             rows = connection.execute(sa.select(table).where(column == typed(column, key))).mappings()
-            return [Written(key, {name: plain(value) for name, value in row.items()}) for row in rows]
+            return [TargetRecord(key, {name: plain(value) for name, value in row.items()}) for row in rows]
 
         return await self._database.do(work)
 
-    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> Written:
+    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
         """One row in a transaction."""
         await self._database.do(lambda connection: self._put(connection, type_, key, fields), writes=True)
-        return Written(key)
+        return TargetRecord(key)
 
     async def write_many(
         self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
-    ) -> Sequence[Written | Trouble]:
+    ) -> Sequence[TargetRecord | ConnectorError]:
         """Many rows in one transaction; one that is refused leaves the others."""
 
-        def work(connection: sa.Connection) -> list[Written | Trouble]:
+        def work(connection: sa.Connection) -> list[TargetRecord | ConnectorError]:
             return [self._kept(connection, type_, key, fields) for key, fields, _ in records]
 
         return await self._database.do(work, writes=True)
@@ -117,13 +126,13 @@ class SqlTarget:
 
         await self._database.do(work, writes=True)
 
-    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, Written]]:
+    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
         """All rows in the order of their keys."""
         cursor: str | None = None
         while True:
             page = await self._database.do(partial(self._page, type_, cursor))
             for record in page.records:
-                yield record.id, Written(record.id, record.fields)
+                yield record.id, TargetRecord(record.id, record.fields)
             cursor = page.cursor
             if cursor is None:
                 return
@@ -132,28 +141,32 @@ class SqlTarget:
         """Let go of connections."""
         await self._database.close()
 
-    def _page(self, type_: str, after: str | None, connection: sa.Connection) -> Page:
+    def _page(self, type_: str, after: str | None, connection: sa.Connection) -> RecordPage:
         table, key = self._database.table(connection, type_)
         return rows_after(connection, type_, table, key, after=after, size=self._size)
 
-    def _kept(self, connection: sa.Connection, type_: str, key: str, fields: Fields) -> Written | Trouble:
+    def _kept(
+        self, connection: sa.Connection, type_: str, key: str, fields: Fields
+    ) -> TargetRecord | ConnectorError:
         try:
             with connection.begin_nested():
                 self._put(connection, type_, key, fields)
-        except Trouble as trouble:
+        except ConnectorError as trouble:
             return trouble
         except (IntegrityError, DataError, StatementError) as error:
-            found = trouble_of(error, sent=False)
-            if found.failure is not Failure.VALIDATION:
+            found = connector_error(error, sent=False)
+            if found.failure is not ErrorKind.VALIDATION:
                 raise
             return found
-        return Written(key)
+        return TargetRecord(key)
 
     def _put(self, connection: sa.Connection, type_: str, key: str, fields: Fields) -> None:
         table, column = self._database.table(connection, type_)
         unknown = next((name for name in fields if name not in table.columns), None)
         if unknown is not None:
-            raise Trouble(Failure.VALIDATION, f"{table.name} has no column {unknown!r}", field=unknown)
+            raise ConnectorError(
+                ErrorKind.VALIDATION, f"{table.name} has no column {unknown!r}", field=unknown
+            )
         wanted = typed(column, key)
         values = {name: _typed_value(table.columns[name], value) for name, value in fields.items()}
         others = {name: value for name, value in values.items() if name != column.name}
@@ -195,9 +208,9 @@ def _on_conflict(
 
 
 CONNECTOR = Connector(
-    settings=Settings,
-    options={"url": text, "keys": texts, "tables": texts, "page_size": count(1, 10_000)},
+    settings=SqlSettings,
+    options={"url": text, "keys": text_table, "tables": text_table, "page_size": count(1, 10_000)},
     source=SqlSource,
     target=SqlTarget,
-    reach=Reach.DATABASE,
+    reach=ConnectorReach.DATABASE,
 )

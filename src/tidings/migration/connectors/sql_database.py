@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ...model.errors import Misconfigured
-from ..words import Attribute, Failure, Page, Record, Spoiled, Trouble
+from .port import Attribute, ConnectorError, ErrorKind, Record, RecordPage, UnreadableRecord
 from .sql_values import plain, typed
 
 try:
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SqlSettings:
     """`keys` names a column for a table whose own key is not the one to use; `tables` other names."""
 
     url: str
@@ -45,10 +45,10 @@ class Settings:
     page_size: int = 1_000
 
 
-class Database:
+class SqlDatabase:
     """One database: tables looked at once, work done in one thread."""
 
-    def __init__(self, settings: Settings, *, is_written: bool) -> None:
+    def __init__(self, settings: SqlSettings, *, is_written: bool) -> None:
         self._settings, self._is_written = settings, is_written
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sql")
         self._engine = _engine(settings.url)
@@ -66,7 +66,9 @@ class Database:
             try:
                 found = sa.Table(bare, sa.MetaData(), schema=schema or None, autoload_with=connection)
             except NoSuchTableError:
-                raise Trouble(Failure.NOT_FOUND, f"there is no table {name!r}", field="tables") from None
+                raise ConnectorError(
+                    ErrorKind.NOT_FOUND, f"there is no table {name!r}", field="tables"
+                ) from None
             key = self._key(found, type_)
             if not _is_declared_unique(found, key):
                 self._refuse_unclear(connection, found, key)
@@ -81,19 +83,21 @@ class Database:
         if named is not None or len(primary) != 1:
             said = f"no column {named!r}" if named is not None else "no key of one column"
             reason = f"{table.name} has {said}; name a unique column in `keys`"
-            raise Trouble(Failure.VALIDATION, reason, field="keys")
+            raise ConnectorError(ErrorKind.VALIDATION, reason, field="keys")
         return primary[0]
 
     def _refuse_unclear(self, connection: sa.Connection, table: sa.Table, key: sa.Column[Any]) -> None:
         """Rows that share a key, or have none, could be lost between two pages or changed together."""
         if self._is_written:
             reason = f"{table.name}.{key.name} is not declared unique, so a row could be written twice"
-            raise Trouble(Failure.VALIDATION, reason, field="keys")
+            raise ConnectorError(ErrorKind.VALIDATION, reason, field="keys")
         several = sa.select(key).group_by(key).having(sa.or_(sa.func.count() > 1, key.is_(None))).limit(1)
         found = connection.execute(several).first()
         if found is not None:
             said = "some rows have none" if found[0] is None else f"several rows have {str(found[0])[:40]!r}"
-            raise Trouble(Failure.VALIDATION, f"{table.name}.{key.name} names no row: {said}", field="keys")
+            raise ConnectorError(
+                ErrorKind.VALIDATION, f"{table.name}.{key.name} names no row: {said}", field="keys"
+            )
 
     async def close(self) -> None:
         """Let go of connections and of the thread."""
@@ -108,7 +112,7 @@ class Database:
                 is_done = True
             return found
         except SQLAlchemyError as error:
-            raise trouble_of(error, sent=writes and is_done) from error
+            raise connector_error(error, sent=writes and is_done) from error
 
 
 def _is_declared_unique(table: sa.Table, key: sa.Column[Any]) -> bool:
@@ -139,23 +143,23 @@ def _first(error: SQLAlchemyError) -> SQLAlchemyError:
     return error if found is None else found
 
 
-def trouble_of(error: SQLAlchemyError, *, sent: bool) -> Trouble:
+def connector_error(error: SQLAlchemyError, *, sent: bool) -> ConnectorError:
     """What an error of the database means. Its values are hidden, and of its words the first line is kept."""
     error = _first(error)
     said = str(error.orig if isinstance(error, StatementError) and error.orig else error)
     reason = f"the database says: {(said.strip().splitlines() or [''])[0][:200]}"
     if sent:
-        return Trouble(Failure.AMBIGUOUS, reason, sent=True)
+        return ConnectorError(ErrorKind.AMBIGUOUS, reason, sent=True)
     if isinstance(error, IntegrityError | DataError):
-        return Trouble(Failure.VALIDATION, reason)
+        return ConnectorError(ErrorKind.VALIDATION, reason)
     low = said.lower()
     if any(word in low for word in ("authentication", "password", "access denied")):
-        return Trouble(Failure.CREDENTIALS, "the database refuses the user or the password")
+        return ConnectorError(ErrorKind.CREDENTIALS, "the database refuses the user or the password")
     if "permission denied" in low or "readonly" in low or "read-only" in low:
-        return Trouble(Failure.PERMISSION, reason)
+        return ConnectorError(ErrorKind.PERMISSION, reason)
     if isinstance(error, DBAPIError):
-        return Trouble(Failure.TEMPORARY, reason)
-    return Trouble(Failure.VALIDATION, reason)
+        return ConnectorError(ErrorKind.TEMPORARY, reason)
+    return ConnectorError(ErrorKind.VALIDATION, reason)
 
 
 def attributes_of(table: sa.Table, key: sa.Column[Any]) -> list[Attribute]:
@@ -192,13 +196,13 @@ def rows_after(
     *,
     after: str | None,
     size: int,
-) -> Page:
+) -> RecordPage:
     """The next rows in the order of their key."""
     wanted = sa.select(table).order_by(key).limit(size)
     if after is not None:
         wanted = wanted.where(key > typed(key, after))
     records: list[Record] = []
-    spoiled: list[Spoiled] = []
+    spoiled: list[UnreadableRecord] = []
     last: str | None = None
     for row in connection.execute(wanted).mappings():
         last = str(plain(row[key]))
@@ -209,5 +213,5 @@ def rows_after(
         if bad is None:
             records.append(Record(type_, last, fields))
         else:
-            spoiled.append(Spoiled(type_, last, f"{bad!r} has a null byte", bad))
-    return Page(records, last if len(records) + len(spoiled) == size else None, spoiled)
+            spoiled.append(UnreadableRecord(type_, last, f"{bad!r} has a null byte", bad))
+    return RecordPage(records, last if len(records) + len(spoiled) == size else None, spoiled)

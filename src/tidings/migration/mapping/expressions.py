@@ -16,7 +16,7 @@ LONGEST = 1000
 LARGEST = 10_000_000  # characters that a function may make
 
 
-class _Texts(Functions):  # type: ignore[misc]  # the library has no types
+class _TextFunctions(Functions):  # type: ignore[misc]  # the library has no types
     """What JMESPath lacks for names and addresses."""
 
     @signature({"types": ["string"]})  # type: ignore[untyped-decorator]
@@ -42,10 +42,10 @@ class _Texts(Functions):  # type: ignore[misc]  # the library has no types
         return text.replace(old, new)
 
 
-_OPTIONS = jmespath.Options(custom_functions=_Texts())
+_OPTIONS = jmespath.Options(custom_functions=_TextFunctions())
 
 
-class Failed(Exception):
+class ExpressionError(Exception):
     """The expression cannot be worked out for this record; the text says why."""
 
 
@@ -73,7 +73,7 @@ class Expression:
             AttributeError,
             RecursionError,
         ) as error:
-            raise Failed(" ".join(str(error).split())[:200] or type(error).__name__) from None
+            raise ExpressionError(" ".join(str(error).split())[:200] or type(error).__name__) from None
 
 
 def compile_expression(text: str, place: str) -> Expression:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...model.errors import Invalid
-from ..words import Record
+from ..connectors.port import Record
 
 Hook = Callable[[Record, dict[str, Any]], dict[str, Any] | None]
 """Gets the record and the mapped fields, gives back the fields to write; None leaves the record out."""

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from ..section import nearest
-from ..words import Attribute, Record
-from .order import cycle
-from .paths import begins
-from .rules import FieldRule, Kind, OnMissing, TypeMap
+from ..connectors.port import Attribute, Record
+from ..job_file_section import nearest
+from .dependency_order import cycle
+from .paths import has_path_root
+from .rules import FieldKind, FieldRule, OnMissing, TypeMap
 
 Schema = Mapping[str, Sequence[Attribute] | None]
 """Attributes by the job's name of the type; None: the system cannot say."""
 
-_ALL = frozenset(map(str, Kind))
+_ALL = frozenset(map(str, FieldKind))
 _WIDENS: Mapping[str, frozenset[str]] = {
     "text": _ALL - {"json"},
     "json": _ALL,
@@ -29,17 +29,17 @@ _WIDENS: Mapping[str, frozenset[str]] = {
 }  # what fits into each type without a loss; others take only their own
 
 
-class Level(StrEnum):
+class LintLevel(StrEnum):
     """How bad a finding is."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
-class Finding(NamedTuple):
+class LintFinding(NamedTuple):
     """One thing that lint has to say."""
 
-    level: Level
+    level: LintLevel
     code: str
     type: str
     field: str | None
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
         return f"{self.level}: {where}: {self.text}. {self.remedy} [{self.code}]"
 
 
-def lint(types: Sequence[TypeMap], source: Schema, target: Schema) -> list[Finding]:
+def lint(types: Sequence[TypeMap], source: Schema, target: Schema) -> list[LintFinding]:
     """All findings, errors first."""
     found = list(_cycles(types))
     for one in types:
@@ -62,10 +62,10 @@ def lint(types: Sequence[TypeMap], source: Schema, target: Schema) -> list[Findi
             found += _of_target(one, {attribute.name: attribute for attribute in here})
         if there is not None and here is not None:
             found += _between(one, there, here)
-    return sorted(found, key=lambda finding: finding.level is not Level.ERROR)
+    return sorted(found, key=lambda finding: finding.level is not LintLevel.ERROR)
 
 
-def observed(records: Iterable[Record]) -> list[Attribute]:
+def observed_attributes(records: Iterable[Record]) -> list[Attribute]:
     """The attributes that a sample of records shows, for sources that cannot name them."""
     seen: dict[str, set[str]] = {}
     many: set[str] = set()
@@ -90,25 +90,25 @@ def _kind(value: Any) -> str:
     return "text" if isinstance(value, str) else ""
 
 
-def _cycles(types: Sequence[TypeMap]) -> Iterator[Finding]:
+def _cycles(types: Sequence[TypeMap]) -> Iterator[LintFinding]:
     names = cycle(types)
     if names:
         text = f"record types wait for each other: {' → '.join(names)}"
         remedy = 'Set unresolved = "leave" on one of the references'
-        yield Finding(Level.ERROR, "cyclic_relation", names[0], None, text, remedy)
+        yield LintFinding(LintLevel.ERROR, "cyclic_relation", names[0], None, text, remedy)
 
 
-def missing_columns(one: TypeMap, there: Iterable[str]) -> Iterator[Finding]:
+def missing_columns(one: TypeMap, there: Iterable[str]) -> Iterator[LintFinding]:
     """Fields of the map that the source, which names its fields, does not have."""
     names = list(there)
     for rule in one.fields:
-        if rule.path is not None and not begins(rule.path, names):
+        if rule.path is not None and not has_path_root(rule.path, names):
             text = f"the source has no field {rule.path!r}"
             remedy = _capital(nearest(rule.path, names))
-            yield Finding(Level.ERROR, "missing_column", one.name, rule.name, text, remedy)
+            yield LintFinding(LintLevel.ERROR, "missing_column", one.name, rule.name, text, remedy)
 
 
-def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[Finding]:
+def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[LintFinding]:
     read = {name for rule in one.fields for name in rule.reads} | {one.key}
     read |= one.skip.reads if one.skip is not None else set()
     yield from missing_columns(one, there)
@@ -117,23 +117,23 @@ def _of_source(one: TypeMap, there: Mapping[str, Attribute]) -> Iterator[Finding
             continue
         if attribute.type in ("date", "time"):
             text = f"the source's {name!r} is not mapped: the target will show the day of the move"
-            yield Finding(
-                Level.WARNING, "lost_timestamp", one.name, name, text, "Map it, or list it under ignore"
+            yield LintFinding(
+                LintLevel.WARNING, "lost_timestamp", one.name, name, text, "Map it, or list it under ignore"
             )
         else:
             text = f"the source's {name!r} is not mapped"
-            yield Finding(
-                Level.WARNING, "unmapped_field", one.name, name, text, "Map it, or list it under ignore"
+            yield LintFinding(
+                LintLevel.WARNING, "unmapped_field", one.name, name, text, "Map it, or list it under ignore"
             )
 
 
-def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[Finding]:
+def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[LintFinding]:
     for rule in one.fields:
         attribute = here.get(rule.name)
         if attribute is None:
             text = f"the target has no attribute {rule.name!r}"
             remedy = _capital(nearest(rule.name, here))
-            yield Finding(Level.ERROR, "unknown_attribute", one.name, rule.name, text, remedy)
+            yield LintFinding(LintLevel.ERROR, "unknown_attribute", one.name, rule.name, text, remedy)
         elif attribute.type == "select" and attribute.options:
             yield from _options(one, rule, attribute)
     written = {rule.name: rule for rule in one.fields}
@@ -143,16 +143,16 @@ def _of_target(one: TypeMap, here: Mapping[str, Attribute]) -> Iterator[Finding]
             continue
         if rule_of is None:
             text = "the target requires it, and the map does not write it"
-            yield Finding(Level.ERROR, "required_attribute", one.name, name, text, "Map it")
+            yield LintFinding(LintLevel.ERROR, "required_attribute", one.name, name, text, "Map it")
         elif not (
             rule_of.on_missing is OnMissing.REFUSE or rule_of.default is not None or rule_of.is_constant
         ):
             text = "the target requires it, and the source may have nothing"
             remedy = "Set required = true or a default"
-            yield Finding(Level.WARNING, "required_attribute", one.name, name, text, remedy)
+            yield LintFinding(LintLevel.WARNING, "required_attribute", one.name, name, text, remedy)
 
 
-def _options(one: TypeMap, rule: FieldRule, attribute: Attribute) -> Iterator[Finding]:
+def _options(one: TypeMap, rule: FieldRule, attribute: Attribute) -> Iterator[LintFinding]:
     """Each option that the map can write is one of the target's."""
     written = list(rule.values.values()) if rule.values is not None else list(rule.options)
     written += [value for value in (rule.constant, rule.default) if value is not None]
@@ -161,10 +161,10 @@ def _options(one: TypeMap, rule: FieldRule, attribute: Attribute) -> Iterator[Fi
         if value not in attribute.options:
             text = f"the target has no option {value!r}"
             remedy = _capital(nearest(value, attribute.options))
-            yield Finding(Level.ERROR, "unknown_option", one.name, rule.name, text, remedy)
+            yield LintFinding(LintLevel.ERROR, "unknown_option", one.name, rule.name, text, remedy)
 
 
-def _between(one: TypeMap, there: Sequence[Attribute], here: Sequence[Attribute]) -> Iterator[Finding]:
+def _between(one: TypeMap, there: Sequence[Attribute], here: Sequence[Attribute]) -> Iterator[LintFinding]:
     """What one side can hold and the other cannot."""
     sources = {attribute.name: attribute for attribute in there}
     targets = {attribute.name: attribute for attribute in here}
@@ -177,16 +177,18 @@ def _between(one: TypeMap, there: Sequence[Attribute], here: Sequence[Attribute]
             text = f"a {origin.type} becomes a {goal.type}: values that do not fit are refused"
             if (origin.type, goal.type) == ("time", "date"):
                 text = "a time becomes a date: the time of day is lost"
-            yield Finding(
-                Level.WARNING, "type_narrowing", one.name, rule.name, text, "Check that this is meant"
+            yield LintFinding(
+                LintLevel.WARNING, "type_narrowing", one.name, rule.name, text, "Check that this is meant"
             )
         if origin.many and not (goal.many and rule.many):
             text = "a list becomes one value"
             remedy = "Set many = true" if goal.many else "Choose one by its path, such as emails.0"
-            yield Finding(Level.WARNING, "type_narrowing", one.name, rule.name, text, remedy)
+            yield LintFinding(LintLevel.WARNING, "type_narrowing", one.name, rule.name, text, remedy)
 
 
-def _unmapped_options(one: TypeMap, rule: FieldRule, origin: Attribute, goal: Attribute) -> Iterator[Finding]:
+def _unmapped_options(
+    one: TypeMap, rule: FieldRule, origin: Attribute, goal: Attribute
+) -> Iterator[LintFinding]:
     if origin.type != "select" or (rule.values is not None and "*" in rule.values):
         return
     known = set(rule.values) if rule.values is not None else set(goal.options) or set(origin.options)
@@ -194,7 +196,7 @@ def _unmapped_options(one: TypeMap, rule: FieldRule, origin: Attribute, goal: At
         if option not in known:
             text = f"the source's option {option!r} is not mapped: records that have it will be refused"
             remedy = 'Add it to values, or "*" for all others'
-            yield Finding(Level.ERROR, "unmapped_option", one.name, rule.name, text, remedy)
+            yield LintFinding(LintLevel.ERROR, "unmapped_option", one.name, rule.name, text, remedy)
 
 
 def _capital(text: str) -> str:

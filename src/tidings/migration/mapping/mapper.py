@@ -7,20 +7,20 @@ from functools import lru_cache
 from typing import Any
 
 from ...model.errors import Invalid
-from ..section import nearest
-from ..words import Failure, Fields, Record, Standing, Trouble
+from ..connectors.port import ConnectorError, ErrorKind, Fields, Record, RecordState
+from ..job_file_section import nearest
 from . import hooks
-from .converting import Unusable, as_text, convert, is_missing
-from .expressions import Failed
-from .hashing import digest
-from .paths import begins, walk
-from .result import Lookup, Lost, Mapped, Refused, Relation, shown
-from .rules import FieldRule, Kind, OnError, OnMissing, TypeMap, Unresolved
+from .content_hash import content_digest
+from .converters import ConversionError, as_text, convert, is_missing
+from .expressions import ExpressionError
+from .mapped_record import DroppedValue, MappedRecord, RecordLink, RejectedRecord, TargetIdLookup, redacted
+from .paths import has_path_root, value_at
+from .rules import FieldKind, FieldRule, OnError, OnMissing, OnUnresolved, TypeMap
 
 LONGEST_KEY = 500
 
 
-class _Stop(Exception):
+class _MappingStopped(Exception):
     """This record goes no further."""
 
     def __init__(
@@ -28,31 +28,31 @@ class _Stop(Exception):
         rule: str,
         reason: str,
         *,
-        failure: Failure | None = Failure.VALIDATION,
-        standing: Standing = Standing.REJECTED,
+        failure: ErrorKind | None = ErrorKind.VALIDATION,
+        standing: RecordState = RecordState.REJECTED,
     ) -> None:
         super().__init__(reason)
         self.rule, self.reason, self.failure, self.standing = rule, reason, failure, standing
         self.field: str | None = None
         self.value = ""
 
-    def at(self, rule: FieldRule, value: Any) -> _Stop:
+    def at(self, rule: FieldRule, value: Any) -> _MappingStopped:
         """The same, with the field and the value that it is about."""
-        self.field, self.value = rule.name, shown(value, secret=rule.secret)
+        self.field, self.value = rule.name, redacted(value, secret=rule.secret)
         return self
 
 
-def _skip(rule: str, reason: str) -> _Stop:
-    return _Stop(rule, reason, failure=None, standing=Standing.SKIPPED)
+def _skip(rule: str, reason: str) -> _MappingStopped:
+    return _MappingStopped(rule, reason, failure=None, standing=RecordState.SKIPPED)
 
 
-class _Found:
+class _MappingState:
     """What one record has given so far."""
 
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {}
-        self.relations: list[Relation] = []
-        self.lost: list[Lost] = []
+        self.relations: list[RecordLink] = []
+        self.lost: list[DroppedValue] = []
 
 
 class Mapper:
@@ -66,12 +66,12 @@ class Mapper:
             if one.hook is not None
         }
 
-    def map(self, record: Record, lookup: Lookup) -> Mapped | Refused:
+    def map(self, record: Record, lookup: TargetIdLookup) -> MappedRecord | RejectedRecord:
         """What the target shall have; or which rule refused which field, and why."""
         try:
             return self._mapped(self._type(record.type), record, lookup)
-        except _Stop as stop:
-            return Refused(
+        except _MappingStopped as stop:
+            return RejectedRecord(
                 record.type,
                 record.id,
                 stop.field,
@@ -86,7 +86,7 @@ class Mapper:
         """What the target knows the record by, also where it cannot be mapped; None: it has no key."""
         try:
             return _key(self._type(record.type), record)
-        except _Stop:
+        except _MappingStopped:
             return None
 
     def references(self, record: Record) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ class Mapper:
             try:
                 value = _read(record, rule)
                 made = None if is_missing(value) else convert(_translated(value, rule), rule)
-            except (_Stop, Unusable):
+            except (_MappingStopped, ConversionError):
                 continue  # map says it
             asked += [
                 (rule.reference, str(one)) for one in (made if isinstance(made, list) else [made]) if one
@@ -112,7 +112,7 @@ class Mapper:
             value = fields.get(rule.name)
             try:
                 found[rule.name] = None if is_missing(value) else convert(value, _plainly(rule))
-            except Unusable:
+            except ConversionError:
                 found[rule.name] = value
         return found
 
@@ -122,24 +122,26 @@ class Mapper:
             raise Invalid(f"the job has no type {name!r}", field="types", remedy=nearest(name, self.types))
         return found
 
-    def _mapped(self, type_: TypeMap, record: Record, lookup: Lookup) -> Mapped:
+    def _mapped(self, type_: TypeMap, record: Record, lookup: TargetIdLookup) -> MappedRecord:
         if type_.skip is not None:
             try:
                 left_out = type_.skip.search(record.fields)
-            except Failed as error:
-                raise _Stop("skip", f"the expression failed: {error}") from None
+            except ExpressionError as error:
+                raise _MappingStopped("skip", f"the expression failed: {error}") from None
             if left_out:
                 raise _skip("skip", f"left out by {type_.skip.text}")
-        found = _Found()
+        found = _MappingState()
         key = _key(type_, record)
         for rule in type_.fields:
             _take(rule, record, lookup, found)
         fields = self._hooked(type_, record, found.fields)
         try:
-            content = digest(fields)
+            content = content_digest(fields)
         except (ValueError, RecursionError) as error:
-            raise _Stop("hook", f"what the hook gave back {error}", failure=Failure.PROGRAM) from None
-        return Mapped(key, fields, content, tuple(found.relations), tuple(found.lost))
+            raise _MappingStopped(
+                "hook", f"what the hook gave back {error}", failure=ErrorKind.PROGRAM
+            ) from None
+        return MappedRecord(key, fields, content, tuple(found.relations), tuple(found.lost))
 
     def _hooked(self, type_: TypeMap, record: Record, fields: dict[str, Any]) -> dict[str, Any]:
         hook = self._hooks.get(type_.name)
@@ -147,40 +149,40 @@ class Mapper:
             return fields
         try:
             given = hook(record, dict(fields))
-        except Trouble as trouble:
-            stop = _Stop(f"hook {type_.hook}", trouble.reason, failure=trouble.failure)
-            stop.field, stop.value = trouble.field, shown(fields.get(trouble.field or ""))
+        except ConnectorError as trouble:
+            stop = _MappingStopped(f"hook {type_.hook}", trouble.reason, failure=trouble.failure)
+            stop.field, stop.value = trouble.field, redacted(fields.get(trouble.field or ""))
             raise stop from None
         except Exception as error:  # around a handler of the user's own: whatever it raises is its error
             reason = f"{type(error).__name__}: {error}"[:300]
-            raise _Stop(f"hook {type_.hook}", reason, failure=Failure.PROGRAM) from error
+            raise _MappingStopped(f"hook {type_.hook}", reason, failure=ErrorKind.PROGRAM) from error
         if given is None:
             raise _skip(f"hook {type_.hook}", "left out by the hook")
         if not isinstance(given, dict):
             reason = f"the hook gave back {type(given).__name__}, not the fields"
-            raise _Stop(f"hook {type_.hook}", reason, failure=Failure.PROGRAM)
+            raise _MappingStopped(f"hook {type_.hook}", reason, failure=ErrorKind.PROGRAM)
         return given
 
 
 def _key(type_: TypeMap, record: Record) -> str:
-    value = walk(record, type_.key)
+    value = value_at(record, type_.key)
     rule = _key_rule(type_.key)
     try:
         key = "" if is_missing(value) else convert(value, rule)
-    except Unusable as error:
-        raise _Stop("key", f"it {error}").at(rule, value) from None
+    except ConversionError as error:
+        raise _MappingStopped("key", f"it {error}").at(rule, value) from None
     if not key or len(key) > LONGEST_KEY:
         reason = "the record has no key" if not key else f"a key has at most {LONGEST_KEY} characters"
-        raise _Stop("key", reason).at(rule, value)
+        raise _MappingStopped("key", reason).at(rule, value)
     return str(key)
 
 
 @lru_cache(maxsize=1000)
 def _key_rule(path: str) -> FieldRule:
-    return FieldRule(path, Kind.REFERENCE, path=path)
+    return FieldRule(path, FieldKind.REFERENCE, path=path)
 
 
-def _take(rule: FieldRule, record: Record, lookup: Lookup, found: _Found) -> None:
+def _take(rule: FieldRule, record: Record, lookup: TargetIdLookup, found: _MappingState) -> None:
     """One field into `found`, or a _Stop."""
     value = None
     try:
@@ -196,20 +198,20 @@ def _take(rule: FieldRule, record: Record, lookup: Lookup, found: _Found) -> Non
             made = _resolved(rule, made, lookup, found)
         if made is not None:
             found.fields[rule.name] = made
-    except Unusable as error:
-        _unusable(rule, value, _Stop(rule.kind, f"it {error}"), found)
-    except _Stop as stop:
+    except ConversionError as error:
+        _unusable(rule, value, _MappingStopped(rule.kind, f"it {error}"), found)
+    except _MappingStopped as stop:
         _unusable(rule, value, stop, found)
 
 
-def _unusable(rule: FieldRule, value: Any, stop: _Stop, found: _Found) -> None:
+def _unusable(rule: FieldRule, value: Any, stop: _MappingStopped, found: _MappingState) -> None:
     """What the rule says about a value that cannot be used; what has to wait still waits."""
     stop.at(rule, value)
-    if stop.failure is not Failure.VALIDATION or rule.on_error is OnError.REFUSE or stop.rule == "required":
+    if stop.failure is not ErrorKind.VALIDATION or rule.on_error is OnError.REFUSE or stop.rule == "required":
         raise stop
     if rule.on_error is OnError.SKIP:
         raise _skip(stop.rule, stop.reason).at(rule, value)
-    found.lost.append(Lost(rule.name, stop.value, stop.rule, stop.reason))
+    found.lost.append(DroppedValue(rule.name, stop.value, stop.rule, stop.reason))
     if rule.on_error is OnError.DEFAULT:
         found.fields[rule.name] = rule.default
 
@@ -218,12 +220,12 @@ def _read(record: Record, rule: FieldRule) -> Any:
     if rule.expression is not None:
         try:
             return rule.expression.search(record.fields)
-        except Failed as error:
-            raise _Stop("expression", f"{rule.expression.text} failed: {error}") from None
-    return rule.constant if rule.path is None else walk(record, rule.path)
+        except ExpressionError as error:
+            raise _MappingStopped("expression", f"{rule.expression.text} failed: {error}") from None
+    return rule.constant if rule.path is None else value_at(record, rule.path)
 
 
-def _absent(rule: FieldRule, record: Record, found: _Found) -> None:
+def _absent(rule: FieldRule, record: Record, found: _MappingState) -> None:
     if rule.default is not None:
         found.fields[rule.name] = rule.default
     elif rule.on_missing is OnMissing.CLEAR:
@@ -232,10 +234,10 @@ def _absent(rule: FieldRule, record: Record, found: _Found) -> None:
         raise _skip("on_missing", "there is nothing in the source")
     elif rule.on_missing is OnMissing.REFUSE:
         reason = "it is required, and the source has nothing"
-        if rule.path is not None and not begins(rule.path, record.fields):
+        if rule.path is not None and not has_path_root(rule.path, record.fields):
             reason = f"it is required, and the record has no field {rule.path!r}"
             reason += f" ({nearest(rule.path, list(record.fields)[:50])})" if record.fields else ""
-        raise _Stop("required", reason)
+        raise _MappingStopped("required", reason)
 
 
 def _translated(value: Any, rule: FieldRule) -> Any:
@@ -248,20 +250,22 @@ def _translated(value: Any, rule: FieldRule) -> Any:
     for option in (word, word.strip(), "*"):
         if option in rule.values:
             return rule.values[option]
-    raise _Stop("values", 'the table of values does not have it: add it, or "*" for all others')
+    raise _MappingStopped("values", 'the table of values does not have it: add it, or "*" for all others')
 
 
-def _resolved(rule: FieldRule, made: Any, lookup: Lookup, found: _Found) -> Any:
+def _resolved(rule: FieldRule, made: Any, lookup: TargetIdLookup, found: _MappingState) -> Any:
     """The target's ids for the source's; None where the link is written later."""
     ids: Sequence[str] = made if rule.many else [made]
-    links = [Relation(rule.name, str(rule.reference), one, lookup(str(rule.reference), one)) for one in ids]
+    links = [RecordLink(rule.name, str(rule.reference), one, lookup(str(rule.reference), one)) for one in ids]
     found.relations += links
     missing = next((link for link in links if link.target_id is None), None)
-    if missing is not None and rule.unresolved is not Unresolved.LEAVE:
+    if missing is not None and rule.unresolved is not OnUnresolved.LEAVE:
         reason = f"{missing.type} {missing.source_id} is not in the target"
-        if rule.unresolved is Unresolved.REFUSE:
-            raise _Stop("reference", reason)
-        raise _Stop("reference", f"{reason} yet", failure=Failure.DEPENDENCY, standing=Standing.WAITING)
+        if rule.unresolved is OnUnresolved.REFUSE:
+            raise _MappingStopped("reference", reason)
+        raise _MappingStopped(
+            "reference", f"{reason} yet", failure=ErrorKind.DEPENDENCY, standing=RecordState.WAITING
+        )
     known = [link.target_id for link in links if link.target_id is not None]
     if rule.many:
         return known

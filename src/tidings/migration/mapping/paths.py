@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any
 
-from ..words import Record
+from ..connectors.port import Record
 from .rules import OWN_ID
 
 
-def walk(record: Record, path: str) -> Any:
+def value_at(record: Record, path: str) -> Any:
     """The value at a path; None where there is none."""
     if path == OWN_ID:
         return record.id
@@ -26,6 +26,6 @@ def walk(record: Record, path: str) -> Any:
     return value
 
 
-def begins(path: str, fields: Container[str]) -> bool:
+def has_path_root(path: str, fields: Container[str]) -> bool:
     """Whether the source has the field that a path starts with."""
     return path == OWN_ID or path in fields or path.partition(".")[0] in fields

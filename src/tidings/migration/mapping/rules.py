@@ -14,7 +14,7 @@ LONGEST_TEXT = 1_000_000  # characters, unless a rule says otherwise
 OWN_ID = "@id"  # the path of a record's id in the source
 
 
-class Kind(StrEnum):
+class FieldKind(StrEnum):
     """What a value is made into, and checked as."""
 
     TEXT = "text"
@@ -48,7 +48,7 @@ class OnError(StrEnum):
     SKIP = "skip"
 
 
-class Unresolved(StrEnum):
+class OnUnresolved(StrEnum):
     """What happens to a link whose other end is not in the target yet."""
 
     WAIT = "wait"  # the record waits for it
@@ -61,7 +61,7 @@ class FieldRule:
     """One field of the target. Its value comes from a path, an expression, or is constant."""
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: FieldKind = FieldKind.TEXT
     path: str | None = None
     expression: Expression | None = None
     constant: Any = None
@@ -69,7 +69,7 @@ class FieldRule:
     values: Mapping[str, Any] | None = None  # the source's option: the target's; "*" for all others
     options: tuple[str, ...] = ()
     reference: str | None = None  # the record type that is linked to
-    unresolved: Unresolved = Unresolved.WAIT
+    unresolved: OnUnresolved = OnUnresolved.WAIT
     many: bool = False
     on_missing: OnMissing = OnMissing.LEAVE
     on_error: OnError = OnError.REFUSE
@@ -115,6 +115,6 @@ class TypeMap:
         links = {
             rule.reference
             for rule in self.fields
-            if rule.reference is not None and rule.unresolved is not Unresolved.LEAVE
+            if rule.reference is not None and rule.unresolved is not OnUnresolved.LEAVE
         }
         return frozenset(links - {self.name}) | frozenset(self.after)

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from .settings import Thresholds
+from .thresholds import AlertThresholds
 
 WINDOW = timedelta(minutes=5)  # shares are counted over it
-LATE = timedelta(seconds=60)
-LEAST = 10  # attempts below which a share says nothing
+LATE_AFTER = timedelta(seconds=60)
+MIN_ATTEMPTS = 10  # attempts below which a share says nothing
 _AT_ONCE = timedelta(0)
 _A_MINUTE = timedelta(minutes=1)
 
 
-class Severity(StrEnum):
+class AlertSeverity(StrEnum):
     """How bad it is."""
 
     WARNING = "warning"  # somebody should look today
@@ -27,11 +27,11 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AlertRule:
     """Raised when its figure has been over the threshold for `hold`; resolved when it no longer is."""
 
     name: str
-    severity: Severity
+    severity: AlertSeverity
     figure: str
     over: float
     title: str
@@ -43,27 +43,27 @@ class Rule:
         return f"how-to/runbooks/{self.name.replace('_', '-')}.md"
 
 
-def rules_of(limits: Thresholds) -> dict[str, Rule]:
+def build_rules(limits: AlertThresholds) -> dict[str, AlertRule]:
     """Every rule by its name, with these thresholds."""
-    warning, critical = Severity.WARNING, Severity.CRITICAL
+    warning, critical = AlertSeverity.WARNING, AlertSeverity.CRITICAL
     silent, slow = limits.scheduler_silent.total_seconds(), limits.database_slow.total_seconds()
     rules = (
-        Rule("scheduler_silent", critical, "silent_seconds", silent, "nobody looks for due messages"),
-        Rule("overdue", warning, "overdue", limits.overdue, "too many messages are overdue"),
-        Rule("late", warning, "late_share", limits.late, "messages start late"),
-        Rule("errors", warning, "error_share", limits.errors, "attempts end in errors"),
-        Rule("failures", warning, "failure_share", limits.failures, "messages fail for good"),
-        Rule("queue_deep", warning, "due", limits.queue_deep, "the queue is deep"),
-        Rule("memory", warning, "memory_share", limits.memory, "a worker's memory runs out", _A_MINUTE),
-        Rule("run_missed", warning, "missed_runs", 0, "an expected run did not happen"),
-        Rule("job_stalled", critical, "stalled_jobs", 0, "a migration job makes no progress"),
-        Rule("channel_stopped", warning, "stopped_channels", 0, "a channel sends nothing", _A_MINUTE),
-        Rule("errors_persist", warning, "stubborn", 0, "the other side fails again and again"),
-        Rule("database_full", critical, "database_full", 0, "the database has no room"),
-        Rule("database_rewound", critical, "rewinds", 0, "the database has gone back"),
-        Rule("database_slow", warning, "database_seconds", slow, "the database is slow", _A_MINUTE),
+        AlertRule("scheduler_silent", critical, "silent_seconds", silent, "nobody looks for due messages"),
+        AlertRule("overdue", warning, "overdue", limits.overdue, "too many messages are overdue"),
+        AlertRule("late", warning, "late_share", limits.late, "messages start late"),
+        AlertRule("errors", warning, "error_share", limits.errors, "attempts end in errors"),
+        AlertRule("failures", warning, "failure_share", limits.failures, "messages fail for good"),
+        AlertRule("queue_deep", warning, "due", limits.queue_deep, "the queue is deep"),
+        AlertRule("memory", warning, "memory_share", limits.memory, "a worker's memory runs out", _A_MINUTE),
+        AlertRule("run_missed", warning, "missed_runs", 0, "an expected run did not happen"),
+        AlertRule("job_stalled", critical, "stalled_jobs", 0, "a migration job makes no progress"),
+        AlertRule("channel_stopped", warning, "stopped_channels", 0, "a channel sends nothing", _A_MINUTE),
+        AlertRule("errors_persist", warning, "stubborn", 0, "the other side fails again and again"),
+        AlertRule("database_full", critical, "database_full", 0, "the database has no room"),
+        AlertRule("database_rewound", critical, "rewinds", 0, "the database has gone back"),
+        AlertRule("database_slow", warning, "database_seconds", slow, "the database is slow", _A_MINUTE),
     )
     return {rule.name: rule for rule in rules}
 
 
-RULES = rules_of(Thresholds())
+RULES = build_rules(AlertThresholds())

@@ -17,19 +17,19 @@ from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote, unquote, urlsplit
 
+from ...inputs.fields import Field
 from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...reading.fields import Field
-from ...wire.addresses import climbs
-from ...wire.http import SHOWN
-from ..markup import Markup, Spot
-from .base import KindSettings, traits_of
-from .extras import data_of
+from ...wire.http_client import MAX_SHOWN
+from ...wire.ssrf_guard import has_dot_segments
+from ..markup import Markup, MarkupSpot
+from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text
-from .options import Kind, text
-from .provider import Reply, by_status
+from .options import ChannelKind, text
+from .provider_api import ProviderReply, outcome_by_status
+from .provider_fields import provider_fields_of
 
 DEFAULT = "default"  # the recipient, where the URL names everybody already
 TO = "{to}"
@@ -45,7 +45,7 @@ _CHOICES = {"type": ("info", "success", "warning", "failure"), "format": ("text"
 
 
 @dataclass(frozen=True, slots=True)
-class AppriseSettings(KindSettings):
+class AppriseSettings(BaseChannelSettings):
     """One service. `{to}` in the URL stands for the recipient."""
 
     secret_url: str = field(repr=False)  # called so that the configuration hides it
@@ -84,7 +84,7 @@ class AppriseChannel:
             remedy = f"Shorten it to {self.traits.max_text}, or set long_text = 'split' for the channel"
             raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
 
-    def markup(self, spot: Spot) -> Markup | None:
+    def markup(self, spot: MarkupSpot) -> Markup | None:
         """The text, where the message says that it is HTML."""
         return Markup.HTML if spot.place == "text" and spot.data.get("format") == "html" else None
 
@@ -150,7 +150,7 @@ class AppriseChannel:
                 raise Invalid("This channel's URL names its recipient", remedy=remedy, field="to")
             return url
         filled = url.replace(TO, quote(recipient, safe=""))
-        if not recipient.strip() or climbs(filled) or _plugin(filled) is None:
+        if not recipient.strip() or has_dot_segments(filled) or _plugin(filled) is None:
             remedy = "Write it as this service writes its recipients"
             raise Invalid("Apprise does not understand this recipient", remedy=remedy, field="to")
         return filled
@@ -162,7 +162,7 @@ def outcome_of(words: Sequence[str], *, hide: Sequence[str], partly: bool) -> Ou
     status = _STATUS.search(" ".join(words))
     if partly or status is None:
         return Unknown(reason)
-    return by_status(Reply(int(status[1]), None, reason, None, False), reason, certain=False)
+    return outcome_by_status(ProviderReply(int(status[1]), None, reason, None, False), reason, certain=False)
 
 
 def hidden(url: str) -> Sequence[str]:
@@ -176,11 +176,11 @@ def hidden(url: str) -> Sequence[str]:
 def _shown(said: str, hide: Sequence[str]) -> str:
     for secret in hide:
         said = said.replace(secret, "[hidden]")
-    return repr(said.strip()[:SHOWN])[1:-1]
+    return repr(said.strip()[:MAX_SHOWN])[1:-1]
 
 
 def _extras(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = data_of(content, _DATA, "Apprise")
+    found = provider_fields_of(content, _DATA, "Apprise")
     for name, value in found.items():
         if value not in _CHOICES[name]:
             remedy = f"Use {', '.join(_CHOICES[name])}"
@@ -222,7 +222,7 @@ def _judge(settings: AppriseSettings) -> None:
         raise ValueError("secret_url", "Apprise does not understand it", remedy)
 
 
-KIND = Kind(
+KIND = ChannelKind(
     AppriseSettings,
     lambda settings, now: AppriseChannel(settings),
     {"secret_url": text, "long_text": long_text},

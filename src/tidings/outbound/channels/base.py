@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from ...model.message import Message
 from ...model.outcome import Outcome, Skip
 from ...model.task import OnUnknown
-from ...wire.http import LINGER
+from ...wire.http_client import LINGER
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class ChannelTraits:
     """What the kernel must know of a channel in order to run it."""
 
     on_unknown: OnUnknown
@@ -37,7 +37,7 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KindSettings:
+class BaseChannelSettings:
     """The settings that every kind of channel has; None leaves the choice to the kind."""
 
     deadline: timedelta = timedelta(seconds=15)
@@ -48,7 +48,7 @@ class KindSettings:
 
 
 def traits_of(
-    settings: KindSettings,
+    settings: BaseChannelSettings,
     default: OnUnknown,
     why: str,
     *,
@@ -56,13 +56,13 @@ def traits_of(
     per_second: float | None = None,
     per_recipient: timedelta | None = None,
     **more: Any,
-) -> Traits:
+) -> ChannelTraits:
     """The traits of a kind: its defaults, where the settings say nothing else.
 
     `why` is the reason for `default`; `chosen` is shown when the settings differ from it.
     """
     on_unknown = settings.on_unknown or default
-    return Traits(
+    return ChannelTraits(
         on_unknown=on_unknown,
         why_on_unknown=why if on_unknown is default else chosen,
         deadline=settings.deadline,
@@ -77,7 +77,7 @@ class Channel(Protocol):
     """A configured way out."""
 
     kind: ClassVar[str]
-    traits: Traits
+    traits: ChannelTraits
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Raise `Invalid` when this message could never be sent; called before it is accepted."""
@@ -93,7 +93,7 @@ class Channel(Protocol):
 
 
 @runtime_checkable
-class Probed(Protocol):
+class HasProbe(Protocol):
     """What a channel may fill besides: `tidings channels test` asks it."""
 
     async def probe(self) -> Outcome:
@@ -101,7 +101,7 @@ class Probed(Protocol):
 
 
 @runtime_checkable
-class SpeaksInChats(Protocol):
+class HasChats(Protocol):
     """What a channel may fill besides: for it, a group's address is not just the platform's id."""
 
     def chat(self, id_: str) -> str:
@@ -110,6 +110,6 @@ class SpeaksInChats(Protocol):
 
 async def probe(channel: Channel) -> Outcome:
     """Whether a channel would work, as far as that can be told; Skip where it cannot."""
-    if isinstance(channel, Probed):
+    if isinstance(channel, HasProbe):
         return await channel.probe()
     return Skip("this kind cannot be tested without sending")

@@ -13,12 +13,12 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import iso
-from .base import KindSettings, traits_of
-from .options import Kind
+from .base import BaseChannelSettings, traits_of
+from .options import ChannelKind
 
 
 @dataclass(frozen=True, slots=True)
-class ConsoleSettings(KindSettings):
+class ConsoleSettings(BaseChannelSettings):
     """Nothing but what every channel has."""
 
     deadline: timedelta = field(default=timedelta(seconds=5), kw_only=True)
@@ -65,4 +65,4 @@ def _escaped(text: str) -> str:
     return text if text.isprintable() else repr(text)[1:-1]
 
 
-KIND = Kind(ConsoleSettings, lambda settings, now: ConsoleChannel(settings, now=now), {})
+KIND = ChannelKind(ConsoleSettings, lambda settings, now: ConsoleChannel(settings, now=now), {})

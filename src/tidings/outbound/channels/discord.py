@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple
 
+from ...inputs.fields import Field
 from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...reading.fields import Field
 from ...wire.retry_after import retry_after
-from ..markup import Markup, Spot
-from .base import KindSettings, traits_of
-from .extras import data_of
+from ..markup import Markup, MarkupSpot
+from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import Kind
-from .provider import Api, Reply, base_url, by_status
+from .options import ChannelKind
+from .provider_api import ProviderApi, ProviderReply, base_url, outcome_by_status
+from .provider_fields import provider_fields_of
 
 DEFAULT = "default"  # the recipient that stands for the webhook's own channel
 MAX_TEXT = 2000
@@ -54,7 +54,7 @@ _ACCOUNT = frozenset({40333})
 
 
 @dataclass(frozen=True, slots=True)
-class DiscordSettings(KindSettings):
+class DiscordSettings(BaseChannelSettings):
     """One webhook."""
 
     webhook_id: str
@@ -63,7 +63,7 @@ class DiscordSettings(KindSettings):
     base_url: str = "https://discord.com/api/v10"
 
 
-class Post(NamedTuple):
+class DiscordRequest(NamedTuple):
     """One request: what follows the webhook's URL, and the body."""
 
     query: str
@@ -87,13 +87,13 @@ class DiscordChannel:
         self._now = now
         self._path = f"/webhooks/{settings.webhook_id}/{settings.webhook_token}"
         hide = (settings.webhook_token,)
-        self._api = Api(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
+        self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Refuse what Discord would refuse whoever gets it."""
         posts_of(recipient, content, self._settings)
 
-    def markup(self, spot: Spot) -> Markup | None:
+    def markup(self, spot: MarkupSpot) -> Markup | None:
         """Every text, embeds included: a value calls nobody and hides no link."""
         return Markup.DISCORD
 
@@ -105,12 +105,12 @@ class DiscordChannel:
             return Reject(Category.VALIDATION, str(error))
         since = self._api.begin()
 
-        async def send(numbered: tuple[int, Post]) -> Outcome:
+        async def send(numbered: tuple[int, DiscordRequest]) -> Outcome:
             number, post = numbered
             # Discord ignores the id; a proxy's log and the sandbox's ledger know the message by it.
             headers = {"x-request-id": message.id if number == 0 else f"{message.id}.{number + 1}"}
             reply = await self._api.post(self._path + post.query, post.body, headers=headers, since=since)
-            return self._outcome(reply) if isinstance(reply, Reply) else reply
+            return self._outcome(reply) if isinstance(reply, ProviderReply) else reply
 
         return await send_parts(list(enumerate(posts)), send)
 
@@ -121,7 +121,7 @@ class DiscordChannel:
     async def probe(self) -> Outcome:
         """Look at the webhook."""
         reply = await self._api.get(self._path)
-        if not isinstance(reply, Reply):
+        if not isinstance(reply, ProviderReply):
             return reply
         if reply.is_success and reply.body is not None:
             return Done(self._api.shown(f"webhook {reply.fields.get('name')}"))
@@ -132,7 +132,7 @@ class DiscordChannel:
         """Let go of connections."""
         await self._api.close()
 
-    def _outcome(self, reply: Reply) -> Outcome:
+    def _outcome(self, reply: ProviderReply) -> Outcome:
         if reply.is_success and reply.is_json:
             id_ = self._api.shown(reply.fields.get("id"))
             return Done(id_ or None)
@@ -142,7 +142,7 @@ class DiscordChannel:
         return outcome_of(number, reply, reason, now=self._now())
 
 
-def outcome_of(code: int | None, reply: Reply, reason: str, *, now: int) -> Outcome:
+def outcome_of(code: int | None, reply: ProviderReply, reason: str, *, now: int) -> Outcome:
     """What an error of Discord's means. Its limits are the webhook's, so they hold for the whole channel."""
     if reply.status == 429:
         return Retry(Category.THROTTLING, reason, after=_wait(reply, now), whole_channel=True)
@@ -152,20 +152,20 @@ def outcome_of(code: int | None, reply: Reply, reason: str, *, now: int) -> Outc
         return Reject(Category.PERMANENT, reason)
     if code in _WRONG:
         return Reject(Category.VALIDATION, reason)
-    return by_status(reply, reason, certain=reply.status >= 500)
+    return outcome_by_status(reply, reason, certain=reply.status >= 500)
 
 
-def _wait(reply: Reply, now: int) -> timedelta | None:
+def _wait(reply: ProviderReply, now: int) -> timedelta | None:
     """The body has fractions of a second; the header is rounded up, and alone when a proxy answered."""
     wish = reply.fields.get("retry_after")
     told = retry_after(str(wish), now=now) if isinstance(wish, int | float) else None
     return reply.wait if told is None else told
 
 
-def posts_of(recipient: str, content: Mapping[str, Any], settings: DiscordSettings) -> list[Post]:
+def posts_of(recipient: str, content: Mapping[str, Any], settings: DiscordSettings) -> list[DiscordRequest]:
     """The requests that send this content; raises Invalid when Discord would never take them."""
     query = f"?wait=true{_thread(recipient)}"
-    data = data_of(content, DATA, "Discord")
+    data = provider_fields_of(content, DATA, "Discord")
     said = str(content.get("text") or "")
     if not said.strip() and not any(data.get(name) for name in CONTENT):
         remedy = f"give a text, or one of {', '.join(CONTENT)} in data"
@@ -181,7 +181,7 @@ def posts_of(recipient: str, content: Mapping[str, Any], settings: DiscordSettin
         )
     lasting = {name: value for name, value in data.items() if name not in ONCE}
     return [
-        Post(query, {**({"content": part} if part else {}), **(data if number == 0 else lasting)})
+        DiscordRequest(query, {**({"content": part} if part else {}), **(data if number == 0 else lasting)})
         for number, part in enumerate(parts)
     ]
 
@@ -212,7 +212,7 @@ def _webhook_token(value: object) -> str:
     return str(value)
 
 
-KIND = Kind(
+KIND = ChannelKind(
     DiscordSettings,
     lambda settings, now: DiscordChannel(settings, now=now),
     {

@@ -19,25 +19,35 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import moment
-from ...wire.hosts import is_loopback
-from ...wire.http import SHOWN, MaybeSent, NotSent
-from ...wire.mail import CANNOT_BE_WRITTEN, Letter, Mailbox, compose, mailboxes, read_letter
-from ...wire.smtp import Envelope, Refused, Reply, Security, Server, SmtpClient, Stage, Taken, Unfit
-from ..markup import Markup, Spot
-from .base import KindSettings, traits_of
-from .options import Kind, number, size, text, yes_or_no
+from ...wire.http_client import MAX_SHOWN, MaybeSent, NotSent
+from ...wire.mail import CANNOT_BE_WRITTEN, Mailbox, MailMessage, compose_mail, parse_mail, parse_mailboxes
+from ...wire.origin_checks import is_loopback
+from ...wire.smtp_client import (
+    SmtpAccepted,
+    SmtpClient,
+    SmtpEnvelope,
+    SmtpRefused,
+    SmtpReply,
+    SmtpSecurity,
+    SmtpServerConfig,
+    SmtpStage,
+    SmtpUnsupported,
+)
+from ..markup import Markup, MarkupSpot
+from .base import BaseChannelSettings, traits_of
+from .options import ChannelKind, number, size, text, yes_or_no
 
-PORTS = {Security.STARTTLS: 587, Security.TLS: 465, Security.NONE: 25}
+PORTS = {SmtpSecurity.STARTTLS: 587, SmtpSecurity.TLS: 465, SmtpSecurity.NONE: 25}
 
 
 @dataclass(frozen=True, slots=True)
-class EmailSettings(KindSettings):
+class EmailSettings(BaseChannelSettings):
     """One mail server and one sender."""
 
     host: str
     sender: str
     port: int | None = None  # None = as the security says
-    security: Security = Security.STARTTLS
+    security: SmtpSecurity = SmtpSecurity.STARTTLS
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     verify: bool = True
@@ -51,10 +61,10 @@ class EmailSettings(KindSettings):
     deadline: timedelta = field(default=timedelta(seconds=60), kw_only=True)
 
     @property
-    def server(self) -> Server:
+    def server(self) -> SmtpServerConfig:
         """What the SMTP port needs of this."""
         port = PORTS[self.security] if self.port is None else self.port
-        return Server(
+        return SmtpServerConfig(
             host=self.host,
             port=port,
             security=self.security,
@@ -77,7 +87,7 @@ class EmailChannel:
             settings, OnUnknown.HOLD, "few mail servers remove a duplicate by its Message-ID"
         )
         self._settings = settings
-        self._sender = mailboxes(settings.sender, "sender")[0]
+        self._sender = parse_mailboxes(settings.sender, "sender")[0]
         self._now = now
         self._smtp = SmtpClient(settings.server)
 
@@ -90,7 +100,7 @@ class EmailChannel:
             remedy = "Send less, or a link; the channel's limit is max_size"
             raise TooLarge(f"The mail has over {self._settings.max_size} bytes", remedy=remedy, field="data")
 
-    def markup(self, spot: Spot) -> Markup | None:
+    def markup(self, spot: MarkupSpot) -> Markup | None:
         """The HTML part is HTML, everything else is plain."""
         return Markup.HTML if spot.place == "data.html" else None
 
@@ -98,23 +108,23 @@ class EmailChannel:
         """Hand the mail to the server once."""
         try:
             letter = self._letter(message.recipient, message.content)
-            body = compose(letter, id_=message.id, date=moment(self._now()).replace(microsecond=0))
+            body = compose_mail(letter, id_=message.id, date=moment(self._now()).replace(microsecond=0))
         except CallerError as error:
             return Reject(Category.VALIDATION, error.problem)
         except CANNOT_BE_WRITTEN as error:
             return Reject(Category.VALIDATION, f"the mail cannot be written down: {type(error).__name__}")
         if len(body) > self._settings.max_size:
             return Reject(Category.VALIDATION, f"the mail has {len(body)} bytes, over max_size")
-        envelope = Envelope(letter.sender.address, letter.recipients, body)
+        envelope = SmtpEnvelope(letter.sender.address, letter.recipients, body)
         try:
             taken = await self._smtp.send(
                 envelope,
                 deadline=self._settings.deadline,
                 stops=partial(stops, spares=self._settings.partial),
             )
-        except Refused as error:
+        except SmtpRefused as error:
             return outcome_of(error, own_sender=letter.sender == self._sender, hide=self._hide)
-        except Unfit as error:
+        except SmtpUnsupported as error:
             return Reject(Category.PERMANENT, f"nothing can be sent: {error}", whole_channel=True)
         except NotSent as error:
             return Retry(Category.TEMPORARY, f"not sent: {error}")
@@ -130,14 +140,14 @@ class EmailChannel:
         """Connect and log in, and send nothing."""
         try:
             name = await self._smtp.greet(deadline=self._settings.deadline)
-        except Refused as error:
+        except SmtpRefused as error:
             return outcome_of(error, own_sender=True, hide=self._hide)
-        except Unfit as error:
+        except SmtpUnsupported as error:
             return Reject(Category.PERMANENT, f"nothing can be sent: {error}", whole_channel=True)
         except NotSent as error:
             return Retry(Category.TEMPORARY, f"not connected: {error}")
         user = self._settings.username
-        return Done(f"{_said(Reply(250, name), self._hide)}{f', as {user}' if user else ''}")
+        return Done(f"{_said(SmtpReply(250, name), self._hide)}{f', as {user}' if user else ''}")
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -147,8 +157,8 @@ class EmailChannel:
     def _hide(self) -> Sequence[str]:
         return [self._settings.password] if self._settings.password else []
 
-    def _letter(self, recipient: str, content: object) -> Letter:
-        return read_letter(
+    def _letter(self, recipient: str, content: object) -> MailMessage:
+        return parse_mail(
             recipient,
             cast(dict[str, object], content),
             sender=self._sender,
@@ -157,7 +167,7 @@ class EmailChannel:
         )
 
 
-class Verdict(Enum):
+class SmtpVerdict(Enum):
     """What a reply says."""
 
     TEMPORARY = auto()
@@ -176,62 +186,64 @@ _FULL = (2, 2)
 _TOO_MANY = (5, 3)
 
 
-def verdict(reply: Reply, stage: Stage) -> Verdict:
+def verdict(reply: SmtpReply, stage: SmtpStage) -> SmtpVerdict:
     """What a reply of 4xx or 5xx says: the login first, then the enhanced code, the code, its first digit."""
     code, enhanced = reply.code, reply.enhanced
     if code in _LOGIN_CODES:
-        return Verdict.ACCOUNT
+        return SmtpVerdict.ACCOUNT
     if code == 454:
-        return Verdict.TEMPORARY
+        return SmtpVerdict.TEMPORARY
     if enhanced is not None:
         found = _by_enhanced(code, enhanced[0], enhanced[1:], stage)
         if found is not None:
             return found
-    if code == 552 and stage is Stage.RECIPIENT and "recipients" in reply.text.lower():
-        return Verdict.TEMPORARY  # an old server's 452
+    if code == 552 and stage is SmtpStage.RECIPIENT and "recipients" in reply.text.lower():
+        return SmtpVerdict.TEMPORARY  # an old server's 452
     if code in _WRONG_CODES:
-        return Verdict.WRONG
-    return Verdict.PERMANENT if 500 <= code < 600 else Verdict.TEMPORARY
+        return SmtpVerdict.WRONG
+    return SmtpVerdict.PERMANENT if 500 <= code < 600 else SmtpVerdict.TEMPORARY
 
 
-def _by_enhanced(code: int, kind: int, detail: tuple[int, int], stage: Stage) -> Verdict | None:
+def _by_enhanced(code: int, kind: int, detail: tuple[int, int], stage: SmtpStage) -> SmtpVerdict | None:
     """None where the code itself says as much."""
-    if detail == _FULL or (detail == _TOO_MANY and stage is Stage.RECIPIENT):
-        return Verdict.TEMPORARY
+    if detail == _FULL or (detail == _TOO_MANY and stage is SmtpStage.RECIPIENT):
+        return SmtpVerdict.TEMPORARY
     if kind == 4 or code < 500:
-        return Verdict.THROTTLED if detail[0] == 7 else Verdict.TEMPORARY
+        return SmtpVerdict.THROTTLED if detail[0] == 7 else SmtpVerdict.TEMPORARY
     if detail in _BAD_LOGIN:
-        return Verdict.ACCOUNT
+        return SmtpVerdict.ACCOUNT
     if detail in _TOO_BIG:
-        return Verdict.TOO_BIG
+        return SmtpVerdict.TOO_BIG
     if detail[0] in (5, 6):
-        return Verdict.WRONG
-    return Verdict.PERMANENT if detail[0] in (1, 2, 4, 7) else None
+        return SmtpVerdict.WRONG
+    return SmtpVerdict.PERMANENT if detail[0] in (1, 2, 4, 7) else None
 
 
-def outcome_of(refused: Refused, *, own_sender: bool, hide: Sequence[str] = ()) -> Outcome:
+def outcome_of(refused: SmtpRefused, *, own_sender: bool, hide: Sequence[str] = ()) -> Outcome:
     """What a refusal means. What the server says before it has heard of a recipient is about us."""
     reason = f"the mail server refused {refused.stage}"
     if refused.recipient is not None:
         reason += f" {refused.recipient}"
     reason = f"{reason}: {_said(refused.reply, hide)}"
-    about_us = refused.stage in (Stage.HELLO, Stage.LOGIN) or (refused.stage is Stage.SENDER and own_sender)
+    about_us = refused.stage in (SmtpStage.HELLO, SmtpStage.LOGIN) or (
+        refused.stage is SmtpStage.SENDER and own_sender
+    )
     match verdict(refused.reply, refused.stage):
-        case Verdict.ACCOUNT:
+        case SmtpVerdict.ACCOUNT:
             return Reject(Category.PERMANENT, reason, whole_channel=True)
-        case Verdict.TEMPORARY:
+        case SmtpVerdict.TEMPORARY:
             return Retry(Category.TEMPORARY, reason)
-        case Verdict.THROTTLED:
+        case SmtpVerdict.THROTTLED:
             return Retry(Category.THROTTLING, reason, whole_channel=about_us)
-        case Verdict.TOO_BIG:
+        case SmtpVerdict.TOO_BIG:
             return Reject(Category.VALIDATION, reason)
-        case Verdict.WRONG:
+        case SmtpVerdict.WRONG:
             return Reject(Category.VALIDATION, reason, whole_channel=about_us)
-        case Verdict.PERMANENT:
+        case SmtpVerdict.PERMANENT:
             return Reject(Category.PERMANENT, reason, whole_channel=about_us)
 
 
-def stops(refused: Sequence[Refused], accepted: int, *, spares: bool) -> Refused | None:
+def stops(refused: Sequence[SmtpRefused], accepted: int, *, spares: bool) -> SmtpRefused | None:
     """The refusal for which nobody gets the mail, or None to go on with the others.
 
     Nothing has been sent yet, so a wait costs nobody a duplicate: a recipient who may be reached later makes
@@ -244,15 +256,15 @@ def stops(refused: Sequence[Refused], accepted: int, *, spares: bool) -> Refused
     return later[0] if later else None
 
 
-def _said(reply: Reply, hide: Sequence[str]) -> str:
+def _said(reply: SmtpReply, hide: Sequence[str]) -> str:
     """A reply fit for a log or a page: short, one line, escaped, without secrets."""
     words = reply.text
     for secret in hide:
         words = words.replace(secret, "[hidden]")
-    return f"{reply.code} {repr(' '.join(words.split())[:SHOWN])[1:-1]}".strip()
+    return f"{reply.code} {repr(' '.join(words.split())[:MAX_SHOWN])[1:-1]}".strip()
 
 
-def _receipt(taken: Taken, hide: Sequence[str]) -> str:
+def _receipt(taken: SmtpAccepted, hide: Sequence[str]) -> str:
     said = _said(taken.reply, hide)
     left_out = ", ".join(f"{one.recipient} ({_said(one.reply, hide)})" for one in taken.refused)
     return f"{said}; not to {left_out}" if left_out else said
@@ -272,10 +284,10 @@ def _port(value: object) -> int:
     return port
 
 
-def _security(value: object) -> Security:
-    if value not in (*Security,):
+def _security(value: object) -> SmtpSecurity:
+    if value not in (*SmtpSecurity,):
         raise ValueError("it must be 'starttls', 'tls' or 'none'")
-    return Security(str(value))
+    return SmtpSecurity(str(value))
 
 
 def _connections(value: object) -> int:
@@ -295,7 +307,7 @@ def _name(value: object) -> str:
 def _judge(settings: EmailSettings) -> None:
     """The sender must be an address, and a password must not travel in clear."""
     try:
-        found: Sequence[Mailbox] = mailboxes(settings.sender, "sender")
+        found: Sequence[Mailbox] = parse_mailboxes(settings.sender, "sender")
     except Invalid as error:
         raise ValueError("sender", error.problem, error.remedy) from error
     if len(found) != 1:
@@ -305,7 +317,7 @@ def _judge(settings: EmailSettings) -> None:
     if (settings.username is None) != (settings.password is None):
         missing = "password" if settings.password is None else "username"
         raise ValueError(missing, "user name and password go together", f"Add {missing}")
-    if settings.password and settings.security is Security.NONE and not is_loopback(settings.host):
+    if settings.password and settings.security is SmtpSecurity.NONE and not is_loopback(settings.host):
         raise ValueError("security", "the password would travel in clear", "Use 'starttls' or 'tls'")
     if settings.ca_file is not None:
         try:
@@ -314,7 +326,7 @@ def _judge(settings: EmailSettings) -> None:
             raise ValueError("ca_file", "the file cannot be used", "Give certificates in PEM form") from error
 
 
-KIND = Kind(
+KIND = ChannelKind(
     EmailSettings,
     lambda settings, now: EmailChannel(settings, now=now),
     {

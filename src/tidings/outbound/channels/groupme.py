@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple
 
+from ...inputs.fields import Field
 from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import SECOND
-from ...reading.fields import Field
-from .base import KindSettings, traits_of
-from .extras import credential, data_of
+from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import Kind
-from .provider import Api, Reply, base_url, by_status
+from .options import ChannelKind
+from .provider_api import ProviderApi, ProviderReply, base_url, outcome_by_status
+from .provider_fields import credential, provider_fields_of
 
 BOT = "bot"  # the recipient that stands for the bot's own group
 GROUP = "group:"  # what precedes a group's id
@@ -40,7 +40,7 @@ _ID = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMeSettings(KindSettings):
+class GroupMeSettings(BaseChannelSettings):
     """A bot, an account, or both. Whoever has a bot's id can post as the bot, so it is a secret."""
 
     bot_id: str | None = field(default=None, repr=False)
@@ -49,7 +49,7 @@ class GroupMeSettings(KindSettings):
     base_url: str = "https://api.groupme.com/v3"
 
 
-class Post(NamedTuple):
+class GroupMeRequest(NamedTuple):
     """One request. `key` is the name under which GroupMe lists it, empty for a bot's."""
 
     path: str
@@ -75,7 +75,7 @@ class GroupMeChannel:
         self._settings = settings
         self._account = {"x-access-token": settings.token} if settings.token else {}
         hide = tuple(secret for secret in (settings.token, settings.bot_id) if secret)
-        self._api = Api(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
+        self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Refuse what GroupMe would refuse whoever gets it."""
@@ -93,13 +93,13 @@ class GroupMeChannel:
             return Reject(Category.VALIDATION, str(error))
         since = self._api.begin()
 
-        async def send(numbered: tuple[int, Post]) -> Outcome:
+        async def send(numbered: tuple[int, GroupMeRequest]) -> Outcome:
             number, post = numbered
             # GroupMe ignores the header; a proxy's log and the sandbox's ledger know the message by it.
             id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
             headers = {"x-request-id": id_, **(self._account if post.key else {})}
             reply = await self._api.post(post.path, post.body, headers=headers, since=since)
-            return self._outcome(reply, post) if isinstance(reply, Reply) else reply
+            return self._outcome(reply, post) if isinstance(reply, ProviderReply) else reply
 
         return await send_parts(list(enumerate(posts)), send)
 
@@ -112,7 +112,7 @@ class GroupMeChannel:
         except Invalid as error:
             return Unknown(f"it cannot be looked up: {error}")
         reply = await self._api.get(_list_of(message.recipient), headers=self._account)
-        if not isinstance(reply, Reply):
+        if not isinstance(reply, ProviderReply):
             return Unknown("GroupMe did not answer when it was asked")
         if reply.status == 304:
             return Retry(Category.TEMPORARY, "GroupMe does not have it")
@@ -126,24 +126,24 @@ class GroupMeChannel:
         if not self._account:
             return Skip("a bot of GroupMe's cannot be tested without sending")
         reply = await self._api.get("/users/me", headers=self._account)
-        if not isinstance(reply, Reply):
+        if not isinstance(reply, ProviderReply):
             return reply
         person = _inner(reply, "response")
         if reply.is_success and person:
             return Done(self._api.shown(f"{person.get('name')} (user {person.get('id')})"))
-        failed = by_status(reply, self._reason(reply), certain=False)
+        failed = outcome_by_status(reply, self._reason(reply), certain=False)
         return Retry(Category.TEMPORARY, failed.evidence) if isinstance(failed, Unknown) else failed
 
     async def close(self) -> None:
         """Let go of connections."""
         await self._api.close()
 
-    def _outcome(self, reply: Reply, post: Post) -> Outcome:
+    def _outcome(self, reply: ProviderReply, post: GroupMeRequest) -> Outcome:
         if reply.is_success and reply.is_json:
             return Done(self._api.shown(_receipt(reply)) or None)
         return outcome_of(reply, self._reason(reply), by_bot=not post.key)
 
-    def _reason(self, reply: Reply) -> str:
+    def _reason(self, reply: ProviderReply) -> str:
         """The errors are a list of texts, or now and then an object."""
         errors = _inner(reply, "meta").get("errors")
         if isinstance(errors, dict):
@@ -154,7 +154,7 @@ class GroupMeChannel:
         return reply.words(self._api.shown(said))
 
 
-def outcome_of(reply: Reply, reason: str, *, by_bot: bool) -> Outcome:
+def outcome_of(reply: ProviderReply, reason: str, *, by_bot: bool) -> Outcome:
     """What an error of GroupMe's means."""
     status = reply.status
     if status == 409 and not by_bot:
@@ -164,7 +164,7 @@ def outcome_of(reply: Reply, reason: str, *, by_bot: bool) -> Outcome:
         return Retry(Category.THROTTLING, reason, after=after, whole_channel=True)
     if status == 404:
         return Reject(Category.PERMANENT, reason, whole_channel=by_bot)  # an unknown bot is our setting
-    return by_status(reply, reason, certain=status in (500, 502, 503))
+    return outcome_by_status(reply, reason, certain=status in (500, 502, 503))
 
 
 def found_in(listed: list[Mapping[str, Any]], keys: list[str], *, accepted_at: int) -> Outcome:
@@ -182,10 +182,12 @@ def found_in(listed: list[Mapping[str, Any]], keys: list[str], *, accepted_at: i
     return Retry(Category.TEMPORARY, "GroupMe does not have it")
 
 
-def posts_of(id_: str, recipient: str, content: Mapping[str, Any], settings: GroupMeSettings) -> list[Post]:
+def posts_of(
+    id_: str, recipient: str, content: Mapping[str, Any], settings: GroupMeSettings
+) -> list[GroupMeRequest]:
     """The requests that send this content; raises Invalid when GroupMe would never take them."""
     _check_recipient(recipient, settings)
-    data = data_of(content, DATA, "GroupMe")
+    data = provider_fields_of(content, DATA, "GroupMe")
     said = str(content.get("text") or "")
     if not said.strip() and not data.get("attachments"):
         remedy = "give a text, or attachments in data"
@@ -198,15 +200,19 @@ def posts_of(id_: str, recipient: str, content: Mapping[str, Any], settings: Gro
     ]
 
 
-def post_of(recipient: str, said: str, key: str, data: Mapping[str, Any], settings: GroupMeSettings) -> Post:
+def post_of(
+    recipient: str, said: str, key: str, data: Mapping[str, Any], settings: GroupMeSettings
+) -> GroupMeRequest:
     """One request: to the bot's group, to a group, or to a person."""
     if recipient == BOT:
-        return Post("/bots/post", {"bot_id": settings.bot_id, "text": said, **data}, "")
+        return GroupMeRequest("/bots/post", {"bot_id": settings.bot_id, "text": said, **data}, "")
     if recipient.startswith(GROUP):
         path = f"/groups/{recipient.removeprefix(GROUP)}/messages"
-        return Post(path, {"message": {"source_guid": key, "text": said, "attachments": [], **data}}, key)
+        return GroupMeRequest(
+            path, {"message": {"source_guid": key, "text": said, "attachments": [], **data}}, key
+        )
     direct = {"source_guid": key, "recipient_id": recipient, "text": said, **data}
-    return Post("/direct_messages", {"direct_message": direct}, key)
+    return GroupMeRequest("/direct_messages", {"direct_message": direct}, key)
 
 
 def _check_recipient(recipient: str, settings: GroupMeSettings) -> None:
@@ -233,19 +239,19 @@ def _list_of(recipient: str) -> str:
     return f"/direct_messages?other_user_id={recipient}&limit={LISTED}"
 
 
-def _listed(reply: Reply) -> list[Mapping[str, Any]] | None:
+def _listed(reply: ProviderReply) -> list[Mapping[str, Any]] | None:
     response = _inner(reply, "response")
     found = response.get("direct_messages", response.get("messages"))
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else None
 
 
-def _receipt(reply: Reply) -> object:
+def _receipt(reply: ProviderReply) -> object:
     response = _inner(reply, "response")
     made = response.get("message") or response.get("direct_message")
     return made.get("id") if isinstance(made, dict) else None
 
 
-def _inner(reply: Reply, name: str) -> Mapping[str, Any]:
+def _inner(reply: ProviderReply, name: str) -> Mapping[str, Any]:
     found = reply.fields.get(name)
     return found if isinstance(found, dict) else {}
 
@@ -263,7 +269,7 @@ def _judge(settings: GroupMeSettings) -> None:
         raise ValueError("on_unknown", "a bot's posts cannot be looked up", "Use 'hold' or 'resend'")
 
 
-KIND = Kind(
+KIND = ChannelKind(
     GroupMeSettings,
     lambda settings, now: GroupMeChannel(settings, now=now),
     {

@@ -24,14 +24,23 @@ from ...model.errors import Invalid, TooLarge
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...wire.addresses import Admitted, Forbidden, Guard, Resolve, Rules, Unresolved, check_url, climbs
-from ...wire.http import SHOWN, Answer, HttpClient, MaybeSent, NotSent, resolve
+from ...wire.http_client import MAX_SHOWN, HttpClient, HttpResponse, MaybeSent, NotSent, resolve_host
 from ...wire.placeholders import DROPPED, Escape, as_text, fill, fill_text, look_up, names
-from ...wire.placeholders import Unresolved as Missing
+from ...wire.placeholders import UnresolvedPlaceholder as Missing
 from ...wire.retry_after import retry_after
-from .base import KindSettings, traits_of
-from .options import Kind, ports, size, text, yes_or_no
-from .provider import Reply, by_status
+from ...wire.ssrf_guard import (
+    AdmittedUrl,
+    ForbiddenUrl,
+    Resolve,
+    SsrfGuard,
+    SsrfRules,
+    UnresolvedHost,
+    check_url,
+    has_dot_segments,
+)
+from .base import BaseChannelSettings, traits_of
+from .options import ChannelKind, ports, size, text, yes_or_no
+from .provider_api import ProviderReply, outcome_by_status
 
 METHODS = ("POST", "PUT", "PATCH", "GET")
 MAX_TEXT = 65_536
@@ -44,7 +53,7 @@ _SHORT = 6  # what is shorter is hidden by chance in every other text
 
 
 @dataclass(frozen=True, slots=True)
-class HttpSettings(KindSettings):
+class HttpSettings(BaseChannelSettings):
     """A request, and how its answer is read."""
 
     url: str = field(repr=False)
@@ -68,9 +77,9 @@ class HttpSettings(KindSettings):
     deadline: timedelta = field(default=timedelta(seconds=10), kw_only=True)
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SsrfRules:
         """What this channel may call."""
-        return Rules(self.allow_private, self.allow_http, self.ports)
+        return SsrfRules(self.allow_private, self.allow_http, self.ports)
 
     @property
     def content_type(self) -> str:
@@ -107,7 +116,7 @@ class HttpChannel:
         self._hide = settings.hidden
         self._now = now
         third = settings.deadline / 3
-        self._guard = Guard(settings.rules, look_up or partial(resolve, within=third))
+        self._guard = SsrfGuard(settings.rules, look_up or partial(resolve_host, within=third))
         self._http = HttpClient(connect_within=third, linger=self.traits.linger)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
@@ -125,11 +134,11 @@ class HttpChannel:
             answer = await self._ask(message)
         except (Invalid, TooLarge) as error:
             return Reject(Category.VALIDATION, error.problem)
-        except Forbidden as error:
+        except ForbiddenUrl as error:
             return Reject(Category.VALIDATION, f"not called: {error}")
         except TypeError as error:  # orjson's, for what JSON cannot hold
             return Reject(Category.VALIDATION, f"the content cannot be written as JSON: {error}")
-        except (Unresolved, NotSent) as error:
+        except (UnresolvedHost, NotSent) as error:
             return Retry(Category.TEMPORARY, f"not sent: {error}")
         except MaybeSent as error:
             return Unknown(f"no answer after the request left: {error}")
@@ -143,7 +152,7 @@ class HttpChannel:
         """Let go of connections."""
         await self._http.close()
 
-    async def _ask(self, message: Message) -> Answer:
+    async def _ask(self, message: Message) -> HttpResponse:
         request = make_request(message, self._settings)
         target = check_url(request.url, self._settings.rules)
         began = time.monotonic()
@@ -159,13 +168,13 @@ class HttpChannel:
             max_answer=self._settings.max_answer,
         )
 
-    async def _admit(self, origin: str) -> Admitted:
+    async def _admit(self, origin: str) -> AdmittedUrl:
         """The host alone: a URL that differs by message must not cost a look-up each."""
         return self._guard.known(origin) or await self._guard.admit(origin)
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledRequest:
     """A request that is ready to leave."""
 
     url: str
@@ -173,15 +182,15 @@ class Filled:
     body: bytes | None
 
 
-def make_request(message: Message, settings: HttpSettings) -> Filled:
+def make_request(message: Message, settings: HttpSettings) -> FilledRequest:
     """The request for one message; raises Invalid for a placeholder that stands for nothing."""
     values = _values(message, settings)
     try:
         url = fill_text(settings.url, values, partial(quote, safe=""))
-        if climbs(url) and not climbs(settings.url):
+        if has_dot_segments(url) and not has_dot_segments(settings.url):
             remedy = "Give what the other side knows; . and .. would lead to another path"
             raise Invalid("A value is a step of the URL's path", remedy=remedy, field="to")
-        return Filled(
+        return FilledRequest(
             url=url,
             headers=_filled_headers(settings, values),
             body=_filled_body(settings, values),
@@ -251,7 +260,7 @@ def _escape(content_type: str) -> Escape:
     return str
 
 
-def outcome_of(answer: Answer, settings: HttpSettings, *, now: int, hide: Sequence[str]) -> Outcome:
+def outcome_of(answer: HttpResponse, settings: HttpSettings, *, now: int, hide: Sequence[str]) -> Outcome:
     """What an answer means: the configured words first, then what counts as success, then the status."""
     status, read = answer.status, _read(answer.body_prefix)
     wait = retry_after(answer.header("retry-after"), now=now)
@@ -264,7 +273,9 @@ def outcome_of(answer: Answer, settings: HttpSettings, *, now: int, hide: Sequen
     taken = 200 <= status < 300 if settings.success is None else status in settings.success
     if not taken:
         certain = settings.method in _SAFE_TO_REPEAT or status in settings.not_sent
-        return by_status(Reply(status, None, said, wait, read is not None), reason, certain=certain)
+        return outcome_by_status(
+            ProviderReply(status, None, said, wait, read is not None), reason, certain=certain
+        )
     if settings.success_path is None:
         return Done(receipt=_receipt(read, settings, hide))
     if read is None:
@@ -300,7 +311,7 @@ def _receipt(read: object, settings: HttpSettings, hide: Sequence[str]) -> str |
 def _shown(said: str, hide: Sequence[str]) -> str:
     for secret in hide:
         said = said.replace(secret, "[hidden]")
-    return repr(said.strip()[:SHOWN])[1:-1]
+    return repr(said.strip()[:MAX_SHOWN])[1:-1]
 
 
 # -- options
@@ -376,7 +387,7 @@ def _judge(settings: HttpSettings) -> None:
         raise ValueError("url", "a placeholder cannot stand in the host", "Write the host itself")
     try:
         check_url(bare, settings.rules)
-    except Forbidden as error:
+    except ForbiddenUrl as error:
         remedy = "Use a public https URL; for development there are allow_http and allow_private"
         raise ValueError("url", str(error), remedy) from error
     if settings.method == "GET" and settings.body is not None:
@@ -400,7 +411,7 @@ def _judge_names(option: str, template: object, settings: HttpSettings) -> None:
             raise ValueError(option, f"there is no placeholder {name!r}", remedy)
 
 
-KIND = Kind(
+KIND = ChannelKind(
     HttpSettings,
     lambda settings, now: HttpChannel(settings, now=now),
     {

@@ -10,14 +10,14 @@ from typing import ClassVar
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Unknown
 from ...model.task import OnUnknown
-from .base import KindSettings, traits_of
-from .options import Kind, length
+from .base import BaseChannelSettings, traits_of
+from .options import ChannelKind, length
 
 _DONE = Done()
 
 
 @dataclass(frozen=True, slots=True)
-class NoopSettings(KindSettings):
+class NoopSettings(BaseChannelSettings):
     """`delay` makes each send last that long, as a slow provider would."""
 
     delay: timedelta | None = None
@@ -50,4 +50,4 @@ class NoopChannel:
         """Nothing to let go of."""
 
 
-KIND = Kind(NoopSettings, lambda settings, now: NoopChannel(settings), {"delay": length})
+KIND = ChannelKind(NoopSettings, lambda settings, now: NoopChannel(settings), {"delay": length})

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple, cast
 
 from ...model import durations
 from ...model.task import OnUnknown
-from ...wire.signature import parse_secret
+from ...wire.webhook_signatures import parse_secret
 from .base import Channel
 
 Now = Callable[[], int]
 Read = Callable[[object], object]  # raises ValueError with what the value must be
 
 
-class Kind(NamedTuple):
+class ChannelKind(NamedTuple):
     """How a kind of channel is made: its settings, how to read its own options, and the channel itself.
 
     `judge` looks at the finished settings and raises ValueError(option, problem, remedy) if they do not fit.

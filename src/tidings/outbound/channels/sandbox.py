@@ -17,21 +17,21 @@ from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...wire.addresses import Forbidden, Rules, check_url
-from ...wire.http import Answer, HttpClient, MaybeSent, NotSent
+from ...wire.http_client import HttpClient, HttpResponse, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
-from .base import KindSettings, traits_of
-from .options import Kind, text
+from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
+from .base import BaseChannelSettings, traits_of
+from .options import ChannelKind, text
 
 PATH = "/sandbox/messages"
-ANY_HOST = Rules(allow_private=True, allow_http=True)
+ANY_HOST = SsrfRules(allow_private=True, allow_http=True)
 
 _HEADERS = {"content-type": "application/json"}
 _MAX_ANSWER = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class SandboxSettings(KindSettings):
+class SandboxSettings(BaseChannelSettings):
     """Where the pretend phone listens."""
 
     url: str = "http://127.0.0.1:8025"
@@ -111,7 +111,7 @@ def body_of(message: Message) -> bytes:
     )
 
 
-def outcome_of(answer: Answer, *, now: int) -> Outcome:
+def outcome_of(answer: HttpResponse, *, now: int) -> Outcome:
     """What the phone's answer means."""
     status, reason = answer.status, f"HTTP {answer.status}: {answer.shown()}"
     if 200 <= status < 300:
@@ -139,10 +139,12 @@ def _judge(settings: SandboxSettings) -> None:
     """The sandbox may be anywhere, but its URL must be one."""
     try:
         check_url(settings.url, ANY_HOST)
-    except Forbidden as error:
+    except ForbiddenUrl as error:
         raise ValueError(
             "url", str(error), "Use the sandbox's address, such as http://127.0.0.1:8025"
         ) from error
 
 
-KIND = Kind(SandboxSettings, lambda settings, now: SandboxChannel(settings, now=now), {"url": text}, _judge)
+KIND = ChannelKind(
+    SandboxSettings, lambda settings, now: SandboxChannel(settings, now=now), {"url": text}, _judge
+)

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from ...inputs.fields import Field
 from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Skip, Unknown
 from ...model.task import Category, OnUnknown
-from ...reading.fields import Field
-from ..markup import Markup, Spot
-from .base import KindSettings, traits_of
-from .extras import data_of
+from ..markup import Markup, MarkupSpot
+from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import Kind
-from .provider import Api, Reply, base_url, by_status
+from .options import ChannelKind
+from .provider_api import ProviderApi, ProviderReply, base_url, outcome_by_status
+from .provider_fields import provider_fields_of
 
 API = "https://slack.com/api"
 HOOKS = "https://hooks.slack.com/services"
@@ -68,7 +68,7 @@ _IN_DOUBT = frozenset({"internal_error", "fatal_error"})  # they may have partly
 
 
 @dataclass(frozen=True, slots=True)
-class SlackSettings(KindSettings):
+class SlackSettings(BaseChannelSettings):
     """One app by its token, or one incoming webhook."""
 
     token: str | None = field(default=None, repr=False)
@@ -96,13 +96,13 @@ class SlackChannel:
         hide = (secret, re.split("[/-]", secret, maxsplit=0 if self._hook else 1)[-1])
         base = settings.base_url or (API if self._hook is None else HOOKS)
         self._headers = {**_JSON, **({} if self._hook else {"authorization": f"Bearer {secret}"})}
-        self._api = Api(base, deadline=settings.deadline, hide=hide, now=now)
+        self._api = ProviderApi(base, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Refuse what Slack would refuse whoever gets it."""
         bodies_of(recipient, content, self._settings)
 
-    def markup(self, spot: Spot) -> Markup | None:
+    def markup(self, spot: MarkupSpot) -> Markup | None:
         """The text is mrkdwn, and so are texts of blocks that say so and those of old attachments."""
         key = spot.place.rpartition(".")[2]
         if spot.place.startswith("data.blocks"):
@@ -130,7 +130,7 @@ class SlackChannel:
             id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
             headers = {**self._headers, "x-request-id": id_}
             reply = await self._api.post(path, body, headers=headers, since=since)
-            return self._outcome(reply) if isinstance(reply, Reply) else reply
+            return self._outcome(reply) if isinstance(reply, ProviderReply) else reply
 
         return await send_parts(list(enumerate(bodies)), send)
 
@@ -143,7 +143,7 @@ class SlackChannel:
         if self._hook is not None:
             return Skip("a webhook of Slack's cannot be tested without sending")
         reply = await self._api.post("/auth.test", b"", headers=self._headers)
-        if not isinstance(reply, Reply):
+        if not isinstance(reply, ProviderReply):
             return Retry(Category.TEMPORARY, reply.evidence) if isinstance(reply, Unknown) else reply
         if reply.is_success and reply.fields.get("ok") is True:
             return Done(self._api.shown(f"{reply.fields.get('user')} at {reply.fields.get('team')}"))
@@ -154,7 +154,7 @@ class SlackChannel:
         """Let go of connections."""
         await self._api.close()
 
-    def _outcome(self, reply: Reply) -> Outcome:
+    def _outcome(self, reply: ProviderReply) -> Outcome:
         if self._hook is not None:
             return _outcome_of_hook(reply)
         fields = reply.fields
@@ -164,13 +164,13 @@ class SlackChannel:
             return Done(self._api.shown(f"{place}/{ts}") if known else None)
         error = fields.get("error")
         if not isinstance(error, str) or not error:
-            return by_status(reply, reply.words(), certain=reply.status == 500)
+            return outcome_by_status(reply, reply.words(), certain=reply.status == 500)
         needed = fields.get("needed")
         said = f"{error} (needed: {needed})" if isinstance(needed, str) else error
         return outcome_of(error, reply, reply.words(self._api.shown(said)))
 
 
-def outcome_of(error: str, reply: Reply, reason: str) -> Outcome:
+def outcome_of(error: str, reply: ProviderReply, reason: str) -> Outcome:
     """What one of the web API's errors means."""
     if reply.status == 429 or error in _TOO_FAST:
         return Retry(Category.THROTTLING, reason, after=reply.wait, whole_channel=True)
@@ -184,22 +184,22 @@ def outcome_of(error: str, reply: Reply, reason: str) -> Outcome:
         return Reject(Category.VALIDATION, reason)
     if error in _UNREACHABLE or error.startswith("restricted_action") or reply.is_success:
         return Reject(Category.PERMANENT, reason)
-    return by_status(reply, reason, certain=reply.status in (500, 503))
+    return outcome_by_status(reply, reason, certain=reply.status in (500, 503))
 
 
-def _outcome_of_hook(reply: Reply) -> Outcome:
+def _outcome_of_hook(reply: ProviderReply) -> Outcome:
     """A webhook says `ok`, or what is wrong in a word; its status tells which kind of wrong."""
     if reply.is_success:
         return Done() if reply.shown == "ok" else Unknown(reply.words())
     if reply.status in (404, 410) and reply.shown in ("no_service", "no_service_id", "no_team"):
         return Reject(Category.PERMANENT, reply.words(), whole_channel=True)  # the webhook itself is gone
-    return by_status(reply, reply.words(), certain=reply.status == 500)
+    return outcome_by_status(reply, reply.words(), certain=reply.status == 500)
 
 
 def bodies_of(recipient: str, content: Mapping[str, Any], settings: SlackSettings) -> list[Mapping[str, Any]]:
     """The bodies that send this content; raises Invalid when Slack would never take them."""
     place = _place(recipient, settings)
-    data = data_of(content, DATA, "Slack")
+    data = provider_fields_of(content, DATA, "Slack")
     said = str(content.get("text") or "")
     if not said.strip() and not data.get("blocks") and not data.get("attachments"):
         remedy = "give a text, or blocks or attachments in data"
@@ -246,7 +246,7 @@ def _judge(settings: SlackSettings) -> None:
         raise ValueError("token", problem, "Give the app's token, or the webhook's")
 
 
-KIND = Kind(
+KIND = ChannelKind(
     SlackSettings,
     lambda settings, now: SlackChannel(settings, now=now),
     {"token": _token, "webhook_token": _webhook_token, "long_text": long_text, "base_url": base_url},

@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple
 
+from ...inputs.fields import Field
 from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...reading.fields import Field
 from ...wire.retry_after import retry_after
-from ..markup import Markup, Spot
-from .base import KindSettings, traits_of
-from .extras import data_of
+from ..markup import Markup, MarkupSpot
+from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import Kind
-from .provider import Api, Reply, base_url, by_status
+from .options import ChannelKind
+from .provider_api import ProviderApi, ProviderReply, base_url, outcome_by_status
+from .provider_fields import provider_fields_of
 
 MAX_TEXT = 4096  # characters, counted by Telegram after the markup is taken out
 MAX_CAPTION = 1024
@@ -94,7 +94,7 @@ _UNREACHABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class TelegramSettings(KindSettings):
+class TelegramSettings(BaseChannelSettings):
     """One bot."""
 
     token: str = field(repr=False)
@@ -105,19 +105,19 @@ class TelegramSettings(KindSettings):
     base_url: str = "https://api.telegram.org"
 
 
-class Call(NamedTuple):
+class TelegramRequest(NamedTuple):
     """One request: the method's name and its parameters."""
 
     method: str
     parameters: Mapping[str, Any]
 
-    def to(self, chat: int | str) -> Call:
+    def to(self, chat: int | str) -> TelegramRequest:
         """The same for another chat."""
-        return Call(self.method, {**self.parameters, "chat_id": chat})
+        return TelegramRequest(self.method, {**self.parameters, "chat_id": chat})
 
-    def plainly(self) -> Call:
+    def plainly(self) -> TelegramRequest:
         """The same without markup."""
-        return Call(
+        return TelegramRequest(
             self.method, {key: self.parameters[key] for key in self.parameters if key != "parse_mode"}
         )
 
@@ -141,14 +141,14 @@ class TelegramChannel:
         self._now = now
         secrets = (settings.token, settings.token.partition(":")[2])
         base = f"{settings.base_url}/bot{settings.token}"
-        self._api = Api(base, deadline=settings.deadline, hide=secrets, now=now)
+        self._api = ProviderApi(base, deadline=settings.deadline, hide=secrets, now=now)
         self._moved: OrderedDict[int | str, int] = OrderedDict()  # old chat -> new; only saves a request
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Refuse what Telegram would refuse whoever gets it."""
         calls_of(recipient, content, self._settings)
 
-    def markup(self, spot: Spot) -> Markup | None:
+    def markup(self, spot: MarkupSpot) -> Markup | None:
         """The text, by the message's parse_mode or the channel's."""
         mode = spot.data.get("parse_mode", self._settings.parse_mode)
         return _MARKUP.get(mode) if spot.place == "text" and isinstance(mode, str) else None
@@ -161,7 +161,7 @@ class TelegramChannel:
             return Reject(Category.VALIDATION, str(error))
         since = self._api.begin()
 
-        async def send(numbered: tuple[int, Call]) -> Outcome:
+        async def send(numbered: tuple[int, TelegramRequest]) -> Outcome:
             number, call = numbered
             id_ = message.id if number == 0 else f"{message.id}.{number + 1}"
             return await self._send(call, id_, since)
@@ -175,7 +175,7 @@ class TelegramChannel:
     async def probe(self) -> Outcome:
         """`getMe`: whose token it is."""
         reply = await self._api.get("/getMe")
-        if not isinstance(reply, Reply):
+        if not isinstance(reply, ProviderReply):
             return reply
         bot = reply.fields.get("result")
         if reply.is_success and isinstance(bot, dict):
@@ -187,25 +187,29 @@ class TelegramChannel:
         """Let go of connections."""
         await self._api.close()
 
-    async def _send(self, call: Call, id_: str, since: float) -> Outcome:
+    async def _send(self, call: TelegramRequest, id_: str, since: float) -> Outcome:
         """One call; once more where Telegram says that the group has moved, or that the markup is wrong."""
         chat = call.parameters["chat_id"]
         call = call.to(self._moved.get(chat, chat))
         reply = await self._post(call, id_, since)
-        if isinstance(reply, Reply) and (moved := moved_to(reply)) is not None:
+        if isinstance(reply, ProviderReply) and (moved := moved_to(reply)) is not None:
             self._remember(chat, moved)
             call = call.to(moved)
             reply = await self._post(call, id_, since)
-        if self._settings.bad_markup == "plain" and isinstance(reply, Reply) and is_markup_wrong(reply):
+        if (
+            self._settings.bad_markup == "plain"
+            and isinstance(reply, ProviderReply)
+            and is_markup_wrong(reply)
+        ):
             reply = await self._post(call.plainly(), id_, since)
-        return self._outcome(reply, chat=chat) if isinstance(reply, Reply) else reply
+        return self._outcome(reply, chat=chat) if isinstance(reply, ProviderReply) else reply
 
-    async def _post(self, call: Call, id_: str, since: float) -> Reply | Outcome:
+    async def _post(self, call: TelegramRequest, id_: str, since: float) -> ProviderReply | Outcome:
         # Telegram ignores the id; a proxy's log and the sandbox's ledger know the message by it.
         headers = {"x-request-id": id_}
         return await self._api.post(f"/{call.method}", call.parameters, headers=headers, since=since)
 
-    def _outcome(self, reply: Reply, *, chat: int | str) -> Outcome:
+    def _outcome(self, reply: ProviderReply, *, chat: int | str) -> Outcome:
         ok = reply.fields.get("ok")
         if reply.is_success and (ok is True or (reply.body is None and reply.is_json)):
             return Done(receipt_of(reply.fields.get("result")))  # a body that broke off takes nothing back
@@ -214,7 +218,7 @@ class TelegramChannel:
         reason = reply.words(self._api.shown(reply.fields.get("description")))
         return outcome_of(reply, reason, chat=chat, after=self._wait(reply))
 
-    def _wait(self, reply: Reply) -> timedelta | None:
+    def _wait(self, reply: ProviderReply) -> timedelta | None:
         wish = _parameters(reply).get("retry_after")
         told = retry_after(str(wish), now=self._now()) if isinstance(wish, int | float) else None
         return reply.wait if told is None else told
@@ -225,10 +229,10 @@ class TelegramChannel:
             self._moved.popitem(last=False)
 
 
-def calls_of(recipient: str, content: Mapping[str, Any], settings: TelegramSettings) -> list[Call]:
+def calls_of(recipient: str, content: Mapping[str, Any], settings: TelegramSettings) -> list[TelegramRequest]:
     """The requests that send this content; raises Invalid when Telegram would never take them."""
     chat = chat_of(recipient)
-    data = data_of(content, DATA, "Telegram")
+    data = provider_fields_of(content, DATA, "Telegram")
     said = str(content.get("text") or "")
     mode = _mode(content.get("data") or {}, settings)
     extras = {key: value for key, value in data.items() if key not in ("parse_mode", *MEDIA)}
@@ -243,7 +247,7 @@ def calls_of(recipient: str, content: Mapping[str, Any], settings: TelegramSetti
     if not said.strip():
         raise Invalid("There is nothing to send", remedy="Give a text, or data with a photo", field="text")
     return [
-        Call("sendMessage", {"chat_id": chat, "text": part, **extras})
+        TelegramRequest("sendMessage", {"chat_id": chat, "text": part, **extras})
         for part in _parts(said, extras, settings)
     ]
 
@@ -287,7 +291,9 @@ def _parts(said: str, extras: Mapping[str, Any], settings: TelegramSettings) -> 
     return [said]
 
 
-def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]) -> Call:
+def _media_call(
+    chat: int | str, name: str, place: str, said: str, extras: Mapping[str, Any]
+) -> TelegramRequest:
     if not place.strip() or (":" in place and not place.startswith(("https://", "http://"))):
         problem = f"{name} is neither a URL nor the id of a file that Telegram has"
         raise Invalid(problem, remedy="Use an https URL or a file_id", field="data")
@@ -295,10 +301,12 @@ def _media_call(chat: int | str, name: str, place: str, said: str, extras: Mappi
         remedy = f"With a {name} it is a caption of at most {MAX_CAPTION}"
         raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
     renamed = {"caption_entities" if key == "entities" else key: value for key, value in extras.items()}
-    return Call(MEDIA[name], {"chat_id": chat, name: place, **({"caption": said} if said else {}), **renamed})
+    return TelegramRequest(
+        MEDIA[name], {"chat_id": chat, name: place, **({"caption": said} if said else {}), **renamed}
+    )
 
 
-def outcome_of(reply: Reply, reason: str, *, chat: int | str, after: timedelta | None) -> Outcome:
+def outcome_of(reply: ProviderReply, reason: str, *, chat: int | str, after: timedelta | None) -> Outcome:
     """What an error in Telegram's own words means."""
     code = reply.fields.get("error_code")
     status = code if type(code) is int else reply.status
@@ -324,11 +332,11 @@ def outcome_of(reply: Reply, reason: str, *, chat: int | str, after: timedelta |
             return Reject(Category.VALIDATION, reason)
 
 
-def _in_other_words(reply: Reply) -> Outcome:
+def _in_other_words(reply: ProviderReply) -> Outcome:
     """An answer that is not Telegram's own: by its status."""
     if reply.status == 404:
         return Reject(Category.PERMANENT, reply.words(), whole_channel=True)
-    return by_status(reply, reply.words(), certain=False)
+    return outcome_by_status(reply, reply.words(), certain=False)
 
 
 def _is_person(chat: int | str) -> bool:
@@ -336,18 +344,18 @@ def _is_person(chat: int | str) -> bool:
     return isinstance(chat, int) and chat >= 0
 
 
-def moved_to(reply: Reply) -> int | None:
+def moved_to(reply: ProviderReply) -> int | None:
     """Where a group has gone that became a supergroup."""
     new = _parameters(reply).get("migrate_to_chat_id")
     return new if reply.status == 400 and type(new) is int else None
 
 
-def is_markup_wrong(reply: Reply) -> bool:
+def is_markup_wrong(reply: ProviderReply) -> bool:
     """Whether the text was refused for its markup alone."""
     return reply.status == 400 and "can't parse entities" in str(reply.fields.get("description"))
 
 
-def _parameters(reply: Reply) -> Mapping[str, Any]:
+def _parameters(reply: ProviderReply) -> Mapping[str, Any]:
     found = reply.fields.get("parameters")
     return found if isinstance(found, dict) else {}
 
@@ -385,7 +393,7 @@ def _bad_markup(value: object) -> str:
     return str(value)
 
 
-KIND = Kind(
+KIND = ChannelKind(
     TelegramSettings,
     lambda settings, now: TelegramChannel(settings, now=now),
     {

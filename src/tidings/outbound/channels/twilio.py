@@ -18,17 +18,28 @@ from urllib.parse import urlencode
 
 import orjson
 
+from ...inputs.fields import Field
 from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...reading.fields import Field
-from .base import KindSettings, traits_of
-from .extras import credential, data_of
+from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import Kind, length, text
+from .options import ChannelKind, length, text
 from .phone_number import check_e164, is_e164
-from .provider import ACCOUNT, LATER, NEVER, TOO_FAST, WRONG, Api, Fate, Reply, base_url, by_status
+from .provider_api import (
+    ACCOUNT_ERROR,
+    INVALID_REQUEST,
+    PERMANENT_ERROR,
+    RATE_LIMITED,
+    TEMPORARY_ERROR,
+    ProviderApi,
+    ProviderError,
+    ProviderReply,
+    base_url,
+    outcome_by_status,
+)
+from .provider_fields import credential, provider_fields_of
 
 MAX_TEXT = 1600
 MAX_MEDIA = 10
@@ -46,36 +57,36 @@ _FORM = {"content-type": "application/x-www-form-urlencoded"}
 _FAILED = frozenset({"failed", "undelivered", "canceled"})
 
 
-CODES: Mapping[int, Fate] = {
-    20003: ACCOUNT,  # authentication failed
-    20404: WRONG,  # no such resource
-    20429: TOO_FAST,  # too many at once; never processed
-    21211: WRONG,  # invalid To
-    21408: ACCOUNT,  # region not enabled
-    21604: WRONG,  # To missing
-    21606: ACCOUNT,  # From is not ours, or cannot send
-    21608: ACCOUNT,  # trial account
-    21609: WRONG,  # bad StatusCallback
-    21610: NEVER,  # the recipient opted out
-    21611: TOO_FAST,  # the sender's queue is full
-    21612: NEVER,  # no route
-    21614: NEVER,  # not a mobile number
-    21617: WRONG,  # body too long
-    21635: NEVER,  # a landline
-    30001: TOO_FAST,  # queue overflow
-    30002: ACCOUNT,  # account suspended
-    30003: LATER,  # handset unreachable
-    30004: NEVER,  # blocked
-    30005: NEVER,  # unknown destination
-    30006: NEVER,  # landline or unreachable carrier
-    30007: NEVER,  # filtered
-    30008: LATER,  # unknown to Twilio, too
-    30034: ACCOUNT,  # unregistered number
+CODES: Mapping[int, ProviderError] = {
+    20003: ACCOUNT_ERROR,  # authentication failed
+    20404: INVALID_REQUEST,  # no such resource
+    20429: RATE_LIMITED,  # too many at once; never processed
+    21211: INVALID_REQUEST,  # invalid To
+    21408: ACCOUNT_ERROR,  # region not enabled
+    21604: INVALID_REQUEST,  # To missing
+    21606: ACCOUNT_ERROR,  # From is not ours, or cannot send
+    21608: ACCOUNT_ERROR,  # trial account
+    21609: INVALID_REQUEST,  # bad StatusCallback
+    21610: PERMANENT_ERROR,  # the recipient opted out
+    21611: RATE_LIMITED,  # the sender's queue is full
+    21612: PERMANENT_ERROR,  # no route
+    21614: PERMANENT_ERROR,  # not a mobile number
+    21617: INVALID_REQUEST,  # body too long
+    21635: PERMANENT_ERROR,  # a landline
+    30001: RATE_LIMITED,  # queue overflow
+    30002: ACCOUNT_ERROR,  # account suspended
+    30003: TEMPORARY_ERROR,  # handset unreachable
+    30004: PERMANENT_ERROR,  # blocked
+    30005: PERMANENT_ERROR,  # unknown destination
+    30006: PERMANENT_ERROR,  # landline or unreachable carrier
+    30007: PERMANENT_ERROR,  # filtered
+    30008: TEMPORARY_ERROR,  # unknown to Twilio, too
+    30034: ACCOUNT_ERROR,  # unregistered number
 }
 """Codes of answers (2xxxx) and of call-backs (3xxxx)."""
 
 
-class Via(StrEnum):
+class TwilioProduct(StrEnum):
     """By which of Twilio's ways a message goes."""
 
     SMS = "sms"
@@ -83,7 +94,7 @@ class Via(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TwilioSettings(KindSettings):
+class TwilioSettings(BaseChannelSettings):
     """One account and one sender. With an API key the auth token is not needed to send."""
 
     account_sid: str
@@ -92,7 +103,7 @@ class TwilioSettings(KindSettings):
     api_secret: str | None = field(default=None, repr=False)
     sender: str | None = None
     messaging_service: str | None = None
-    via: Via = Via.SMS
+    via: TwilioProduct = TwilioProduct.SMS
     status_callback: str | None = field(default=None, repr=False)
     validity: timedelta | None = None
     long_text: LongText = LongText.REFUSE
@@ -120,7 +131,7 @@ class TwilioChannel:
         secrets = (settings.auth_token, settings.api_key, settings.api_secret, basic)
         hide = tuple(secret for secret in secrets if secret)
         self._headers = {"authorization": f"Basic {basic}"}
-        self._api = Api(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
+        self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """A number in E.164 form, something to say, and only extras that Twilio knows."""
@@ -140,7 +151,7 @@ class TwilioChannel:
             # Twilio ignores the id; a proxy's log and the sandbox's ledger know the message by it.
             headers = {**_FORM, **self._headers, "x-request-id": id_}
             reply = await self._api.post(f"{self._account}/Messages.json", form, headers=headers, since=since)
-            return self._outcome(reply) if isinstance(reply, Reply) else reply
+            return self._outcome(reply) if isinstance(reply, ProviderReply) else reply
 
         return await send_parts(list(enumerate(forms)), send)
 
@@ -152,7 +163,7 @@ class TwilioChannel:
         """Look at the account; an API key may not, so it looks at the list of messages instead."""
         path = "/Messages.json?PageSize=1" if self._settings.api_key else ".json"
         reply = await self._api.get(self._account + path, headers=self._headers)
-        if not isinstance(reply, Reply):
+        if not isinstance(reply, ProviderReply):
             return reply
         if reply.body is None or not reply.is_success:
             failed = self._refused(reply)
@@ -166,7 +177,7 @@ class TwilioChannel:
         """Let go of connections."""
         await self._api.close()
 
-    def _outcome(self, reply: Reply) -> Outcome:
+    def _outcome(self, reply: ProviderReply) -> Outcome:
         if not reply.is_success or not reply.is_json:
             return self._refused(reply)
         fields, code = reply.fields, reply.fields.get("error_code")
@@ -175,12 +186,12 @@ class TwilioChannel:
             return outcome_of(code, reason) or Reject(Category.PERMANENT, reason)
         return Done(self._api.shown(fields.get("sid")) or None)
 
-    def _refused(self, reply: Reply) -> Outcome:
+    def _refused(self, reply: ProviderReply) -> Outcome:
         code = reply.fields.get("code")
         if type(code) is not int:
-            return by_status(reply, reply.words(), certain=False)
+            return outcome_by_status(reply, reply.words(), certain=False)
         reason = reply.words(str(code), self._api.shown(reply.fields.get("message")))
-        return outcome_of(code, reason, after=reply.wait) or by_status(reply, reason, certain=True)
+        return outcome_of(code, reason, after=reply.wait) or outcome_by_status(reply, reason, certain=True)
 
 
 def outcome_of(code: int, reason: str, *, after: timedelta | None = None) -> Retry | Reject | None:
@@ -197,7 +208,7 @@ def forms_of(
     The status of a part has a name of its own, because it says nothing about the whole.
     """
     check_e164(recipient)
-    data = data_of(content, DATA, "Twilio")
+    data = provider_fields_of(content, DATA, "Twilio")
     _check_extras(data)
     said = str(content.get("text") or "")
     if not said.strip() and not data.get("media") and not data.get("content_sid"):
@@ -220,7 +231,7 @@ def form_of(
     recipient: str, said: str, data: Mapping[str, Any], settings: TwilioSettings, id_: str = ""
 ) -> bytes:
     """One form. `{id}` in the call-back's address stands for the message's id."""
-    prefix = "whatsapp:" if settings.via is Via.WHATSAPP else ""
+    prefix = "whatsapp:" if settings.via is TwilioProduct.WHATSAPP else ""
     fields: list[tuple[str, str]] = [("To", prefix + recipient)]
     if settings.sender is not None:
         fields.append(("From", prefix + settings.sender))
@@ -261,7 +272,11 @@ def _check_extras(data: Mapping[str, Any]) -> None:
 
 def _is_long_code(settings: TwilioSettings) -> bool:
     """A plain number sends by itself; a messaging service spreads over several."""
-    return settings.via is Via.SMS and settings.messaging_service is None and is_e164(settings.sender or "")
+    return (
+        settings.via is TwilioProduct.SMS
+        and settings.messaging_service is None
+        and is_e164(settings.sender or "")
+    )
 
 
 def _is_sid(value: object, prefix: str) -> bool:
@@ -281,10 +296,10 @@ def _sender(value: object) -> str:
     return value
 
 
-def _via(value: object) -> Via:
-    if value not in tuple(Via):
+def _via(value: object) -> TwilioProduct:
+    if value not in tuple(TwilioProduct):
         raise ValueError("it must be 'sms' or 'whatsapp'")
-    return Via(str(value))
+    return TwilioProduct(str(value))
 
 
 def _validity(value: object) -> object:
@@ -310,11 +325,15 @@ def _judge(settings: TwilioSettings) -> None:
         raise ValueError("auth_token", "it is missing", "Give auth_token, or api_key and api_secret")
     if settings.sender is None and settings.messaging_service is None:
         raise ValueError("sender", "nobody is named who sends", "Give sender or messaging_service")
-    if settings.via is Via.WHATSAPP and settings.sender is not None and not is_e164(settings.sender):
+    if (
+        settings.via is TwilioProduct.WHATSAPP
+        and settings.sender is not None
+        and not is_e164(settings.sender)
+    ):
         raise ValueError("sender", "WhatsApp needs a number", "Write it like +15550001111")
 
 
-KIND = Kind(
+KIND = ChannelKind(
     TwilioSettings,
     lambda settings, now: TwilioChannel(settings, now=now),
     {

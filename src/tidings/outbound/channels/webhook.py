@@ -21,13 +21,13 @@ from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
 from ...model.time import SECOND, moment
-from ...wire.addresses import Forbidden, Guard, Resolve, Rules, Unresolved, check_url
-from ...wire.http import Answer, HttpClient, MaybeSent, NotSent, resolve
+from ...wire.http_client import HttpClient, HttpResponse, MaybeSent, NotSent, resolve_host
 from ...wire.retry_after import retry_after
-from ...wire.signature import headers
-from .base import KindSettings, traits_of
-from .options import Kind, ports, secrets, size, text, yes_or_no
-from .signing import EndpointKeys, EndpointSigner
+from ...wire.ssrf_guard import ForbiddenUrl, Resolve, SsrfGuard, SsrfRules, UnresolvedHost, check_url
+from ...wire.webhook_signatures import signature_headers
+from .base import BaseChannelSettings, traits_of
+from .options import ChannelKind, ports, secrets, size, text, yes_or_no
+from .signing_secrets import EndpointKeys, EndpointSigner
 
 DEFAULT = "default"  # the recipient that stands for the configured URL
 OPERATOR = "default"  # the tenant that this URL belongs to, whoever sends there
@@ -37,7 +37,7 @@ _OUR_FAULT = frozenset({400, 405, 406, 411, 413, 414, 415, 422})
 
 
 @dataclass(frozen=True, slots=True)
-class WebhookSettings(KindSettings):
+class WebhookSettings(BaseChannelSettings):
     """One configured webhook. Each receiver's secrets are derived from these; none means unsigned."""
 
     url: str | None = None
@@ -48,9 +48,9 @@ class WebhookSettings(KindSettings):
     max_answer: int = 65_536
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SsrfRules:
         """What this channel may call."""
-        return Rules(self.allow_private, self.allow_http, self.ports)
+        return SsrfRules(self.allow_private, self.allow_http, self.ports)
 
 
 class WebhookChannel:
@@ -69,14 +69,14 @@ class WebhookChannel:
         self._now = now
         # A third for the name, a third for the connection: what is left can only be the answer's time.
         third = settings.deadline / 3
-        self._guard = Guard(self._rules, look_up or partial(resolve, within=third))
+        self._guard = SsrfGuard(self._rules, look_up or partial(resolve_host, within=third))
         self._http = HttpClient(connect_within=third, linger=self.traits.linger)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """Refuse a URL that could never be called; its name is looked up only when it is sent."""
         try:
             check_url(self._url(recipient), self._rules)
-        except Forbidden as error:
+        except ForbiddenUrl as error:
             remedy = "Use a public https URL, or the word 'default' for the channel's own"
             raise Invalid(f"This webhook cannot be called: {error}", remedy=remedy, field="to") from error
 
@@ -85,11 +85,11 @@ class WebhookChannel:
         try:
             body = body_of(message)
             answer, signing = await self._post(message, body)
-        except Forbidden as error:
+        except ForbiddenUrl as error:
             return Reject(Category.VALIDATION, f"not called: {error}")
         except TypeError as error:  # orjson's, for what JSON cannot hold
             return Reject(Category.VALIDATION, f"the content cannot be written as JSON: {error}")
-        except (Unresolved, NotSent) as error:
+        except (UnresolvedHost, NotSent) as error:
             return Retry(Category.TEMPORARY, f"not sent: {error}")
         except MaybeSent as error:
             return Unknown(f"no answer after the request left: {error}")
@@ -103,7 +103,7 @@ class WebhookChannel:
         """Let go of connections."""
         await self._http.close()
 
-    async def _post(self, message: Message, body: bytes) -> tuple[Answer, EndpointKeys]:
+    async def _post(self, message: Message, body: bytes) -> tuple[HttpResponse, EndpointKeys]:
         url, deadline = self._url(message.recipient), self._settings.deadline
         admitted = self._guard.known(url)
         if admitted is None:
@@ -112,7 +112,7 @@ class WebhookChannel:
             deadline -= timedelta(seconds=time.monotonic() - began)
         tenant = OPERATOR if message.recipient == DEFAULT else message.tenant
         signing = self._signer.of(tenant, str(admitted.target.url))
-        named = headers(signing.keys, message.id, self._now() // SECOND, body)
+        named = signature_headers(signing.keys, message.id, self._now() // SECOND, body)
         answer = await self._http.post(
             admitted.target.url,
             headers={**named, "content-type": "application/json"},
@@ -130,7 +130,7 @@ class WebhookChannel:
     def _host(self, recipient: str) -> str | None:
         try:
             target = check_url(self._url(recipient), self._rules)
-        except Forbidden:
+        except ForbiddenUrl:
             return None
         return f"{target.host}:{target.port}"
 
@@ -138,14 +138,14 @@ class WebhookChannel:
         """What the receiver of this URL verifies with, newest first."""
         url = check_url(self._url(recipient), self._rules).url
         if recipient == DEFAULT and tenant != OPERATOR:
-            raise Forbidden("the channel's own URL belongs to the operator")
+            raise ForbiddenUrl("the channel's own URL belongs to the operator")
         return self._signer.of(tenant, str(url)).secrets
 
     def _url(self, recipient: str) -> str:
         if recipient != DEFAULT:
             return recipient
         if self._settings.url is None:
-            raise Forbidden("the channel has no URL of its own")
+            raise ForbiddenUrl("the channel has no URL of its own")
         return self._settings.url
 
 
@@ -163,7 +163,7 @@ def body_of(message: Message) -> bytes:
     return orjson.dumps(envelope, option=orjson.OPT_UTC_Z)
 
 
-def outcome_of(answer: Answer, *, now: int, hide: tuple[str, ...] = ()) -> Outcome:
+def outcome_of(answer: HttpResponse, *, now: int, hide: tuple[str, ...] = ()) -> Outcome:
     """What an answer means. The news is about this receiver, never about the whole channel."""
     status = answer.status
     if 200 <= status < 300:
@@ -186,12 +186,12 @@ def _judge(settings: WebhookSettings) -> None:
     try:
         if settings.url is not None:
             check_url(settings.url, settings.rules)
-    except Forbidden as error:
+    except ForbiddenUrl as error:
         remedy = "Use a public https URL; for development there are allow_http and allow_private"
         raise ValueError("url", str(error), remedy) from error
 
 
-KIND = Kind(
+KIND = ChannelKind(
     WebhookSettings,
     lambda settings, now: WebhookChannel(settings, now=now),
     {

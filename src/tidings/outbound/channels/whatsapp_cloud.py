@@ -13,17 +13,28 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from ...inputs.fields import Field
 from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...reading.fields import Field
-from .base import KindSettings, traits_of
-from .extras import credential, data_of
+from .base import BaseChannelSettings, traits_of
 from .long_text import LongText, long_text, parts_of, send_parts
-from .options import Kind, yes_or_no
+from .options import ChannelKind, yes_or_no
 from .phone_number import check_e164
-from .provider import ACCOUNT, LATER, NEVER, TOO_FAST, WRONG, Api, Fate, Reply, base_url, by_status
+from .provider_api import (
+    ACCOUNT_ERROR,
+    INVALID_REQUEST,
+    PERMANENT_ERROR,
+    RATE_LIMITED,
+    TEMPORARY_ERROR,
+    ProviderApi,
+    ProviderError,
+    ProviderReply,
+    base_url,
+    outcome_by_status,
+)
+from .provider_fields import credential, provider_fields_of
 
 MAX_TEXT = 4096
 MAX_CAPTION = 1024
@@ -67,70 +78,74 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 
 
-_ONE_TOO_FAST = Fate(Category.THROTTLING, retry=True)
+_ONE_TOO_FAST = ProviderError(Category.THROTTLING, retry=True)
 
-CODES: Mapping[int, Fate] = {
-    0: ACCOUNT,  # not authenticated
-    1: LATER,  # unknown to Meta; only once, see outcome_of
-    2: LATER,  # down or overloaded
-    3: ACCOUNT,  # capability or permission
-    4: TOO_FAST._replace(after=timedelta(minutes=1)),  # the app's calls
-    10: ACCOUNT,  # permission denied
-    33: ACCOUNT._replace(hint="is phone_number_id right?"),
-    100: WRONG,  # invalid parameter
-    190: ACCOUNT._replace(hint="the access token has expired or is wrong"),
-    368: ACCOUNT,  # blocked for policy violations
-    506: WRONG,  # duplicate post
-    80007: TOO_FAST._replace(after=timedelta(minutes=10)),  # the business account's quota of an hour
-    80008: TOO_FAST._replace(after=timedelta(minutes=10)),
-    130429: TOO_FAST._replace(after=timedelta(seconds=5)),  # throughput of the number
-    130472: NEVER,  # the user is in an experiment
-    130497: NEVER,  # this country is not allowed
-    131000: LATER,  # something went wrong
-    131005: ACCOUNT,  # access denied
-    131008: WRONG,  # parameter missing
-    131009: WRONG,  # parameter value
-    131016: LATER,  # service unavailable
-    131021: WRONG,  # to oneself
-    131026: NEVER,  # undeliverable: not on WhatsApp, or will not have it
-    131030: NEVER._replace(hint="add the number to the allowed list of the test number"),
-    131031: ACCOUNT,  # account locked
-    131037: ACCOUNT,  # display name not approved
-    131042: ACCOUNT,  # payment
-    131045: ACCOUNT,  # registration of the number
-    131047: NEVER._replace(hint="the recipient last wrote over 24 h ago, so only a template can be sent"),
-    131048: TOO_FAST._replace(after=timedelta(hours=1)),  # spam limit
+CODES: Mapping[int, ProviderError] = {
+    0: ACCOUNT_ERROR,  # not authenticated
+    1: TEMPORARY_ERROR,  # unknown to Meta; only once, see outcome_of
+    2: TEMPORARY_ERROR,  # down or overloaded
+    3: ACCOUNT_ERROR,  # capability or permission
+    4: RATE_LIMITED._replace(after=timedelta(minutes=1)),  # the app's calls
+    10: ACCOUNT_ERROR,  # permission denied
+    33: ACCOUNT_ERROR._replace(hint="is phone_number_id right?"),
+    100: INVALID_REQUEST,  # invalid parameter
+    190: ACCOUNT_ERROR._replace(hint="the access token has expired or is wrong"),
+    368: ACCOUNT_ERROR,  # blocked for policy violations
+    506: INVALID_REQUEST,  # duplicate post
+    80007: RATE_LIMITED._replace(after=timedelta(minutes=10)),  # the business account's quota of an hour
+    80008: RATE_LIMITED._replace(after=timedelta(minutes=10)),
+    130429: RATE_LIMITED._replace(after=timedelta(seconds=5)),  # throughput of the number
+    130472: PERMANENT_ERROR,  # the user is in an experiment
+    130497: PERMANENT_ERROR,  # this country is not allowed
+    131000: TEMPORARY_ERROR,  # something went wrong
+    131005: ACCOUNT_ERROR,  # access denied
+    131008: INVALID_REQUEST,  # parameter missing
+    131009: INVALID_REQUEST,  # parameter value
+    131016: TEMPORARY_ERROR,  # service unavailable
+    131021: INVALID_REQUEST,  # to oneself
+    131026: PERMANENT_ERROR,  # undeliverable: not on WhatsApp, or will not have it
+    131030: PERMANENT_ERROR._replace(hint="add the number to the allowed list of the test number"),
+    131031: ACCOUNT_ERROR,  # account locked
+    131037: ACCOUNT_ERROR,  # display name not approved
+    131042: ACCOUNT_ERROR,  # payment
+    131045: ACCOUNT_ERROR,  # registration of the number
+    131047: PERMANENT_ERROR._replace(
+        hint="the recipient last wrote over 24 h ago, so only a template can be sent"
+    ),
+    131048: RATE_LIMITED._replace(after=timedelta(hours=1)),  # spam limit
     131049: _ONE_TOO_FAST._replace(after=timedelta(hours=24)),  # this person got enough marketing today
-    131050: NEVER,  # the user wants no marketing
-    131051: WRONG,  # unsupported type
-    131052: LATER,  # media download
-    131053: WRONG,  # media upload
+    131050: PERMANENT_ERROR,  # the user wants no marketing
+    131051: INVALID_REQUEST,  # unsupported type
+    131052: TEMPORARY_ERROR,  # media download
+    131053: INVALID_REQUEST,  # media upload
     131056: _ONE_TOO_FAST,  # this pair of numbers; no time is told, so the policy's own grows
-    131057: LATER._replace(account=True, after=timedelta(minutes=1)),  # being moved to more throughput
-    131062: WRONG,  # business-scoped ids
-    131063: ACCOUNT,  # marketing templates are off
-    131064: TOO_FAST._replace(after=timedelta(hours=1)),  # limited after a wrong category
-    132000: WRONG,  # number of parameters
-    132001: WRONG._replace(hint="no such template in that language, or not approved"),
-    132005: WRONG,  # too long when filled in
-    132007: WRONG,  # against the policy of characters
-    132008: WRONG,  # parameter value
-    132012: WRONG,  # parameter format
+    131057: TEMPORARY_ERROR._replace(
+        account=True, after=timedelta(minutes=1)
+    ),  # being moved to more throughput
+    131062: INVALID_REQUEST,  # business-scoped ids
+    131063: ACCOUNT_ERROR,  # marketing templates are off
+    131064: RATE_LIMITED._replace(after=timedelta(hours=1)),  # limited after a wrong category
+    132000: INVALID_REQUEST,  # number of parameters
+    132001: INVALID_REQUEST._replace(hint="no such template in that language, or not approved"),
+    132005: INVALID_REQUEST,  # too long when filled in
+    132007: INVALID_REQUEST,  # against the policy of characters
+    132008: INVALID_REQUEST,  # parameter value
+    132012: INVALID_REQUEST,  # parameter format
     132015: _ONE_TOO_FAST._replace(after=timedelta(hours=3), hint="the template is paused for its quality"),
-    132016: NEVER._replace(hint="the template is disabled for good"),
-    132068: WRONG,  # flow blocked
+    132016: PERMANENT_ERROR._replace(hint="the template is disabled for good"),
+    132068: INVALID_REQUEST,  # flow blocked
     132069: _ONE_TOO_FAST._replace(after=timedelta(minutes=6)),  # flow throttled, ten an hour
-    133000: ACCOUNT,  # incomplete deregistration
-    133004: LATER,  # server unavailable
-    133005: ACCOUNT,  # PIN
-    133006: ACCOUNT,  # number to be verified again
-    133008: TOO_FAST._replace(after=timedelta(hours=1)),  # too many PIN guesses
-    133009: TOO_FAST._replace(after=timedelta(minutes=10)),  # too fast PIN guesses
-    133010: ACCOUNT,  # number not registered
-    133015: LATER._replace(account=True, after=timedelta(minutes=5)),  # number recently deleted
-    133016: TOO_FAST._replace(after=timedelta(hours=1)),  # registrations
-    135000: WRONG,  # generic
-    137000: NEVER,  # the recipient's key has changed
+    133000: ACCOUNT_ERROR,  # incomplete deregistration
+    133004: TEMPORARY_ERROR,  # server unavailable
+    133005: ACCOUNT_ERROR,  # PIN
+    133006: ACCOUNT_ERROR,  # number to be verified again
+    133008: RATE_LIMITED._replace(after=timedelta(hours=1)),  # too many PIN guesses
+    133009: RATE_LIMITED._replace(after=timedelta(minutes=10)),  # too fast PIN guesses
+    133010: ACCOUNT_ERROR,  # number not registered
+    133015: TEMPORARY_ERROR._replace(account=True, after=timedelta(minutes=5)),  # number recently deleted
+    133016: RATE_LIMITED._replace(after=timedelta(hours=1)),  # registrations
+    135000: INVALID_REQUEST,  # generic
+    137000: PERMANENT_ERROR,  # the recipient's key has changed
 }
 """Codes of answers and of webhooks. 200 to 299 are permissions, too."""
 
@@ -139,7 +154,7 @@ _VERSION = re.compile(r"v[1-9][0-9]{0,2}\.[0-9]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class WhatsAppCloudSettings(KindSettings):
+class WhatsAppCloudSettings(BaseChannelSettings):
     """One business number."""
 
     phone_number_id: str
@@ -172,7 +187,7 @@ class WhatsAppCloudChannel:
         self._headers = {"authorization": f"Bearer {settings.access_token}"}
         self._number = f"/{settings.api_version}/{settings.phone_number_id}"
         hide = (settings.access_token,)
-        self._api = Api(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
+        self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """A number in E.164 form, something to say, and only what WhatsApp knows."""
@@ -197,7 +212,7 @@ class WhatsAppCloudChannel:
                 headers={**self._headers, "x-request-id": id_},
                 since=since,
             )
-            return self._outcome(reply, message.attempt) if isinstance(reply, Reply) else reply
+            return self._outcome(reply, message.attempt) if isinstance(reply, ProviderReply) else reply
 
         return await send_parts(list(enumerate(bodies)), send)
 
@@ -209,7 +224,7 @@ class WhatsAppCloudChannel:
         """Look at the number that sends."""
         fields = "?fields=display_phone_number,verified_name,quality_rating"
         reply = await self._api.get(self._number + fields, headers=self._headers)
-        if not isinstance(reply, Reply):
+        if not isinstance(reply, ProviderReply):
             return reply
         number = reply.fields.get("display_phone_number")
         if reply.is_success and isinstance(number, str):
@@ -223,16 +238,16 @@ class WhatsAppCloudChannel:
         """Let go of connections."""
         await self._api.close()
 
-    def _outcome(self, reply: Reply, attempt: int) -> Outcome:
+    def _outcome(self, reply: ProviderReply, attempt: int) -> Outcome:
         if reply.is_success and "error" not in reply.fields and (reply.body is not None or reply.is_json):
             return Done(self._receipt(reply.fields.get("messages")))  # a body that broke off changes nothing
         return self._refused(reply, attempt)
 
-    def _refused(self, reply: Reply, attempt: int) -> Outcome:
+    def _refused(self, reply: ProviderReply, attempt: int) -> Outcome:
         error = reply.fields.get("error")
         code = error.get("code") if isinstance(error, dict) else None
         if not isinstance(error, dict) or type(code) is not int:
-            return by_status(reply, reply.words(), certain=False)
+            return outcome_by_status(reply, reply.words(), certain=False)
         if code == 100 and error.get("error_subcode") == 33:  # the path names a number that is not ours
             code = 33
         reason = reply.words(f"code {code}", self._api.shown(error.get("message")), self._details(error))
@@ -241,7 +256,7 @@ class WhatsAppCloudChannel:
             return known
         if error.get("is_transient") is True:
             return Retry(Category.TEMPORARY, reason, after=reply.wait)
-        return by_status(reply, reason, certain=True)
+        return outcome_by_status(reply, reason, certain=True)
 
     def _details(self, error: Mapping[str, Any]) -> str:
         """What is said besides; `error_data` is an object or a plain text."""
@@ -256,9 +271,9 @@ class WhatsAppCloudChannel:
 
 def outcome_of(code: int, reason: str, *, attempt: int) -> Retry | Reject | None:
     """What one of Meta's codes means, in an answer or in a later webhook; None for one we do not know."""
-    fate = ACCOUNT if 200 <= code <= 299 else CODES.get(code)
+    fate = ACCOUNT_ERROR if 200 <= code <= 299 else CODES.get(code)
     if code == 1 and attempt > 1:  # perhaps their fault once; twice it is the request's
-        fate = WRONG
+        fate = INVALID_REQUEST
     return None if fate is None else fate.outcome(reason)
 
 
@@ -267,7 +282,7 @@ def bodies_of(
 ) -> list[dict[str, Any]]:
     """The requests that send this content; raises Invalid when WhatsApp would never take them."""
     check_e164(recipient)
-    data = data_of(content, DATA, "WhatsApp")
+    data = provider_fields_of(content, DATA, "WhatsApp")
     said = str(content.get("text") or "")
     types = [name for name in TYPES if name in data]
     if len(types) > 1:
@@ -341,7 +356,7 @@ def _api_version(value: object) -> str:
     return value
 
 
-KIND = Kind(
+KIND = ChannelKind(
     WhatsAppCloudSettings,
     lambda settings, now: WhatsAppCloudChannel(settings, now=now),
     {

@@ -16,17 +16,17 @@ from hashlib import sha256
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+from ...inputs.fields import Field
 from ...model.errors import Invalid
 from ...model.message import Message
 from ...model.outcome import Done, Offline, Outcome, Reject, Retry, Unknown
 from ...model.task import Category, OnUnknown
-from ...reading.fields import Field
-from .base import KindSettings, traits_of
-from .connection import Connection, Link
-from .extras import credential, data_of
-from .options import Kind, length, text, yes_or_no
+from .base import BaseChannelSettings, traits_of
+from .options import ChannelKind, length, text, yes_or_no
 from .phone_number import check_e164, is_e164
-from .provider import Api, Reply, base_url, by_status
+from .provider_api import ProviderApi, ProviderReply, base_url, outcome_by_status
+from .provider_fields import credential, provider_fields_of
+from .session import SessionCheck, SessionStatus
 
 MAX_TEXT = 65_536
 MAX_CODE = 2000  # characters; a code that can still be scanned has fewer
@@ -34,14 +34,14 @@ MAX_CODE = 2000  # characters; a code that can still be scanned has fewer
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,54}", re.ASCII)
 _CHAT = re.compile(r"[0-9]{5,32}(?:-[0-9]{5,16})?@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter)", re.ASCII)
 
-STATES: Mapping[str, Link] = {
-    "WORKING": Link.CONNECTED,
-    "STARTING": Link.RECONNECTING,
-    "STOPPED": Link.LOGGED_OUT,
-    "SCAN_QR_CODE": Link.LOGGED_OUT,
-    "PASSKEY_REQUIRED": Link.LOGGED_OUT,
-    "PASSKEY_CONFIRMATION_REQUIRED": Link.LOGGED_OUT,
-    "FAILED": Link.LOGGED_OUT,
+STATES: Mapping[str, SessionStatus] = {
+    "WORKING": SessionStatus.CONNECTED,
+    "STARTING": SessionStatus.RECONNECTING,
+    "STOPPED": SessionStatus.LOGGED_OUT,
+    "SCAN_QR_CODE": SessionStatus.LOGGED_OUT,
+    "PASSKEY_REQUIRED": SessionStatus.LOGGED_OUT,
+    "PASSKEY_CONFIRMATION_REQUIRED": SessionStatus.LOGGED_OUT,
+    "FAILED": SessionStatus.LOGGED_OUT,
 }
 """WAHA's states of a session. FAILED needs a restart, and that is for a person."""
 
@@ -64,7 +64,7 @@ _DATA: Mapping[str, Field] = {
 }
 
 
-class Flavour(StrEnum):
+class SessionServer(StrEnum):
     """Which server holds the session."""
 
     WAHA = "waha"
@@ -72,10 +72,10 @@ class Flavour(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class WhatsappSessionSettings(KindSettings):
+class WhatsappSessionSettings(BaseChannelSettings):
     """One session on one server."""
 
-    server: Flavour = Flavour.WAHA
+    server: SessionServer = SessionServer.WAHA
     base_url: str = "http://127.0.0.1:3000"
     api_key: str | None = field(default=None, repr=False)
     hmac_key: str | None = field(default=None, repr=False)
@@ -104,8 +104,8 @@ class WhatsappSessionChannel:
         self._settings = settings
         self._headers = {"x-api-key": settings.api_key} if settings.api_key else {}
         hide = [settings.api_key] if settings.api_key else []
-        self._api = Api(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
-        self._quick = Api(settings.base_url, deadline=settings.status_within, hide=hide, now=now)
+        self._api = ProviderApi(settings.base_url, deadline=settings.deadline, hide=hide, now=now)
+        self._quick = ProviderApi(settings.base_url, deadline=settings.status_within, hide=hide, now=now)
 
     def check(self, recipient: str, content: dict[str, object]) -> None:
         """A number in E.164 form, or a chat as the server names it; a text that is not endless."""
@@ -117,46 +117,50 @@ class WhatsappSessionChannel:
         if len(said) > MAX_TEXT:
             remedy = f"Shorten it to {MAX_TEXT} characters"
             raise Invalid(f"The text has {len(said)} characters", remedy=remedy, field="text")
-        data_of(content, _DATA if self._settings.server is Flavour.WAHA else {}, "this server")
+        provider_fields_of(
+            content, _DATA if self._settings.server is SessionServer.WAHA else {}, "this server"
+        )
 
     async def send(self, message: Message) -> Outcome:
         """POST once."""
         headers = {**self._headers, "idempotency-key": message.id}
-        if self._settings.server is Flavour.GATEWAY:
+        if self._settings.server is SessionServer.GATEWAY:
             body = {"phone": message.recipient, "message": message.text}
             reply = await self._api.post("/send", body, headers=headers)
-            return gateway_outcome(reply, self._api) if isinstance(reply, Reply) else _unanswered(reply)
+            return (
+                gateway_outcome(reply, self._api) if isinstance(reply, ProviderReply) else _unanswered(reply)
+            )
         reply = await self._api.post("/api/sendText", self._waha_body(message), headers=headers)
-        return waha_outcome(reply, self._api) if isinstance(reply, Reply) else _unanswered(reply)
+        return waha_outcome(reply, self._api) if isinstance(reply, ProviderReply) else _unanswered(reply)
 
-    async def status(self) -> Connection:
+    async def status(self) -> SessionCheck:
         """The session's state, within `status_within`; a server that does not answer is reconnecting."""
-        waha = self._settings.server is Flavour.WAHA
+        waha = self._settings.server is SessionServer.WAHA
         path = f"/api/sessions/{self._session}" if waha else "/status"
         reply = await self._quick.get(path, headers=self._headers)
-        if not isinstance(reply, Reply):
-            return Connection(Link.RECONNECTING, "the server does not answer")
+        if not isinstance(reply, ProviderReply):
+            return SessionCheck(SessionStatus.RECONNECTING, "the server does not answer")
         if reply.status in (401, 403):
-            return Connection(Link.LOGGED_OUT, "the server does not take the key")
+            return SessionCheck(SessionStatus.LOGGED_OUT, "the server does not take the key")
         return waha_status(reply, self._quick) if waha else gateway_status(reply, self._quick)
 
     async def reconnect(self) -> None:
         """WAHA starts a session that is not running; any other stays as it is."""
-        if self._settings.server is Flavour.WAHA:
+        if self._settings.server is SessionServer.WAHA:
             await self._quick.post(f"/api/sessions/{self._session}/start", {}, headers=self._headers)
 
     async def code(self) -> str | None:
         """The code that links a phone: WAHA has a route for it, a gateway gives it as `qr` of its status."""
-        waha = self._settings.server is Flavour.WAHA
+        waha = self._settings.server is SessionServer.WAHA
         path = f"/api/{self._session}/auth/qr?format=raw" if waha else "/status"
         reply = await self._quick.get(path, headers={**self._headers, "accept": "application/json"})
-        found = reply.fields.get("value" if waha else "qr") if isinstance(reply, Reply) else None
+        found = reply.fields.get("value" if waha else "qr") if isinstance(reply, ProviderReply) else None
         return found if isinstance(found, str) and 0 < len(found) <= MAX_CODE else None
 
     async def probe(self) -> Outcome:
         """Ask for the session's state."""
         found = await self.status()
-        if found.link is Link.CONNECTED:
+        if found.link is SessionStatus.CONNECTED:
             return Done(f"the session is connected ({found.why})")
         return by_link(found.link, f"the session is {found.link.words}: {found.why}")
 
@@ -195,47 +199,47 @@ def message_id(id_: str) -> str:
     return "3EB0" + sha256(id_.encode()).hexdigest()[:18].upper()
 
 
-def waha_outcome(reply: Reply, api: Api) -> Outcome:
+def waha_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
     """What WAHA's answer to sendText means."""
     fields, status = reply.fields, reply.status
     if reply.is_success and reply.body is not None:
         return Done(receipt=_receipt(fields))
     state = fields.get("status")
     if status == 422 and isinstance(state, str) and "expected" in fields:
-        return by_link(STATES.get(state, Link.LOGGED_OUT), f"the session is {api.shown(state)}")
+        return by_link(STATES.get(state, SessionStatus.LOGGED_OUT), f"the session is {api.shown(state)}")
     if status == 404:
         return Reject(Category.PERMANENT, reply.words(api.shown(fields.get("message"))), whole_channel=True)
     exception = fields.get("exception")
     said = api.shown(exception.get("message")) if isinstance(exception, dict) else ""
     if status == 500 and _NO_SUCH_NUMBER.search(said):
         return Reject(Category.PERMANENT, reply.words(said))
-    return by_status(reply, reply.words(said), certain=False)
+    return outcome_by_status(reply, reply.words(said), certain=False)
 
 
-def gateway_outcome(reply: Reply, api: Api) -> Outcome:
+def gateway_outcome(reply: ProviderReply, api: ProviderApi) -> Outcome:
     """What the plain gateway's answer means: `success` decides, whatever the status."""
     success, said = reply.fields.get("success"), api.shown(reply.fields.get("error"))
     if success is True and reply.is_success:
         return Done(receipt=_receipt(reply.fields))
     if success is not False or reply.status in (401, 402, 403, 407, 420, 429):
-        return by_status(reply, reply.words(said), certain=False)
+        return outcome_by_status(reply, reply.words(said), certain=False)
     reason = reply.words(said)
     if _NO_SUCH_NUMBER.search(said):
         return Reject(Category.PERMANENT, reason)
     if _TOO_FAST.search(said):
         return Retry(Category.THROTTLING, reason, after=reply.wait, whole_channel=True)
     if _NEEDS_A_PERSON.search(said):
-        return by_link(Link.LOGGED_OUT, reason)
+        return by_link(SessionStatus.LOGGED_OUT, reason)
     if _MENDS_ITSELF.search(said):
-        return by_link(Link.RECONNECTING, reason)
+        return by_link(SessionStatus.RECONNECTING, reason)
     if _NO_ANSWER.search(said):  # the line broke while it was being sent
         return Unknown(reason)
     return Retry(Category.TEMPORARY, reason)
 
 
-def by_link(link: Link, reason: str) -> Outcome:
+def by_link(link: SessionStatus, reason: str) -> Outcome:
     """A session that cannot send: the whole channel waits, for itself or for a person."""
-    if link is Link.LOGGED_OUT:
+    if link is SessionStatus.LOGGED_OUT:
         return Offline(f"{reason}: a person is needed", needs_person=True)
     return Offline(reason)
 
@@ -247,25 +251,27 @@ def _unanswered(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def waha_status(reply: Reply, api: Api) -> Connection:
+def waha_status(reply: ProviderReply, api: ProviderApi) -> SessionCheck:
     """A session as WAHA shows it."""
     state = reply.fields.get("status")
     if reply.status == 404:
-        return Connection(Link.LOGGED_OUT, "there is no such session")
+        return SessionCheck(SessionStatus.LOGGED_OUT, "there is no such session")
     if not reply.is_success or not isinstance(state, str):
-        return Connection(Link.RECONNECTING, reply.words())
-    return Connection(STATES.get(state, Link.LOGGED_OUT), api.shown(state))
+        return SessionCheck(SessionStatus.RECONNECTING, reply.words())
+    return SessionCheck(STATES.get(state, SessionStatus.LOGGED_OUT), api.shown(state))
 
 
-def gateway_status(reply: Reply, api: Api) -> Connection:
+def gateway_status(reply: ProviderReply, api: ProviderApi) -> SessionCheck:
     """The plain gateway: {isReady, connectionState}."""
     fields = reply.fields
     state = api.shown(fields.get("connectionState")) or "no state"
     if not reply.is_success or "isReady" not in fields:
-        return Connection(Link.RECONNECTING, reply.words())
+        return SessionCheck(SessionStatus.RECONNECTING, reply.words())
     if fields["isReady"] is True:
-        return Connection(Link.CONNECTED, state)
-    return Connection(Link.LOGGED_OUT if _NEEDS_A_PERSON.search(state) else Link.RECONNECTING, state)
+        return SessionCheck(SessionStatus.CONNECTED, state)
+    return SessionCheck(
+        SessionStatus.LOGGED_OUT if _NEEDS_A_PERSON.search(state) else SessionStatus.RECONNECTING, state
+    )
 
 
 def _receipt(fields: Mapping[str, Any]) -> str | None:
@@ -282,10 +288,10 @@ def _receipt(fields: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _flavour(value: object) -> Flavour:
-    if value not in (*Flavour,):
+def _flavour(value: object) -> SessionServer:
+    if value not in (*SessionServer,):
         raise ValueError("it must be 'waha' or 'gateway'")
-    return Flavour(str(value))
+    return SessionServer(str(value))
 
 
 def _session(value: object) -> str:
@@ -297,11 +303,11 @@ def _session(value: object) -> str:
 
 def _judge(settings: WhatsappSessionSettings) -> None:
     """Only WAHA calls back."""
-    if settings.hmac_key is not None and settings.server is Flavour.GATEWAY:
+    if settings.hmac_key is not None and settings.server is SessionServer.GATEWAY:
         raise ValueError("hmac_key", "a plain gateway does not call back", "Leave it out, or use WAHA")
 
 
-KIND = Kind(
+KIND = ChannelKind(
     WhatsappSessionSettings,
     lambda settings, now: WhatsappSessionChannel(settings, now=now),
     {

@@ -14,28 +14,27 @@ from typing import Any
 
 import orjson
 
+from ...inputs.fields import Field, check_fields
+from ...inputs.pagination import Page, page_size
 from ...kernel.clock import Clock
-from ...model.errors import Invalid, NotFound, Refused
+from ...model.errors import Conflict, Invalid, NotFound
 from ...model.time import iso, micros
-from ...reading.cursor import page_size
-from ...reading.fields import Field, check
-from ...store.encryption import Cipher, Place
+from ...store.encryption import Cipher, SecretLocation
 from ...store.port import Row, Step, Store
-from ...wire.addresses import Forbidden, Rules, check_url
-from ...wire.signature import PREFIX
-from .. import repeats
-from ..messages import Page
-from ..repeats import Created
-from . import telling
+from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
+from ...wire.webhook_signatures import PREFIX
+from .. import idempotency
+from ..idempotency import CreateResult
+from . import event_types
 
 KEEP_KEYS = timedelta(hours=24)
-OVERLAP = timedelta(hours=24)  # how long the secret before still signs
+SECRET_OVERLAP = timedelta(hours=24)  # how long the secret before still signs
 
-FIELDS: Mapping[str, Field] = {
+SUBSCRIPTION_FIELDS: Mapping[str, Field] = {
     "url": Field("string", "where events are posted", "https://example.com/hooks", required=True),
     "events": Field("array", "which: a type, a family, or *", ["message.*"], required=True),
 }
-EDITS: Mapping[str, Field] = {
+SUBSCRIPTION_CHANGES: Mapping[str, Field] = {
     "url": Field("string", "another address", "https://example.com/hooks"),
     "events": Field("array", "other events", ["message.failed", "broadcast.*"]),
     "active": Field("boolean", "whether it is told anything", True),
@@ -47,12 +46,12 @@ def new_secret() -> str:
     return PREFIX + b64encode(secrets.token_bytes(32)).decode()
 
 
-def place(tenant: str, id_: str) -> Place:
+def secret_place(tenant: str, id_: str) -> SecretLocation:
     """Where the secrets of a subscription are stored."""
-    return Place("subscriptions", tenant, id_)
+    return SecretLocation("subscriptions", tenant, id_)
 
 
-class Subscriptions:
+class SubscriptionService:
     """All that faces may do with subscriptions. `rules` say which addresses may be called."""
 
     def __init__(
@@ -60,7 +59,7 @@ class Subscriptions:
         store: Store,
         clock: Clock,
         cipher: Cipher,
-        rules: Rules = Rules(),
+        rules: SsrfRules = SsrfRules(),
         *,
         secret: Callable[[], str] = new_secret,
     ) -> None:
@@ -70,58 +69,62 @@ class Subscriptions:
         self._rules = rules
         self._secret = secret
 
-    async def add(self, body: object, *, key: str | None = None, tenant: str = "default") -> Created:
+    async def add(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
         """A new subscription with its secret. The same `key` with the same body gives the same one."""
         id_ = self._clock.new_id()
         once = None
         if key is not None:
             until = self._clock.now() + micros(KEEP_KEYS)
-            once = repeats.once("subscriptions", key, body, id_, tenant=tenant, until=until)
-        earlier = await repeats.find(self._store, once)
+            once = idempotency.idempotency_key("subscriptions", key, body, id_, tenant=tenant, until=until)
+        earlier = await idempotency.find_replay(self._store, once)
         if earlier is None:
-            given = check(body, FIELDS)
+            given = check_fields(body, SUBSCRIPTION_FIELDS)
             row = {
                 "id": id_,
                 "tenant": tenant,
                 "url": self._url(given["url"]),
-                "events": orjson.dumps(telling.check_patterns(given["events"])).decode(),
-                "secret": await self._cipher.encrypt(place(tenant, id_), self._secret()),
+                "events": orjson.dumps(event_types.check_patterns(given["events"])).decode(),
+                "secret": await self._cipher.encrypt(secret_place(tenant, id_), self._secret()),
             }
-            earlier = await repeats.create(self._store, [Step("subscription_add", row)], id_, once)
+            earlier = await idempotency.create_once(self._store, [Step("subscription_add", row)], id_, once)
         found = await self._find(earlier.answer, tenant)
-        secret = self._cipher.decrypt(place(tenant, found["id"]), found["secret"])
-        return Created({**described(found), "secret": secret}, earlier.replayed)
+        secret = self._cipher.decrypt(secret_place(tenant, found["id"]), found["secret"])
+        return CreateResult({**serialize_subscription(found), "secret": secret}, earlier.replayed)
 
     async def page(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
         """Subscriptions, newest first."""
         rows = await self._store.read(
             "subscription_page", tenant=tenant, before=after, limit=page_size(limit)
         )
-        return Page([described(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
+        return Page(
+            [serialize_subscription(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None
+        )
 
     async def show(self, id_: str, *, tenant: str = "default") -> Row:
         """One subscription, without its secret."""
-        return described(await self._find(id_, tenant))
+        return serialize_subscription(await self._find(id_, tenant))
 
     async def edit(self, id_: str, body: object, *, tenant: str = "default") -> Row:
         """Another address, other events, on or off."""
-        given = check(body, EDITS)
+        given = check_fields(body, SUBSCRIPTION_CHANGES)
         url, events = given.get("url"), given.get("events")
         change = {
             "url": None if url is None else self._url(url),
-            "events": None if events is None else orjson.dumps(telling.check_patterns(events)).decode(),
+            "events": None if events is None else orjson.dumps(event_types.check_patterns(events)).decode(),
             "active": given.get("active"),
         }
         if all(value is None for value in change.values()):
-            raise Invalid("nothing is to be changed", remedy=f"give one of: {', '.join(EDITS)}")
+            raise Invalid(
+                "nothing is to be changed", remedy=f"give one of: {', '.join(SUBSCRIPTION_CHANGES)}"
+            )
         await self._change(Step("subscription_edit", {"id": id_, "tenant": tenant, **change}), id_)
         return await self.show(id_, tenant=tenant)
 
     async def rotate(self, id_: str, *, tenant: str = "default") -> Row:
         """A new secret, shown this once; for a day events are signed with both."""
         secret = self._secret()
-        stored = await self._cipher.encrypt(place(tenant, id_), secret)
-        step = {"id": id_, "tenant": tenant, "secret": stored, "overlap": micros(OVERLAP)}
+        stored = await self._cipher.encrypt(secret_place(tenant, id_), secret)
+        step = {"id": id_, "tenant": tenant, "secret": stored, "overlap": micros(SECRET_OVERLAP)}
         await self._change(Step("subscription_rotate", step), id_)
         return {**await self.show(id_, tenant=tenant), "secret": secret}
 
@@ -129,19 +132,19 @@ class Subscriptions:
         """Tell it something harmless, the way everything is told."""
         row = await self._find(id_, tenant)
         if not row["active"]:
-            raise Refused("the subscription is switched off", remedy=f"tidings subscriptions resume {id_}")
+            raise Conflict("the subscription is switched off", remedy=f"tidings subscriptions resume {id_}")
         told = {"subscription": id_, "text": "this is a test"}
         event = {
             "at": None,
             "tenant": tenant,
-            "type": telling.TEST,
+            "type": event_types.TEST_EVENT,
             "subject": id_,
             "body": orjson.dumps(told).decode(),
             "target": None,
         }
         await self._store.write([Step("outbox_add", event)])
         await self._store.hint()
-        return described(row)
+        return serialize_subscription(row)
 
     async def remove(self, id_: str, *, tenant: str = "default") -> None:
         """Tell it nothing any more; what is on its way to it is skipped."""
@@ -161,7 +164,7 @@ class Subscriptions:
     def _url(self, url: str) -> str:
         try:
             check_url(url, self._rules)
-        except Forbidden as error:
+        except ForbiddenUrl as error:
             raise Invalid(
                 f"events cannot be sent there: {error}",
                 field="url",
@@ -174,7 +177,7 @@ def _missing(id_: str) -> NotFound:
     return NotFound(f"there is no subscription {id_[:60]}", remedy="see: tidings subscriptions list")
 
 
-def described(row: Row) -> dict[str, Any]:
+def serialize_subscription(row: Row) -> dict[str, Any]:
     """A subscription as people see it."""
     return {
         "id": row["id"],

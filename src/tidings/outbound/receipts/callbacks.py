@@ -6,37 +6,37 @@ from collections.abc import Iterator, Mapping
 
 from ...kernel.clock import Clock
 from ...model.errors import NotFound
-from ...observability.events import Emit, ReceiptsTaken, silence
+from ...observability.events import Emit, ReceiptsTaken, discard_event
 from ...store.port import Store
-from .folding import Folded, Told, fold
-from .listener import Listener, Nobody
-from .readers import address
-from .receipt import Callback, News, Reader
+from .base import Callback, CallbackContent, CallbackReader
+from .callback_listener import CallbackListener, NoCallbackListener
+from .receipt_recorder import ChannelReceipt, RecordedReceipts, record_receipts
+from .registry import callback_url
 
 
-class Callbacks:
+class CallbackService:
     """All channels whose providers call back."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
-        readers: Mapping[str, Reader],
+        readers: Mapping[str, CallbackReader],
         *,
-        emit: Emit = silence,
+        emit: Emit = discard_event,
         base: str = "",
-        listener: Listener | None = None,
+        listener: CallbackListener | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._readers = readers
         self._emit = emit
         self._base = base
-        self.listener = listener or Nobody()
+        self.listener = listener or NoCallbackListener()
 
     def address(self, channel: str) -> str | None:
         """Where that channel's provider is to call; None where no call-backs are configured."""
-        return address(self._base, channel) if channel in self._readers else None
+        return callback_url(self._base, channel) if channel in self._readers else None
 
     def challenge(self, channel: str, query: Mapping[str, str]) -> str:
         """Prove to a provider that this address is ours; raises BadSignature for anybody else."""
@@ -55,13 +55,13 @@ class Callbacks:
         if news.heard is not None:
             await self.listener.heard(channel, reader.kind, news.heard)
 
-    async def _fold(self, channel: str, reader: Reader, news: News) -> None:
+    async def _fold(self, channel: str, reader: CallbackReader, news: CallbackContent) -> None:
         told = list(self._ours(channel, reader, news))
-        folded = await fold(self._store, told) if told else Folded()
+        folded = await record_receipts(self._store, told) if told else RecordedReceipts()
         strange = folded.strange + len(news.receipts) - len(told)
         self._emit(ReceiptsTaken(channel, folded.new, folded.again, strange))
 
-    def _ours(self, channel: str, reader: Reader, news: News) -> Iterator[Told]:
+    def _ours(self, channel: str, reader: CallbackReader, news: CallbackContent) -> Iterator[ChannelReceipt]:
         """Each receipt with its channel: one address may serve several accounts of whoever signs."""
         accounts = {
             other.account: name
@@ -73,7 +73,7 @@ class Callbacks:
             (accounts[receipt.account], receipt) for receipt in news.receipts if receipt.account in accounts
         )
 
-    def _reader(self, channel: str) -> Reader:
+    def _reader(self, channel: str) -> CallbackReader:
         reader = self._readers.get(channel)
         if reader is None:
             problem = f"no call-backs are expected for {channel[:63]!r}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping, Sequence
 
-from ...wire.signature import BadSignature
+from ...wire.webhook_signatures import BadSignature
 from ..channels.telegram import TelegramSettings
-from .receipt import Callback, News, Reader, parse_object
+from .base import Callback, CallbackContent, CallbackReader, parse_object
 
 HEADER = "x-telegram-bot-api-secret-token"
 
 
-class TelegramReader:
+class TelegramCallbackReader:
     """One bot."""
 
     kind = "telegram"
@@ -26,9 +26,9 @@ class TelegramReader:
         if not hmac.compare_digest(call.headers.get(HEADER, "").encode(), self._secret):
             raise BadSignature(f"{HEADER} is missing or wrong")
 
-    def read(self, call: Callback, *, now: int) -> News:
+    def read(self, call: Callback, *, now: int) -> CallbackContent:
         """One update; bots are not told what became of their messages."""
-        return News(heard=parse_object(call.body))
+        return CallbackContent(heard=parse_object(call.body))
 
     def challenge(self, query: Mapping[str, str]) -> str:
         """Telegram asks nothing."""
@@ -38,13 +38,13 @@ class TelegramReader:
         """Nothing will be told of it."""
         return ()
 
-    def trusts(self, other: Reader) -> bool:
+    def trusts(self, other: CallbackReader) -> bool:
         """Each bot has its own address."""
         return False
 
 
-def reader(settings: TelegramSettings, _base: str | None) -> TelegramReader | None:
+def reader(settings: TelegramSettings, _base: str | None) -> TelegramCallbackReader | None:
     """The reader of a bot, where call-backs are configured."""
     if settings.webhook_secret is None:
         return None
-    return TelegramReader(settings.token.partition(":")[0], settings.webhook_secret)
+    return TelegramCallbackReader(settings.token.partition(":")[0], settings.webhook_secret)

@@ -12,17 +12,17 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qs, urlsplit
 
 from ...model.task import Category
-from ...wire.signature import BadSignature
+from ...wire.webhook_signatures import BadSignature
 from ..channels.twilio import TwilioSettings, outcome_of
-from .receipt import Callback, News, Reader, Receipt, What, named, own_id
+from .base import Callback, CallbackContent, CallbackReader, Receipt, ReceiptStatus, own_id, valid_name
 
 HEADER = "x-twilio-signature"
 MOST_FIELDS = 200
-STATUSES: Mapping[str, What] = {
-    **dict.fromkeys(("accepted", "scheduled", "queued", "sending", "sent"), What.SENT),
-    "delivered": What.DELIVERED,
-    "read": What.READ,
-    **dict.fromkeys(("undelivered", "failed", "canceled"), What.UNDELIVERED),
+STATUSES: Mapping[str, ReceiptStatus] = {
+    **dict.fromkeys(("accepted", "scheduled", "queued", "sending", "sent"), ReceiptStatus.SENT),
+    "delivered": ReceiptStatus.DELIVERED,
+    "read": ReceiptStatus.READ,
+    **dict.fromkeys(("undelivered", "failed", "canceled"), ReceiptStatus.UNDELIVERED),
 }
 WORDS: Mapping[int, str] = {
     30001: "the queue is full",
@@ -41,7 +41,7 @@ _PORTS = {"https": 443, "http": 80}
 _LONGEST = 500
 
 
-class TwilioReader:
+class TwilioCallbackReader:
     """One account. `base` is our public address, without a path of its own or with the proxy's prefix."""
 
     kind = "twilio"
@@ -59,19 +59,19 @@ class TwilioReader:
         if not sum(hmac.compare_digest(given, sign(self._token, url, fields).encode()) for url in urls):
             raise BadSignature(f"{HEADER} is missing or wrong")
 
-    def read(self, call: Callback, *, now: int) -> News:
+    def read(self, call: Callback, *, now: int) -> CallbackContent:
         """One status; a text that somebody sent us is for others."""
         fields = {name: values[-1] for name, values in _fields(call.body).items()}
         status = fields.get("MessageStatus") or fields.get("SmsStatus") or ""
         if status in ("received", "receiving") or "Body" in fields:
-            return News(heard=fields)
-        what, name = STATUSES.get(status), named(fields.get("MessageSid") or fields.get("SmsSid"))
+            return CallbackContent(heard=fields)
+        what, name = STATUSES.get(status), valid_name(fields.get("MessageSid") or fields.get("SmsSid"))
         if what is None or name is None:
-            return News()
+            return CallbackContent()
         own = own_id(parse_qs(urlsplit(call.target).query).get("message", [""])[0])
-        reason, category = _why(fields) if what is What.UNDELIVERED else (None, None)
+        reason, category = _why(fields) if what is ReceiptStatus.UNDELIVERED else (None, None)
         account = fields.get("AccountSid", self.account)
-        return News([Receipt(name, what, now, account, own, reason, category)])
+        return CallbackContent([Receipt(name, what, now, account, own, reason, category)])
 
     def challenge(self, query: Mapping[str, str]) -> str:
         """Twilio asks nothing."""
@@ -81,9 +81,9 @@ class TwilioReader:
         """The SID of each part."""
         return receipt.split()
 
-    def trusts(self, other: Reader) -> bool:
+    def trusts(self, other: CallbackReader) -> bool:
         """Channels of one account."""
-        return isinstance(other, TwilioReader) and hmac.compare_digest(other._token, self._token)
+        return isinstance(other, TwilioCallbackReader) and hmac.compare_digest(other._token, self._token)
 
 
 def sign(token: bytes, url: str, fields: Mapping[str, Sequence[str]]) -> str:
@@ -120,10 +120,10 @@ def _why(fields: Mapping[str, str]) -> tuple[str, Category]:
     return reason, known.category if known is not None else Category.PERMANENT
 
 
-def reader(settings: TwilioSettings, base: str | None) -> TwilioReader | None:
+def reader(settings: TwilioSettings, base: str | None) -> TwilioCallbackReader | None:
     """The reader of an account whose call-backs come here: with its token, and an address of ours."""
     if settings.auth_token is None or base is None or settings.status_callback is None:
         return None
     if not settings.status_callback.startswith(f"{base}/callbacks/"):
         return None
-    return TwilioReader(settings.account_sid, settings.auth_token, base)
+    return TwilioCallbackReader(settings.account_sid, settings.auth_token, base)

@@ -12,22 +12,33 @@ from typing import Any
 
 from ...model.task import Category
 from ...model.time import SECOND
-from ...wire.signature import BadSignature
+from ...wire.webhook_signatures import BadSignature
 from ..channels.whatsapp_cloud import WhatsAppCloudSettings, outcome_of
-from .receipt import Callback, News, Reader, Receipt, What, moment, named, objects, own_id, parse_object
+from .base import (
+    Callback,
+    CallbackContent,
+    CallbackReader,
+    Receipt,
+    ReceiptStatus,
+    json_objects,
+    own_id,
+    parse_object,
+    provider_time,
+    valid_name,
+)
 
 HEADER = "x-hub-signature-256"
-STATUSES: Mapping[str, What] = {
-    "sent": What.SENT,
-    "delivered": What.DELIVERED,
-    "read": What.READ,
-    "played": What.READ,
-    "failed": What.UNDELIVERED,
+STATUSES: Mapping[str, ReceiptStatus] = {
+    "sent": ReceiptStatus.SENT,
+    "delivered": ReceiptStatus.DELIVERED,
+    "read": ReceiptStatus.READ,
+    "played": ReceiptStatus.READ,
+    "failed": ReceiptStatus.UNDELIVERED,
 }
 _LONGEST = 500
 
 
-class WhatsAppCloudReader:
+class WhatsAppCloudCallbackReader:
     """One business number."""
 
     kind = "whatsapp_cloud"
@@ -43,18 +54,18 @@ class WhatsAppCloudReader:
         if not hmac.compare_digest(call.headers.get(HEADER, "").encode(), expected.encode()):
             raise BadSignature(f"{HEADER} is missing or wrong")
 
-    def read(self, call: Callback, *, now: int) -> News:
+    def read(self, call: Callback, *, now: int) -> CallbackContent:
         """All statuses; anything else in it is for others."""
         body = parse_object(call.body)
         values = list(_values(body))
         receipts = [
             receipt
             for value in values
-            for status in objects(value.get("statuses"))
+            for status in json_objects(value.get("statuses"))
             if (receipt := _receipt(value, status, now)) is not None
         ]
         is_all = bool(values) and all("statuses" in value and "messages" not in value for value in values)
-        return News(receipts, None if is_all else body)
+        return CallbackContent(receipts, None if is_all else body)
 
     def challenge(self, query: Mapping[str, str]) -> str:
         """The bare challenge, for whoever has our verify_token."""
@@ -68,35 +79,37 @@ class WhatsAppCloudReader:
         """The wamid of each part."""
         return receipt.split()
 
-    def trusts(self, other: Reader) -> bool:
+    def trusts(self, other: CallbackReader) -> bool:
         """Numbers of one app."""
-        return isinstance(other, WhatsAppCloudReader) and hmac.compare_digest(other._secret, self._secret)
+        return isinstance(other, WhatsAppCloudCallbackReader) and hmac.compare_digest(
+            other._secret, self._secret
+        )
 
 
 def _values(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for entry in objects(body.get("entry")):
-        for change in objects(entry.get("changes")):
+    for entry in json_objects(body.get("entry")):
+        for change in json_objects(entry.get("changes")):
             value = change.get("value")
             if isinstance(value, dict):
                 yield value
 
 
 def _receipt(value: Mapping[str, Any], status: Mapping[str, Any], now: int) -> Receipt | None:
-    what, name = STATUSES.get(str(status.get("status"))), named(status.get("id"))
+    what, name = STATUSES.get(str(status.get("status"))), valid_name(status.get("id"))
     if what is None or name is None:
         return None
     metadata = value.get("metadata")
     account = metadata.get("phone_number_id") if isinstance(metadata, dict) else None
     seconds = str(status.get("timestamp"))
     at = int(seconds) * SECOND if seconds.isascii() and seconds.isdigit() and len(seconds) < 12 else None
-    reason, category = _why(status) if what is What.UNDELIVERED else (None, None)
+    reason, category = _why(status) if what is ReceiptStatus.UNDELIVERED else (None, None)
     own = own_id(status.get("biz_opaque_callback_data"))
-    return Receipt(name, what, moment(at, now=now), str(account), own, reason, category)
+    return Receipt(name, what, provider_time(at, now=now), str(account), own, reason, category)
 
 
 def _why(status: Mapping[str, Any]) -> tuple[str, Category]:
     """The first error's code and words; the code says the category."""
-    error = next(iter(objects(status.get("errors"))), {})
+    error = next(iter(json_objects(status.get("errors"))), {})
     data = error.get("error_data")
     details = data.get("details") if isinstance(data, dict) else None
     code = error.get("code")
@@ -106,8 +119,8 @@ def _why(status: Mapping[str, Any]) -> tuple[str, Category]:
     return (known.reason, known.category) if known is not None else (reason, Category.PERMANENT)
 
 
-def reader(settings: WhatsAppCloudSettings, _base: str | None) -> WhatsAppCloudReader | None:
+def reader(settings: WhatsAppCloudSettings, _base: str | None) -> WhatsAppCloudCallbackReader | None:
     """The reader of a number, where call-backs are configured."""
     if settings.app_secret is None:
         return None
-    return WhatsAppCloudReader(settings.phone_number_id, settings.app_secret, settings.verify_token)
+    return WhatsAppCloudCallbackReader(settings.phone_number_id, settings.app_secret, settings.verify_token)

@@ -12,23 +12,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...model.task import Category
-from ...wire.signature import BadSignature
-from ..channels.whatsapp_session import Flavour, WhatsappSessionSettings
-from .receipt import Callback, News, Reader, Receipt, What, moment, named, parse_object
+from ...wire.webhook_signatures import BadSignature
+from ..channels.whatsapp_session import SessionServer, WhatsappSessionSettings
+from .base import (
+    Callback,
+    CallbackContent,
+    CallbackReader,
+    Receipt,
+    ReceiptStatus,
+    parse_object,
+    provider_time,
+    valid_name,
+)
 
 HEADER, ALGORITHM = "x-webhook-hmac", "x-webhook-hmac-algorithm"
-ACKS: Mapping[int, What] = {
-    -1: What.UNDELIVERED,
-    1: What.SENT,
-    2: What.DELIVERED,
-    3: What.READ,
-    4: What.READ,
+ACKS: Mapping[int, ReceiptStatus] = {
+    -1: ReceiptStatus.UNDELIVERED,
+    1: ReceiptStatus.SENT,
+    2: ReceiptStatus.DELIVERED,
+    3: ReceiptStatus.READ,
+    4: ReceiptStatus.READ,
 }
 _ACK_EVENTS = ("message.ack", "message.ack.group")
 _WRAPPED = re.compile(r"(?:true|false)_[^_]+_([^_]+)(?:_.+)?", re.ASCII)
 
 
-class WahaReader:
+class WahaCallbackReader:
     """One session."""
 
     kind = "whatsapp_session"
@@ -44,13 +53,13 @@ class WahaReader:
         if not fits or call.headers.get(ALGORITHM, "sha512").lower() != "sha512":
             raise BadSignature(f"{HEADER} is missing or wrong")
 
-    def read(self, call: Callback, *, now: int) -> News:
+    def read(self, call: Callback, *, now: int) -> CallbackContent:
         """One event."""
         body = parse_object(call.body)
         if body.get("event") not in _ACK_EVENTS:
-            return News(heard=body)
+            return CallbackContent(heard=body)
         receipt = _receipt(body, now)
-        return News([] if receipt is None else [receipt])
+        return CallbackContent([] if receipt is None else [receipt])
 
     def challenge(self, query: Mapping[str, str]) -> str:
         """WAHA asks nothing."""
@@ -60,9 +69,9 @@ class WahaReader:
         """The id within the name."""
         return (bare(receipt),)
 
-    def trusts(self, other: Reader) -> bool:
+    def trusts(self, other: CallbackReader) -> bool:
         """Sessions of one server, which share its key."""
-        return isinstance(other, WahaReader) and hmac.compare_digest(other._key, self._key)
+        return isinstance(other, WahaCallbackReader) and hmac.compare_digest(other._key, self._key)
 
 
 def bare(name: str) -> str:
@@ -75,20 +84,20 @@ def _receipt(body: Mapping[str, Any], now: int) -> Receipt | None:
     payload = body.get("payload")
     if not isinstance(payload, dict) or payload.get("fromMe") is False:
         return None  # what others wrote has acks, too
-    ack, name = payload.get("ack"), named(payload.get("id"))
+    ack, name = payload.get("ack"), valid_name(payload.get("id"))
     what = ACKS.get(ack) if type(ack) is int else None
     if what is None or name is None:
         return None
     millis = body.get("timestamp")
-    at = moment(millis * 1000 if type(millis) is int else None, now=now)
+    at = provider_time(millis * 1000 if type(millis) is int else None, now=now)
     session = str(body.get("session"))
-    if what is not What.UNDELIVERED:
+    if what is not ReceiptStatus.UNDELIVERED:
         return Receipt(bare(name), what, at, session)
     return Receipt(bare(name), what, at, session, None, "the phone could not send it", Category.TEMPORARY)
 
 
-def reader(settings: WhatsappSessionSettings, _base: str | None) -> WahaReader | None:
+def reader(settings: WhatsappSessionSettings, _base: str | None) -> WahaCallbackReader | None:
     """The reader of a session, where call-backs are configured."""
-    if settings.hmac_key is None or settings.server is not Flavour.WAHA:
+    if settings.hmac_key is None or settings.server is not SessionServer.WAHA:
         return None
-    return WahaReader(settings.session, settings.hmac_key)
+    return WahaCallbackReader(settings.session, settings.hmac_key)

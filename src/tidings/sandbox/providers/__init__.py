@@ -1,8 +1,23 @@
-"""The pretend providers, one file each.
+"""Simulated providers, one module each.
 
-A provider is a function that takes the world and gives back its routes. To add one: write the file, and name
-its function here. It parses its own wire format into an `Arrival`, calls `world.receive`, and answers through
-`wire.act` in its own words; faults, ledger, conversations and the page then work for it.
+A provider is a function `routes(world)`. It parses its wire format into a `ProviderArrival`, calls
+`world.receive` and answers through `responses.respond`. To add one, write the module
+and list its function in `PROVIDERS`.
+
+affinity: Affinity, versions 1 and 2, with quotas.
+attio: Attio, with rate limits.
+discord: Discord webhooks.
+gateway: an HTTP gateway in front of a WhatsApp session.
+groupme: GroupMe bots, direct messages and groups.
+openai: an OpenAI-compatible language model with scripted answers.
+phone: the plain phone with Tidings' own wire format.
+shift_calendar: the shift calendar, with the faults of the real one.
+slack: Slack's Web API and incoming webhooks.
+smtp: the mail server.
+telegram: the Telegram Bot API.
+twilio: Twilio messages.
+waha: WAHA (WhatsApp sessions).
+whatsapp_cloud: the WhatsApp Cloud API.
 """
 
 from __future__ import annotations
@@ -11,7 +26,7 @@ from collections.abc import Callable, Sequence
 
 from starlette.routing import BaseRoute
 
-from tidings.sandbox.world import World
+from tidings.sandbox.simulator import SandboxSimulator
 
 from . import (
     affinity,
@@ -29,7 +44,7 @@ from . import (
     whatsapp_cloud,
 )
 
-Provider = Callable[[World], Sequence[BaseRoute]]
+Provider = Callable[[SandboxSimulator], Sequence[BaseRoute]]
 
 PROVIDERS: tuple[Provider, ...] = (
     phone.routes,

@@ -19,12 +19,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid
-from tidings.sandbox.dealbook import KINDS, Content, bad_ways, generate, second
-from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong
-from tidings.sandbox.faults import Fault, Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON, read_command, told
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.affinity_data import KINDS, Content, as_version_2, defective_persons, generate_records
+from tidings.sandbox.faults import FaultKind, SandboxFault
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest, http_status, is_wrong
+from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "affinity"
 PER_MINUTE, PER_MONTH = 900, 100_000
@@ -41,11 +41,11 @@ _WORDS = {
     429: ("rate-limit", "Too many requests"),
     500: ("server", "Something went wrong"),
 }
-_FAULTS = {Kind.ERROR: 500, Kind.THROTTLED: 429, Kind.GONE: 404}
+_FAULTS = {FaultKind.ERROR: 500, FaultKind.THROTTLED: 429, FaultKind.GONE: 404}
 _MONTH_SECONDS = 30 * 86_400
 
 
-class Call(NamedTuple):
+class AffinityRoute(NamedTuple):
     """One route: the kind of record that it gives, and in which version."""
 
     path: str
@@ -53,7 +53,7 @@ class Call(NamedTuple):
     version: int = 1
 
 
-class Failed(Exception):
+class AffinityError(Exception):
     """A request that Affinity refuses."""
 
     def __init__(self, status: int, param: str | None = None) -> None:
@@ -61,7 +61,7 @@ class Failed(Exception):
         self.status, self.param = status, param
 
 
-class Quotas:
+class AffinityQuotas:
     """Calls counted by the minute and by the month; `remaining` of each never falls below nothing."""
 
     def __init__(self) -> None:
@@ -101,11 +101,15 @@ class Quotas:
         }
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Affinity's routes, and those that look behind it."""
-    crm = _Affinity(world)
+    crm = _AffinityProvider(world)
     found = [
-        Route(f"/affinity{call.path}", Endpoint(world, crm.reader(call), crm.answerer(call)), methods=["GET"])
+        Route(
+            f"/affinity{call.path}",
+            ProviderEndpoint(world, crm.reader(call), crm.answerer(call)),
+            methods=["GET"],
+        )
         for call in CALLS
     ]
     return [
@@ -113,44 +117,46 @@ def routes(world: World) -> Sequence[BaseRoute]:
         Route("/affinity/rate-limit", crm.rate_limit, methods=["GET"]),
         Route("/affinity/v2/rate-limit", crm.rate_limit, methods=["GET"]),
         Route("/sandbox/affinity", crm.show, methods=["GET"]),
-        Route("/sandbox/affinity", told(crm.tell), methods=["POST"]),
+        Route("/sandbox/affinity", with_error_response(crm.tell), methods=["POST"]),
     ]
 
 
-class _Affinity:
-    def __init__(self, world: World) -> None:
+class _AffinityProvider:
+    def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
-        self._content: Content = generate({}, 0)
+        self._content: Content = generate_records({}, 0)
         self._bad: Mapping[str, str] = {}
-        self._quotas = Quotas()
+        self._quotas = AffinityQuotas()
         self._errors = 0
 
-    def reader(self, call: Call) -> Callable[[Asked], Arrival]:
+    def reader(self, call: AffinityRoute) -> Callable[[ProviderRequest], ProviderArrival]:
         """How a request is written down."""
 
-        def read(asked: Asked) -> Arrival:
+        def read(asked: ProviderRequest) -> ProviderArrival:
             said = orjson.dumps([call.path, asked.path, asked.query]).decode()
             problem, fault = None, None
             if is_wrong(_key(asked, call.version)):
                 problem = "401"
             elif not self._quotas.spend(self._seconds):
-                fault = Fault(Kind.THROTTLED, 60.0 - self._seconds % 60)
+                fault = SandboxFault(FaultKind.THROTTLED, 60.0 - self._seconds % 60)
             return asked.arrival(CHANNEL, call.kind, said, problem=problem, fault=fault)
 
         return read
 
-    def answerer(self, call: Call) -> Callable[[Asked, Arrival, Entry], Response]:
+    def answerer(
+        self, call: AffinityRoute
+    ) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
         """A page of records, or an error."""
 
-        def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+        def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
             headers = self._quotas.headers(self._seconds)
-            if entry.did is Kind.INVALID:
+            if entry.did is FaultKind.INVALID:
                 return self._error(call, int(arrival.problem or 400), headers)
-            if entry.did is Kind.REFUSED and entry.code == MONTH:
+            if entry.did is FaultKind.REFUSED and entry.code == MONTH:
                 return self._error(call, 429, {**headers, "x-ratelimit-limit-org-remaining": "0"})
-            if entry.did is Kind.REFUSED:
+            if entry.did is FaultKind.REFUSED:
                 return self._error(call, http_status(entry.code) or 400, headers)
-            if entry.did is Kind.THROTTLED:
+            if entry.did is FaultKind.THROTTLED:
                 headers |= {"x-ratelimit-limit-user-reset": f"{max(1, round(entry.wait))}"}
                 return self._error(call, 429, headers)
             if entry.did in _FAULTS:
@@ -158,28 +164,28 @@ class _Affinity:
             if not entry.delivered:
                 return Response()
             try:
-                return JSON(self._page(call, asked), headers=headers)
-            except Failed as failed:
+                return SandboxJson(self._page(call, asked), headers=headers)
+            except AffinityError as failed:
                 return self._error(call, failed.status, headers, failed.param)
 
         return answer
 
     async def rate_limit(self, _: Request) -> Response:
         """What is left; not counted."""
-        return JSON({"rate": self._quotas.described(self._seconds)})
+        return SandboxJson({"rate": self._quotas.described(self._seconds)})
 
     async def show(self, request: Request) -> Response:
         """The content, or counts alone with `?counts`; which records are bad; how many calls were counted."""
         counts = {kind: len(held) for kind, held in self._content.items()}
         found = {"counts": counts, "calls": self._quotas.used_in_month, "bad": self._bad}
-        return JSON(found if "counts" in request.query_params else {**found, "content": self._content})
+        return SandboxJson(found if "counts" in request.query_params else {**found, "content": self._content})
 
     async def tell(self, request: Request) -> Response:
         """Make content anew, and set the quotas."""
         given = await read_command(request, 'For example {"persons": 100}')
         self._set(given if isinstance(given, dict) else {})
         counts = {kind: len(held) for kind, held in self._content.items()}
-        return JSON({"counts": counts, "bad": len(self._bad)}, status_code=201)
+        return SandboxJson({"counts": counts, "bad": len(self._bad)}, status_code=201)
 
     def _set(self, told: Mapping[str, Any]) -> None:
         known = (*KINDS, "bad_every", "per_minute", "per_month")
@@ -192,27 +198,28 @@ class _Affinity:
         self._quotas.per_month = told.get("per_month", self._quotas.per_month)
         if any(kind in told for kind in KINDS):
             bad_every = told.get("bad_every", 0)
-            self._content = generate(told, bad_every)
-            self._bad = bad_ways(told.get("persons", 0), bad_every)
+            self._content = generate_records(told, bad_every)
+            self._bad = defective_persons(told.get("persons", 0), bad_every)
 
-    def _page(self, call: Call, asked: Asked) -> Any:
+    def _page(self, call: AffinityRoute, asked: ProviderRequest) -> Any:
         if call.kind == FIELDS:
             remark = {"id": "field-1", "name": "Remark", "type": "global", "valueType": "text"}
             return {"data": [remark], "pagination": {"prevUrl": None, "nextUrl": None}}
         held: Sequence[Mapping[str, Any]] = self._content[call.kind]
         if "list" in asked.path:
             if not any(str(one["id"]) == asked.path["list"] for one in self._content["lists"]):
-                raise Failed(404)
+                raise AffinityError(404)
             held = [one for one in held if str(one["list_id"]) == asked.path["list"]]
         if call.kind == "notes" and "person_id" in asked.query:
             held = [one for one in held if asked.query["person_id"] in map(str, one["person_ids"])]
         return (_first if call.version == 1 else self._second)(call, asked, held)
 
-    def _second(self, call: Call, asked: Asked, held: Sequence[Mapping[str, Any]]) -> Any:
+    def _second(self, call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[str, Any]]) -> Any:
         size, start = _size(asked.query.get("limit"), 100), _start(asked.query.get("cursor"))
         rest = {name: value for name, value in asked.query.items() if name != "cursor"}
         found = [
-            second(call.kind, one, with_fields="fieldTypes" in rest) for one in held[start : start + size]
+            as_version_2(call.kind, one, with_fields="fieldTypes" in rest)
+            for one in held[start : start + size]
         ]
         url = None
         if start + size < len(held):
@@ -222,7 +229,7 @@ class _Affinity:
         return {"data": found or None, "pagination": {"prevUrl": None, "nextUrl": url}}
 
     def _error(
-        self, call: Call, status: int, headers: Mapping[str, str], param: str | None = None
+        self, call: AffinityRoute, status: int, headers: Mapping[str, str], param: str | None = None
     ) -> Response:
         code, message = _WORDS.get(status, ("error", "The sandbox was told to answer with this"))
         self._errors += 1
@@ -230,14 +237,14 @@ class _Affinity:
         if call.version == 2:
             named = {} if param is None else {"param": param}
             body = {"errors": [{"code": code, "message": message, **named}]}
-        return JSON(body, status_code=status, headers=dict(headers))
+        return SandboxJson(body, status_code=status, headers=dict(headers))
 
     @property
     def _seconds(self) -> int:
-        return self._world.senses.wall() // 1_000_000
+        return self._world.environment.wall() // 1_000_000
 
 
-def _first(call: Call, asked: Asked, held: Sequence[Mapping[str, Any]]) -> Any:
+def _first(call: AffinityRoute, asked: ProviderRequest, held: Sequence[Mapping[str, Any]]) -> Any:
     """A page of version 1; a page token holds only while nothing else in the query changes."""
     if call.kind == "lists" or (call.kind == "list_entries" and "page_size" not in asked.query):
         return list(held)
@@ -246,7 +253,7 @@ def _first(call: Call, asked: Asked, held: Sequence[Mapping[str, Any]]) -> Any:
     if token is not None:
         start, said = _start(token), sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token")
         if start < 0 or _token(start, "&".join(said)) != token:
-            raise Failed(422, "page_token")
+            raise AffinityError(422, "page_token")
     following = None
     if start + size < len(held):
         said = sorted(f"{n}={v}" for n, v in asked.query.items() if n != "page_token")
@@ -254,7 +261,7 @@ def _first(call: Call, asked: Asked, held: Sequence[Mapping[str, Any]]) -> Any:
     return {call.kind: list(held[start : start + size]), "next_page_token": following}
 
 
-def _key(asked: Asked, version: int) -> str:
+def _key(asked: ProviderRequest, version: int) -> str:
     kind, _, given = asked.headers.get("authorization", "").partition(" ")
     if kind == "Bearer":
         return given.strip()
@@ -270,7 +277,7 @@ def _size(given: str | None, most: int) -> int:
     if given is None:
         return most
     if not given.isdigit() or not 1 <= int(given) <= most:
-        raise Failed(422, "page_size")
+        raise AffinityError(422, "page_size")
     return int(given)
 
 
@@ -284,22 +291,22 @@ def _start(token: str | None) -> int:
     try:
         return int(urlsafe_b64decode(token).split()[0])
     except (ValueError, IndexError):
-        raise Failed(422, "page_token") from None
+        raise AffinityError(422, "page_token") from None
 
 
-CALLS: Sequence[Call] = (
-    Call("/persons", "persons"),
-    Call("/organizations", "organizations"),
-    Call("/opportunities", "opportunities"),
-    Call("/notes", "notes"),
-    Call("/lists", "lists"),
-    Call("/lists/{list}/list-entries", "list_entries"),
-    Call("/v2/persons/fields", FIELDS, 2),
-    Call("/v2/companies/fields", FIELDS, 2),
-    Call("/v2/persons", "persons", 2),
-    Call("/v2/companies", "organizations", 2),
-    Call("/v2/opportunities", "opportunities", 2),
-    Call("/v2/notes", "notes", 2),
-    Call("/v2/lists", "lists", 2),
-    Call("/v2/lists/{list}/list-entries", "list_entries", 2),
+CALLS: Sequence[AffinityRoute] = (
+    AffinityRoute("/persons", "persons"),
+    AffinityRoute("/organizations", "organizations"),
+    AffinityRoute("/opportunities", "opportunities"),
+    AffinityRoute("/notes", "notes"),
+    AffinityRoute("/lists", "lists"),
+    AffinityRoute("/lists/{list}/list-entries", "list_entries"),
+    AffinityRoute("/v2/persons/fields", FIELDS, 2),
+    AffinityRoute("/v2/companies/fields", FIELDS, 2),
+    AffinityRoute("/v2/persons", "persons", 2),
+    AffinityRoute("/v2/companies", "organizations", 2),
+    AffinityRoute("/v2/opportunities", "opportunities", 2),
+    AffinityRoute("/v2/notes", "notes", 2),
+    AffinityRoute("/v2/lists", "lists", 2),
+    AffinityRoute("/v2/lists/{list}/list-entries", "list_entries", 2),
 )

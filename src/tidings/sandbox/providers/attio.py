@@ -18,12 +18,18 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid
-from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong
-from tidings.sandbox.faults import Fault, Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON, read_command, told
-from tidings.sandbox.workspace import Held, Shelf, Slot, Workspace, Wrong
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.attio_workspace import (
+    AttioAttribute,
+    AttioCollection,
+    AttioError,
+    AttioRecord,
+    AttioWorkspace,
+)
+from tidings.sandbox.faults import FaultKind, SandboxFault
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.provider_endpoint import ProviderEndpoint, ProviderRequest, http_status, is_wrong
+from tidings.sandbox.responses import SandboxJson, read_command, with_error_response
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "attio"
 READS_PER_SECOND, WRITES_PER_SECOND = 100, 25
@@ -42,13 +48,17 @@ ERRORS: Mapping[str, tuple[int, str]] = {
     "rate_limit_exceeded": (429, "Rate limit exceeded, please try again later"),
     "internal_error": (500, "Something went wrong."),
 }
-_FAULTS = {Kind.ERROR: "internal_error", Kind.THROTTLED: "rate_limit_exceeded", Kind.GONE: "not_found"}
+_FAULTS = {
+    FaultKind.ERROR: "internal_error",
+    FaultKind.THROTTLED: "rate_limit_exceeded",
+    FaultKind.GONE: "not_found",
+}
 _TYPES = {400: "invalid_request_error", 401: "auth_error", 403: "auth_error", 429: "rate_limit_error"}
 
-Work = Callable[[Workspace, Asked], Any]
+Work = Callable[[AttioWorkspace, ProviderRequest], Any]
 
 
-class Call(NamedTuple):
+class AttioRoute(NamedTuple):
     """One route: whether it counts as a write, and what it does."""
 
     path: str
@@ -57,7 +67,7 @@ class Call(NamedTuple):
     work: Work
 
 
-class Window:
+class AttioRateWindow:
     """So many a second; the rest is refused until the next one."""
 
     def __init__(self, most: int) -> None:
@@ -72,13 +82,13 @@ class Window:
         return self._used > self.most
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Attio's routes, and those that look behind it."""
-    crm = _Attio(world)
+    crm = _AttioProvider(world)
     found = [
         Route(
             f"/attio/v2{call.path}",
-            Endpoint(world, crm.reader(call), crm.answerer(call)),
+            ProviderEndpoint(world, crm.reader(call), crm.answerer(call)),
             methods=[call.method],
         )
         for call in CALLS
@@ -86,45 +96,47 @@ def routes(world: World) -> Sequence[BaseRoute]:
     return [
         *found,
         Route("/sandbox/attio", crm.show, methods=["GET"]),
-        Route("/sandbox/attio", told(crm.tell), methods=["POST"]),
+        Route("/sandbox/attio", with_error_response(crm.tell), methods=["POST"]),
         Route("/sandbox/attio", crm.forget, methods=["DELETE"]),
     ]
 
 
-class _Attio:
-    def __init__(self, world: World) -> None:
+class _AttioProvider:
+    def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
-        self._content = Workspace(world.senses.wall)
-        self._reads, self._writes = Window(READS_PER_SECOND), Window(WRITES_PER_SECOND)
+        self._content = AttioWorkspace(world.environment.wall)
+        self._reads, self._writes = AttioRateWindow(READS_PER_SECOND), AttioRateWindow(WRITES_PER_SECOND)
         self._refused = 0
 
-    def reader(self, call: Call) -> Callable[[Asked], Arrival]:
+    def reader(self, call: AttioRoute) -> Callable[[ProviderRequest], ProviderArrival]:
         """How a request is written down."""
 
-        def read(asked: Asked) -> Arrival:
+        def read(asked: ProviderRequest) -> ProviderArrival:
             to = _recipient(call, asked)
             said = orjson.dumps([call.method, call.path, asked.path, asked.query, asked.fields]).decode()
             token = asked.headers.get("authorization", "").removeprefix("Bearer").strip()
             problem, fault = ("unauthorized" if is_wrong(token) else None), None
             window = self._writes if call.writes else self._reads
-            if problem is None and window.is_full(self._world.senses.wall() // 1_000_000):
+            if problem is None and window.is_full(self._world.environment.wall() // 1_000_000):
                 self._refused += 1
-                fault = Fault(Kind.THROTTLED, 1.0)
+                fault = SandboxFault(FaultKind.THROTTLED, 1.0)
             return asked.arrival(CHANNEL, to, said, problem=problem, fault=fault)
 
         return read
 
-    def answerer(self, call: Call) -> Callable[[Asked, Arrival, Entry], Response]:
+    def answerer(
+        self, call: AttioRoute
+    ) -> Callable[[ProviderRequest, ProviderArrival, SandboxEntry], Response]:
         """What is done, unless a fault forbids, and what is answered."""
 
-        def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
-            if entry.did is Kind.INVALID:
+        def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
+            if entry.did is FaultKind.INVALID:
                 return _error(arrival.problem or "validation_type")
-            if entry.did is Kind.REFUSED:
+            if entry.did is FaultKind.REFUSED:
                 return _error(entry.code)
-            if entry.did is Kind.THROTTLED:
+            if entry.did is FaultKind.THROTTLED:
                 until = formatdate(
-                    self._world.senses.wall() // 1_000_000 + max(1, round(entry.wait)), usegmt=True
+                    self._world.environment.wall() // 1_000_000 + max(1, round(entry.wait)), usegmt=True
                 )
                 return _error("rate_limit_exceeded", headers={"retry-after": until})
             if entry.did in _FAULTS:
@@ -132,8 +144,8 @@ class _Attio:
             if not entry.delivered:
                 return Response()
             try:
-                return JSON({"data": call.work(self._content, asked)})
-            except Wrong as wrong:
+                return SandboxJson({"data": call.work(self._content, asked)})
+            except AttioError as wrong:
                 return _error(wrong.code, wrong.status, wrong.message, wrong.path)
 
         return answer
@@ -148,19 +160,19 @@ class _Attio:
             found["content"] = {
                 name: [_dumped(one) for one in shelf.held.values()] for name, shelf in shelves.items()
             } | {"notes": list(content.notes.values())}
-        return JSON(found)
+        return SandboxJson(found)
 
     async def tell(self, request: Request) -> Response:
         """Set limits, add attributes and lists, or say whether people make companies."""
         given = await read_command(request, 'For example {"writes_per_second": 25}')
         self._set(given if isinstance(given, dict) else {})
         limits = {"reads_per_second": self._reads.most, "writes_per_second": self._writes.most}
-        return JSON({**limits, "auto_companies": self._content.auto_companies}, status_code=201)
+        return SandboxJson({**limits, "auto_companies": self._content.auto_companies}, status_code=201)
 
     async def forget(self, _: Request) -> Response:
         """Begin with an empty workspace; limits stay."""
-        self._content, self._refused = Workspace(self._world.senses.wall), 0
-        return JSON({"forgotten": True})
+        self._content, self._refused = AttioWorkspace(self._world.environment.wall), 0
+        return SandboxJson({"forgotten": True})
 
     def _set(self, told: Mapping[str, Any]) -> None:
         known = ("reads_per_second", "writes_per_second", "auto_companies", "attributes", "lists")
@@ -174,18 +186,18 @@ class _Attio:
             window.most = most
         self._content.auto_companies = told.get("auto_companies", self._content.auto_companies) is True
         for slug in told.get("lists") or ():
-            self._content.lists.setdefault(str(slug), Shelf(str(slug), {}))
+            self._content.lists.setdefault(str(slug), AttioCollection(str(slug), {}))
         for slug, slots in (told.get("attributes") or {}).items():
             shelf = self._content.objects.get(slug) or self._content.lists.get(slug)
             if shelf is None:
-                shelf = self._content.objects.setdefault(str(slug), Shelf(str(slug), {}))
+                shelf = self._content.objects.setdefault(str(slug), AttioCollection(str(slug), {}))
             shelf.slots |= {slot.slug: slot for slot in map(_slot, slots)}
 
 
-def _slot(told: Any) -> Slot:
+def _slot(told: Any) -> AttioAttribute:
     if not isinstance(told, dict) or not isinstance(told.get("api_slug"), str):
         raise Invalid("An attribute is an object with api_slug and type", field="attributes")
-    return Slot(
+    return AttioAttribute(
         told["api_slug"],
         str(told.get("type", "text")),
         unique=told.get("is_unique") is True,
@@ -195,7 +207,7 @@ def _slot(told: Any) -> Slot:
     )
 
 
-def _recipient(call: Call, asked: Asked) -> str:
+def _recipient(call: AttioRoute, asked: ProviderRequest) -> str:
     to = asked.path.get("object", call.path.split("/")[1])
     if "list" in asked.path:
         to = f"lists/{asked.path['list']}"
@@ -221,70 +233,70 @@ def _error(
         body["validation_errors"] = [
             {"code": code, "path": ["data", "values", *path], "message": body["message"]}
         ]
-    return JSON(body, status_code=status, headers=dict(headers or {}))
+    return SandboxJson(body, status_code=status, headers=dict(headers or {}))
 
 
 # -- what each route does
 
 
-def _data(asked: Asked) -> Mapping[str, Any]:
+def _data(asked: ProviderRequest) -> Mapping[str, Any]:
     found = (asked.fields or {}).get("data")
     if not isinstance(found, dict):
-        raise Wrong(400, "validation_type", "Body payload validation error.", ("data",))
+        raise AttioError(400, "validation_type", "Body payload validation error.", ("data",))
     return found
 
 
-def _shelf(content: Workspace, asked: Asked) -> Shelf:
+def _shelf(content: AttioWorkspace, asked: ProviderRequest) -> AttioCollection:
     if "list" in asked.path:
         return content.shelf("lists", asked.path["list"])
     return content.shelf("objects", asked.path["object"])
 
 
-def _assert(content: Workspace, asked: Asked) -> Any:
+def _assert(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     shelf, matching = _shelf(content, asked), asked.query.get("matching_attribute", "")
     return _record(shelf, content.assert_record(shelf, matching, _data(asked).get("values") or {}))
 
 
-def _create(content: Workspace, asked: Asked) -> Any:
+def _create(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     shelf = _shelf(content, asked)
     return _record(shelf, content.create_record(shelf, _data(asked).get("values") or {}))
 
 
-def _overwrite(content: Workspace, asked: Asked) -> Any:
+def _overwrite(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return _changed(content, asked, append=False)
 
 
-def _append(content: Workspace, asked: Asked) -> Any:
+def _append(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return _changed(content, asked, append=True)
 
 
-def _changed(content: Workspace, asked: Asked, *, append: bool) -> Any:
+def _changed(content: AttioWorkspace, asked: ProviderRequest, *, append: bool) -> Any:
     shelf, data = _shelf(content, asked), _data(asked)
     values = data.get("entry_values" if "list" in asked.path else "values") or {}
     return _record(shelf, content.change_record(shelf, asked.path["id"], values, append=append))
 
 
-def _get(content: Workspace, asked: Asked) -> Any:
+def _get(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     shelf = _shelf(content, asked)
     return _record(shelf, content.held(shelf, asked.path["id"]))
 
 
-def _delete(content: Workspace, asked: Asked) -> Any:
+def _delete(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     content.delete_record(_shelf(content, asked), asked.path["id"])
     return {}
 
 
-def _delete_note(content: Workspace, asked: Asked) -> Any:
+def _delete_note(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     content.delete_note(asked.path["id"])
     return {}
 
 
-def _query(content: Workspace, asked: Asked) -> Any:
+def _query(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     shelf = _shelf(content, asked)
     return [_record(shelf, one) for one in content.query(shelf, asked.fields or {})]
 
 
-def _entries_of(content: Workspace, asked: Asked) -> Any:
+def _entries_of(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     parent = (asked.path["object"], asked.path["id"])
     return [
         {"list_id": slug, "list_api_slug": slug, "entry_id": id_, "created_at": shelf.held[id_].created_at}
@@ -293,24 +305,24 @@ def _entries_of(content: Workspace, asked: Asked) -> Any:
     ]
 
 
-def _add_entry(content: Workspace, asked: Asked) -> Any:
+def _add_entry(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     shelf = _shelf(content, asked)
     return _record(shelf, content.add_entry(shelf, _data(asked), assert_=False))
 
 
-def _assert_entry(content: Workspace, asked: Asked) -> Any:
+def _assert_entry(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     shelf = _shelf(content, asked)
     return _record(shelf, content.add_entry(shelf, _data(asked), assert_=True))
 
 
-def _add_note(content: Workspace, asked: Asked) -> Any:
+def _add_note(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return content.add_note(_data(asked))
 
 
-def _notes(content: Workspace, asked: Asked) -> Any:
+def _notes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     limit, offset = (asked.query.get(name, usual) for name, usual in (("limit", "10"), ("offset", "0")))
     if not (limit.isdigit() and offset.isdigit() and 1 <= int(limit) <= 50):
-        raise Wrong(400, "validation_type", "limit must be from 1 to 50.")
+        raise AttioError(400, "validation_type", "limit must be from 1 to 50.")
     ids: Sequence[str] = list(content.notes)
     if "parent_record_id" in asked.query:
         parent = (asked.query.get("parent_object", ""), asked.query["parent_record_id"])
@@ -318,26 +330,28 @@ def _notes(content: Workspace, asked: Asked) -> Any:
     return [content.notes[id_] for id_ in ids[int(offset) : int(offset) + int(limit)]]
 
 
-def _attributes(content: Workspace, asked: Asked) -> Any:
+def _attributes(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return [slot.described() for slot in _shelf(content, asked).slots.values()]
 
 
-def _options(content: Workspace, asked: Asked) -> Any:
+def _options(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     slot = _shelf(content, asked).slots.get(asked.path["attribute"])
     if slot is None:
-        raise Wrong(404, "not_found", f'Could not find attribute with slug/ID "{asked.path["attribute"]}".')
+        raise AttioError(
+            404, "not_found", f'Could not find attribute with slug/ID "{asked.path["attribute"]}".'
+        )
     return [{"id": {"option_id": title}, "title": title, "is_archived": False} for title in slot.options]
 
 
-def _objects(content: Workspace, asked: Asked) -> Any:
+def _objects(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return [{"id": {"object_id": slug}, "api_slug": slug} for slug in content.objects]
 
 
-def _lists(content: Workspace, asked: Asked) -> Any:
+def _lists(content: AttioWorkspace, asked: ProviderRequest) -> Any:
     return [{"id": {"list_id": slug}, "api_slug": slug} for slug in content.lists]
 
 
-def _record(shelf: Shelf, held: Held) -> dict[str, Any]:
+def _record(shelf: AttioCollection, held: AttioRecord) -> dict[str, Any]:
     values = {
         name: [_told(shelf.slots[name].type, one, held.created_at) for one in given]
         for name, given in held.values.items()
@@ -359,35 +373,35 @@ def _told(kind: str, value: Any, since: str) -> dict[str, Any]:
     return {"active_from": since, "active_until": None, **inner, "attribute_type": kind}
 
 
-def _dumped(held: Held) -> dict[str, Any]:
+def _dumped(held: AttioRecord) -> dict[str, Any]:
     parent = {} if held.parent is None else {"parent": list(held.parent)}
     return {"id": held.id, **parent, "auto": held.auto, "values": held.values}
 
 
 _OBJECT, _LIST = "/objects/{object}", "/lists/{list}"
 
-CALLS: Sequence[Call] = (
-    Call(f"{_OBJECT}/records", "PUT", True, _assert),
-    Call(f"{_OBJECT}/records", "POST", True, _create),
-    Call(f"{_OBJECT}/records/query", "POST", False, _query),
-    Call(f"{_OBJECT}/records/{{id}}", "GET", False, _get),
-    Call(f"{_OBJECT}/records/{{id}}", "PUT", True, _overwrite),
-    Call(f"{_OBJECT}/records/{{id}}", "PATCH", True, _append),
-    Call(f"{_OBJECT}/records/{{id}}", "DELETE", True, _delete),
-    Call(f"{_OBJECT}/records/{{id}}/entries", "GET", False, _entries_of),
-    Call(f"{_OBJECT}/attributes", "GET", False, _attributes),
-    Call(f"{_OBJECT}/attributes/{{attribute}}/options", "GET", False, _options),
-    Call(f"{_OBJECT}/attributes/{{attribute}}/statuses", "GET", False, _options),
-    Call(f"{_LIST}/entries", "POST", True, _add_entry),
-    Call(f"{_LIST}/entries", "PUT", True, _assert_entry),
-    Call(f"{_LIST}/entries/query", "POST", False, _query),
-    Call(f"{_LIST}/entries/{{id}}", "PUT", True, _overwrite),
-    Call(f"{_LIST}/attributes", "GET", False, _attributes),
-    Call(f"{_LIST}/attributes/{{attribute}}/options", "GET", False, _options),
-    Call(f"{_LIST}/attributes/{{attribute}}/statuses", "GET", False, _options),
-    Call("/notes", "GET", False, _notes),
-    Call("/notes", "POST", True, _add_note),
-    Call("/notes/{id}", "DELETE", True, _delete_note),
-    Call("/objects", "GET", False, _objects),
-    Call("/lists", "GET", False, _lists),
+CALLS: Sequence[AttioRoute] = (
+    AttioRoute(f"{_OBJECT}/records", "PUT", True, _assert),
+    AttioRoute(f"{_OBJECT}/records", "POST", True, _create),
+    AttioRoute(f"{_OBJECT}/records/query", "POST", False, _query),
+    AttioRoute(f"{_OBJECT}/records/{{id}}", "GET", False, _get),
+    AttioRoute(f"{_OBJECT}/records/{{id}}", "PUT", True, _overwrite),
+    AttioRoute(f"{_OBJECT}/records/{{id}}", "PATCH", True, _append),
+    AttioRoute(f"{_OBJECT}/records/{{id}}", "DELETE", True, _delete),
+    AttioRoute(f"{_OBJECT}/records/{{id}}/entries", "GET", False, _entries_of),
+    AttioRoute(f"{_OBJECT}/attributes", "GET", False, _attributes),
+    AttioRoute(f"{_OBJECT}/attributes/{{attribute}}/options", "GET", False, _options),
+    AttioRoute(f"{_OBJECT}/attributes/{{attribute}}/statuses", "GET", False, _options),
+    AttioRoute(f"{_LIST}/entries", "POST", True, _add_entry),
+    AttioRoute(f"{_LIST}/entries", "PUT", True, _assert_entry),
+    AttioRoute(f"{_LIST}/entries/query", "POST", False, _query),
+    AttioRoute(f"{_LIST}/entries/{{id}}", "PUT", True, _overwrite),
+    AttioRoute(f"{_LIST}/attributes", "GET", False, _attributes),
+    AttioRoute(f"{_LIST}/attributes/{{attribute}}/options", "GET", False, _options),
+    AttioRoute(f"{_LIST}/attributes/{{attribute}}/statuses", "GET", False, _options),
+    AttioRoute("/notes", "GET", False, _notes),
+    AttioRoute("/notes", "POST", True, _add_note),
+    AttioRoute("/notes/{id}", "DELETE", True, _delete_note),
+    AttioRoute("/objects", "GET", False, _objects),
+    AttioRoute("/lists", "GET", False, _lists),
 )

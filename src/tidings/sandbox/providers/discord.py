@@ -13,11 +13,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.time import iso
-from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
-from tidings.sandbox.faults import Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.provider_endpoint import (
+    ProviderEndpoint,
+    ProviderRequest,
+    http_status,
+    is_wrong,
+    request_of,
+)
+from tidings.sandbox.responses import SandboxJson
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "discord"
 MAX_TEXT = 2000
@@ -46,9 +52,9 @@ _LIMITS = {
 }
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """A webhook, with the API's version in the path or without."""
-    endpoint = Endpoint(world, read, answer)
+    endpoint = ProviderEndpoint(world, read, answer)
     paths = ("/api/webhooks/{id}/{token}", "/api/v{version:int}/webhooks/{id}/{token}")
     return [
         route
@@ -57,7 +63,7 @@ def routes(world: World) -> Sequence[BaseRoute]:
     ]
 
 
-def read(asked: Asked) -> Arrival:
+def read(asked: ProviderRequest) -> ProviderArrival:
     """The message in a request; `problem` is the code of what is wrong with it."""
     to = asked.query.get("thread_id") or asked.path["id"]
     text = asked.text("content")
@@ -65,17 +71,17 @@ def read(asked: Asked) -> Arrival:
     return asked.arrival(CHANNEL, to, text, data, _problem(asked, text))
 
 
-def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
     """The message, 204, or an error of Discord's."""
-    if entry.did is Kind.THROTTLED:
+    if entry.did is FaultKind.THROTTLED:
         return _throttled(entry.wait)
-    if entry.did is Kind.ERROR:
-        return JSON({"message": "500: Internal Server Error", "code": 0}, status_code=500)
-    if entry.did is Kind.GONE:
+    if entry.did is FaultKind.ERROR:
+        return SandboxJson({"message": "500: Internal Server Error", "code": 0}, status_code=500)
+    if entry.did is FaultKind.GONE:
         return _error(10003)
-    if entry.did is Kind.INVALID:
+    if entry.did is FaultKind.INVALID:
         return _error(int(arrival.problem or 50035))
-    if entry.did is Kind.REFUSED:
+    if entry.did is FaultKind.REFUSED:
         status = http_status(entry.code)
         code = int(entry.code) if entry.code.isdigit() else 50035
         return _error(code) if status is None else Response("", status_code=status, media_type="text/html")
@@ -100,10 +106,10 @@ def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
         "components": [],
         "webhook_id": asked.path["id"],
     }
-    return JSON(made, headers=_LIMITS)
+    return SandboxJson(made, headers=_LIMITS)
 
 
-def _problem(asked: Asked, text: str) -> int | None:
+def _problem(asked: ProviderRequest, text: str) -> int | None:
     refused = _refusal(asked)
     if refused is not None:
         return refused
@@ -119,7 +125,7 @@ def _problem(asked: Asked, text: str) -> int | None:
     return None if any(fields.get(name) for name in SHOWS) else 50006
 
 
-def _refusal(asked: Asked) -> int | None:
+def _refusal(asked: ProviderRequest) -> int | None:
     if not asked.path["id"].isdigit():
         return 10015
     return 50027 if is_wrong(asked.path["token"]) else None
@@ -131,7 +137,9 @@ async def _about(request: Request) -> Response:
     if refused is not None:
         return _error(refused)
     id_ = asked.path["id"]
-    return JSON({"id": id_, "type": 1, "name": "Sandbox", "channel_id": id_, "guild_id": "1", "avatar": None})
+    return SandboxJson(
+        {"id": id_, "type": 1, "name": "Sandbox", "channel_id": id_, "guild_id": "1", "avatar": None}
+    )
 
 
 def _error(code: int) -> Response:
@@ -142,7 +150,7 @@ def _error(code: int) -> Response:
     if code == 50035:
         wrong = {"code": "BASE_TYPE_MAX_LENGTH", "message": f"Must be {MAX_TEXT} or fewer in length."}
         body["errors"] = {"content": {"_errors": [wrong]}}
-    return JSON(body, status_code=status)
+    return SandboxJson(body, status_code=status)
 
 
 def _throttled(wait: float, *, code: int | None = None) -> Response:
@@ -157,4 +165,4 @@ def _throttled(wait: float, *, code: int | None = None) -> Response:
         "x-ratelimit-reset-after": f"{wait:.3f}",
         "x-ratelimit-scope": "user",
     }
-    return JSON(body, status_code=429, headers=headers)
+    return SandboxJson(body, status_code=429, headers=headers)

@@ -17,37 +17,43 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import TooLarge
-from tidings.sandbox.faults import Kind
-from tidings.sandbox.ledger import Entry
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.responses import (
+    FaultyResponse,
+    SandboxJson,
+    read_body,
+    read_command,
+    with_error_response,
+)
 from tidings.sandbox.sessions import asked_state
-from tidings.sandbox.wire import JSON, Acted, read_body, read_command, told
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "gateway"
 STATES = ("CONNECTED", "OPENING", "PAIRING", "TIMEOUT", "CONFLICT", "UNPAIRED", "UNPAIRED_IDLE", "TOS_BLOCK")
 READY = "CONNECTED"
 NAME = "default"
 
-_ERRORS: Mapping[Kind, tuple[int, str]] = {
-    Kind.ERROR: (500, "Evaluation failed"),
-    Kind.THROTTLED: (429, "rate limit"),
-    Kind.GONE: (200, "The number is not registered on WhatsApp"),
-    Kind.REFUSED: (200, "The message was refused"),
+_ERRORS: Mapping[FaultKind, tuple[int, str]] = {
+    FaultKind.ERROR: (500, "Evaluation failed"),
+    FaultKind.THROTTLED: (429, "rate limit"),
+    FaultKind.GONE: (200, "The number is not registered on WhatsApp"),
+    FaultKind.REFUSED: (200, "The message was refused"),
 }
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """The gateway's two routes, and one to change its state."""
-    gateway = _Gateway(world)
+    gateway = _GatewayProvider(world)
     return [
-        Route("/gateway/send", told(gateway.send), methods=["POST"]),
+        Route("/gateway/send", with_error_response(gateway.send), methods=["POST"]),
         Route("/gateway/status", gateway.status, methods=["GET"]),
-        Route("/sandbox/gateway", told(gateway.put_into), methods=["POST"]),
+        Route("/sandbox/gateway", with_error_response(gateway.put_into), methods=["POST"]),
     ]
 
 
-class _Gateway:
-    def __init__(self, world: World) -> None:
+class _GatewayProvider:
+    def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
         self._numbers = itertools.count(1)
 
@@ -59,7 +65,7 @@ class _Gateway:
         """Whether it can send, and the code to scan while it is not linked."""
         state = self._state
         code = {"qr": self._world.sessions.code(CHANNEL)} if state.startswith("UNPAIRED") else {}
-        return JSON({"isReady": state == READY, "connectionState": state, **code})
+        return SandboxJson({"isReady": state == READY, "connectionState": state, **code})
 
     async def send(self, request: Request) -> Response:
         """Send a text."""
@@ -78,9 +84,11 @@ class _Gateway:
         elif self._state != READY:
             problem = f"client is not ready: {self._state}"
         id = request.headers.get("idempotency-key") or f"gateway-{next(self._numbers)}"
-        arrival = Arrival(CHANNEL, id[:256], str(phone or "")[:256], str(words or ""), problem=problem)
+        arrival = ProviderArrival(
+            CHANNEL, id[:256], str(phone or "")[:256], str(words or ""), problem=problem
+        )
         entry = self._world.receive(arrival)
-        return Acted(entry, self._answer(entry, problem), self._world.senses)
+        return FaultyResponse(entry, self._answer(entry, problem), self._world.environment)
 
     async def put_into(self, request: Request) -> Response:
         """Change the state."""
@@ -89,16 +97,16 @@ class _Gateway:
         self._world.put_session(CHANNEL, NAME, state, seconds=seconds, then=READY)
         return await self.status(request)
 
-    def _answer(self, entry: Entry, problem: str | None) -> Response:
+    def _answer(self, entry: SandboxEntry, problem: str | None) -> Response:
         if problem is not None:
             return _failed(400 if self._state == READY else 503, problem)
         if entry.did in _ERRORS:
             status, words = _ERRORS[entry.did]
             words = entry.code.replace("_", " ") or words
-            wait = {"retry-after": f"{entry.wait:g}"} if entry.did is Kind.THROTTLED else {}
+            wait = {"retry-after": f"{entry.wait:g}"} if entry.did is FaultKind.THROTTLED else {}
             return _failed(status, words, wait)
-        return JSON({"success": True, "error": None, "messageId": f"{CHANNEL}-{entry.n}"})
+        return SandboxJson({"success": True, "error": None, "messageId": f"{CHANNEL}-{entry.n}"})
 
 
 def _failed(status: int, words: str, headers: Mapping[str, str] = {}) -> Response:
-    return JSON({"success": False, "error": words}, status_code=status, headers=dict(headers))
+    return SandboxJson({"success": False, "error": words}, status_code=status, headers=dict(headers))

@@ -14,12 +14,18 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.time import SECOND
-from tidings.sandbox.chats import Chats, Line
-from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
-from tidings.sandbox.faults import Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.group_chats import ChatMessage, GroupChats
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.provider_endpoint import (
+    ProviderEndpoint,
+    ProviderRequest,
+    http_status,
+    is_wrong,
+    request_of,
+)
+from tidings.sandbox.responses import SandboxJson
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "groupme"
 BOT = "bot"
@@ -42,25 +48,31 @@ ERRORS: Mapping[int, str] = {
     503: "service unavailable",
 }
 
-_FAULTS = {Kind.ERROR: 500, Kind.THROTTLED: 429, Kind.GONE: 404}
+_FAULTS = {FaultKind.ERROR: 500, FaultKind.THROTTLED: 429, FaultKind.GONE: 404}
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Three ways to send, two lists, and whose token it is."""
-    groupme = _GroupMe(world)
+    groupme = _GroupMeProvider(world)
     return [
-        Route("/v3/bots/post", Endpoint(world, read_bot, answer_bot), methods=["POST"]),
-        Route("/v3/direct_messages", Endpoint(world, groupme.read_direct, groupme.answer), methods=["POST"]),
+        Route("/v3/bots/post", ProviderEndpoint(world, read_bot, answer_bot), methods=["POST"]),
+        Route(
+            "/v3/direct_messages",
+            ProviderEndpoint(world, groupme.read_direct, groupme.answer),
+            methods=["POST"],
+        ),
         Route("/v3/direct_messages", groupme.list_direct, methods=["GET"]),
         Route(
-            "/v3/groups/{id}/messages", Endpoint(world, groupme.read_group, groupme.answer), methods=["POST"]
+            "/v3/groups/{id}/messages",
+            ProviderEndpoint(world, groupme.read_group, groupme.answer),
+            methods=["POST"],
         ),
         Route("/v3/groups/{id}/messages", groupme.list_group, methods=["GET"]),
         Route("/v3/users/me", _me, methods=["GET"]),
     ]
 
 
-def read_bot(asked: Asked) -> Arrival:
+def read_bot(asked: ProviderRequest) -> ProviderArrival:
     """A bot's post."""
     text, data = asked.text("text"), (asked.fields or {}).get("attachments") or None
     problem = None
@@ -71,28 +83,28 @@ def read_bot(asked: Asked) -> Arrival:
     return asked.arrival(CHANNEL, BOT, text, data, problem)
 
 
-def answer_bot(_: Asked, arrival: Arrival, entry: Entry) -> Response:
+def answer_bot(_: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
     """202 and nothing, or an error."""
     return _refusal(arrival, entry) or Response(status_code=202)
 
 
-class _GroupMe:
+class _GroupMeProvider:
     """The account's side, which remembers each `source_guid` for a minute."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
         self._guids: OrderedDict[str, float] = OrderedDict()
 
-    def read_direct(self, asked: Asked) -> Arrival:
+    def read_direct(self, asked: ProviderRequest) -> ProviderArrival:
         """A message to a person."""
         fields = _inner(asked, "direct_message")
         return self._read(asked, fields, str(fields.get("recipient_id") or ""))
 
-    def read_group(self, asked: Asked) -> Arrival:
+    def read_group(self, asked: ProviderRequest) -> ProviderArrival:
         """A message to a group."""
         return self._read(asked, _inner(asked, "message"), f"{GROUP}{asked.path['id']}")
 
-    def answer(self, asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+    def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
         """The message in its envelope, or an error."""
         if entry.delivered:
             self._remember(arrival.id)
@@ -118,11 +130,11 @@ class _GroupMe:
         page = page_of(listed, asked.query)
         return _envelope({"count": len(listed), "messages": page}, 200) if page else Response(status_code=304)
 
-    def _sent(self, to: str) -> list[Entry]:
+    def _sent(self, to: str) -> list[SandboxEntry]:
         conversation = self._world.conversations.find(CHANNEL, to)
         return [entry for entry in conversation.entries if entry.delivered] if conversation else []
 
-    def _read(self, asked: Asked, fields: Mapping[str, Any], to: str) -> Arrival:
+    def _read(self, asked: ProviderRequest, fields: Mapping[str, Any], to: str) -> ProviderArrival:
         guid, text = str(fields.get("source_guid") or ""), fields.get("text")
         text = text if isinstance(text, str) else ""
         data = fields.get("attachments") or None
@@ -131,17 +143,19 @@ class _GroupMe:
             problem = "401"
         elif not guid or not to or (not text and not data) or len(text) > MAX_TEXT:
             problem = "400"
-        elif self._world.senses.ticks() - self._guids.get(guid, -GUARDED_FOR) < GUARDED_FOR:
+        elif self._world.environment.ticks() - self._guids.get(guid, -GUARDED_FOR) < GUARDED_FOR:
             problem = "409"
-        return Arrival(CHANNEL, guid[:256], to[:256], text, data=data, sender=asked.sender, problem=problem)
+        return ProviderArrival(
+            CHANNEL, guid[:256], to[:256], text, data=data, sender=asked.sender, problem=problem
+        )
 
     def _remember(self, guid: str) -> None:
-        self._guids[guid] = self._world.senses.ticks()
+        self._guids[guid] = self._world.environment.ticks()
         self._guids.move_to_end(guid)
         if len(self._guids) > MAX_GUIDS:
             self._guids.popitem(last=False)
 
-    def _list(self, asked: Asked, to: str, name: str) -> Response:
+    def _list(self, asked: ProviderRequest, to: str, name: str) -> Response:
         if is_wrong(_token(asked)):
             return _error(401)
         limit = asked.query.get("limit", "20")
@@ -159,10 +173,10 @@ async def _me(request: Request) -> Response:
     return _envelope({"id": "1", "name": "Sandbox", "email": "sandbox@example.com"}, 200)
 
 
-def _refusal(arrival: Arrival, entry: Entry) -> Response | None:
-    if entry.did is Kind.INVALID:
+def _refusal(arrival: ProviderArrival, entry: SandboxEntry) -> Response | None:
+    if entry.did is FaultKind.INVALID:
         return _error(int(arrival.problem or 400))
-    if entry.did is Kind.REFUSED:
+    if entry.did is FaultKind.REFUSED:
         return _error(http_status(entry.code) or 400)
     return _error(_FAULTS[entry.did]) if entry.did in _FAULTS else None
 
@@ -182,12 +196,12 @@ def page_of(oldest_first: Sequence[Mapping[str, Any]], query: Mapping[str, str])
     return found[::-1][:most]
 
 
-def id_of(one: Line | Entry) -> str:
+def id_of(one: ChatMessage | SandboxEntry) -> str:
     """An id as GroupMe makes them: a number that grows with time."""
     return f"{one.at // SECOND}{one.n:08d}"
 
 
-def _said(line: Line, chats: Chats) -> dict[str, object]:
+def _said(line: ChatMessage, chats: GroupChats) -> dict[str, object]:
     """What a person said, or the platform's word that something was deleted."""
     gone = None if line.deletes is None else chats.find(CHANNEL, line.deletes)
     by = "system" if line.system or gone is not None else "bot" if line.bot else "user"
@@ -217,7 +231,7 @@ def _said(line: Line, chats: Chats) -> dict[str, object]:
     }
 
 
-def _message(entry: Entry) -> dict[str, object]:
+def _message(entry: SandboxEntry) -> dict[str, object]:
     return {
         "id": id_of(entry),
         "source_guid": entry.id,
@@ -240,19 +254,19 @@ def _message(entry: Entry) -> dict[str, object]:
     }
 
 
-def _inner(asked: Asked, name: str) -> Mapping[str, Any]:
+def _inner(asked: ProviderRequest, name: str) -> Mapping[str, Any]:
     found = (asked.fields or {}).get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _token(asked: Asked) -> str:
+def _token(asked: ProviderRequest) -> str:
     return asked.headers.get("x-access-token") or asked.query.get("token", "")
 
 
 def _envelope(response: Mapping[str, Any], status: int) -> Response:
-    return JSON({"response": response, "meta": {"code": status}}, status_code=status)
+    return SandboxJson({"response": response, "meta": {"code": status}}, status_code=status)
 
 
 def _error(status: int) -> Response:
     errors = [ERRORS.get(status, "The sandbox was told to answer with this")]
-    return JSON({"response": None, "meta": {"code": status, "errors": errors}}, status_code=status)
+    return SandboxJson({"response": None, "meta": {"code": status, "errors": errors}}, status_code=status)

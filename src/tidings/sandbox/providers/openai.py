@@ -18,18 +18,24 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from tidings.model.errors import Invalid
-from tidings.sandbox.endpoint import WRONG, Asked, Endpoint, http_status, request_of
-from tidings.sandbox.faults import Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON, cut, read_command, told
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.provider_endpoint import (
+    WRONG,
+    ProviderEndpoint,
+    ProviderRequest,
+    http_status,
+    request_of,
+)
+from tidings.sandbox.responses import SandboxJson, cut_connection, read_command, with_error_response
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "openai"
 MODELS = ("sandbox-small", "sandbox-large")
 MAX_SCRIPT = 1_000
 
 
-class Error(NamedTuple):
+class OpenAIErrorReply(NamedTuple):
     """How the provider words a refusal."""
 
     status: int
@@ -38,33 +44,35 @@ class Error(NamedTuple):
     param: str | None = None
 
 
-ERRORS: Mapping[str, Error] = {
-    "invalid_request": Error(400, "'messages' and 'model' are required", param="messages"),
-    "unsupported_format": Error(
+ERRORS: Mapping[str, OpenAIErrorReply] = {
+    "invalid_request": OpenAIErrorReply(400, "'messages' and 'model' are required", param="messages"),
+    "unsupported_format": OpenAIErrorReply(
         400, "'response_format' of type 'json_schema' is not supported", param="response_format"
     ),
-    "unsupported_max_tokens": Error(
+    "unsupported_max_tokens": OpenAIErrorReply(
         400, "'max_tokens' is not supported, use 'max_completion_tokens'", param="max_tokens"
     ),
-    "context_length_exceeded": Error(400, "This model's context is shorter than that", param="messages"),
-    "invalid_api_key": Error(401, "Incorrect API key provided"),
-    "model_not_found": Error(404, "The model does not exist"),
-    "rate_limit_exceeded": Error(429, "Rate limit reached", "requests"),
-    "insufficient_quota": Error(429, "You exceeded your current quota", "insufficient_quota"),
-    "server_error": Error(500, "The server had an error", "server_error"),
-    "overloaded": Error(503, "The engine is overloaded", "server_error"),
+    "context_length_exceeded": OpenAIErrorReply(
+        400, "This model's context is shorter than that", param="messages"
+    ),
+    "invalid_api_key": OpenAIErrorReply(401, "Incorrect API key provided"),
+    "model_not_found": OpenAIErrorReply(404, "The model does not exist"),
+    "rate_limit_exceeded": OpenAIErrorReply(429, "Rate limit reached", "requests"),
+    "insufficient_quota": OpenAIErrorReply(429, "You exceeded your current quota", "insufficient_quota"),
+    "server_error": OpenAIErrorReply(500, "The server had an error", "server_error"),
+    "overloaded": OpenAIErrorReply(503, "The engine is overloaded", "server_error"),
 }
 
 _FAULTS = {
-    Kind.ERROR: "server_error",
-    Kind.THROTTLED: "rate_limit_exceeded",
-    Kind.GONE: "model_not_found",
-    Kind.INVALID: "invalid_request",
+    FaultKind.ERROR: "server_error",
+    FaultKind.THROTTLED: "rate_limit_exceeded",
+    FaultKind.GONE: "model_not_found",
+    FaultKind.INVALID: "invalid_request",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScriptedReply:
     """One thing to say: to any question, or to a schema of this name with this text in its question."""
 
     content: str | None = None
@@ -78,12 +86,12 @@ class Line:
     times: int | None = 1  # None: again and again
     cut: bool = False  # break off in the middle
 
-    def fits(self, question: Question) -> bool:
+    def fits(self, question: CompletionRequest) -> bool:
         """Whether it answers this."""
         return self.when in question.text and self.for_ in ("", question.name)
 
 
-class Question(NamedTuple):
+class CompletionRequest(NamedTuple):
     """What is asked: the last thing the user said, and in which form the answer is wanted."""
 
     model: str
@@ -95,19 +103,19 @@ class Question(NamedTuple):
     length: int
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """The model's own routes, and those that tell it what to say."""
-    model = _Model(world)
+    model = _OpenAIProvider(world)
     return [
-        Route("/openai/v1/chat/completions", Endpoint(world, read, model.answer), methods=["POST"]),
+        Route("/openai/v1/chat/completions", ProviderEndpoint(world, read, model.answer), methods=["POST"]),
         Route("/openai/v1/models", _list, methods=["GET"]),
         Route("/sandbox/openai", model.show, methods=["GET"]),
-        Route("/sandbox/openai", told(model.tell), methods=["POST"]),
+        Route("/sandbox/openai", with_error_response(model.tell), methods=["POST"]),
         Route("/sandbox/openai", model.forget, methods=["DELETE"]),
     ]
 
 
-def read(asked: Asked) -> Arrival:
+def read(asked: ProviderRequest) -> ProviderArrival:
     """A request for a completion."""
     question = _question(asked)
     problem = None
@@ -116,7 +124,7 @@ def read(asked: Asked) -> Arrival:
     elif not question.model or not question.length:
         problem = "invalid_request"
     id_ = asked.id(question.model, question.text)
-    return Arrival(
+    return ProviderArrival(
         CHANNEL,
         id_,
         question.model[:256],
@@ -127,14 +135,14 @@ def read(asked: Asked) -> Arrival:
     )
 
 
-class _Model:
+class _OpenAIProvider:
     """Says its lines in order, each as often as it may."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
-        self._script: tuple[Line, ...] = ()
+        self._script: tuple[ScriptedReply, ...] = ()
 
-    def answer(self, asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+    def answer(self, asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
         """A completion, or an error."""
         refused = _refusal(arrival, entry)
         if refused is not None or not entry.delivered:
@@ -144,30 +152,30 @@ class _Model:
         said = _completion(question, line, entry)
         body = _stream(said, question) if question.stream else orjson.dumps(said)
         kind = "text/event-stream" if question.stream else "application/json"
-        return (_Cut if line.cut else Response)(
+        return (_TruncatedResponse if line.cut else Response)(
             body, media_type=kind, headers={"x-request-id": f"req_{entry.n}"}
         )
 
     async def show(self, _: Request) -> Response:
         """What it will say."""
-        return JSON({"script": [_described(line) for line in self._script], "errors": list(ERRORS)})
+        return SandboxJson({"script": [_described(line) for line in self._script], "errors": list(ERRORS)})
 
     async def tell(self, request: Request) -> Response:
         """Add a line, or a list of them."""
         given = await read_command(request, 'For example {"answer": {"a": 1}}')
         lines = tuple(_line(one) for one in (given if isinstance(given, list) else [given]))
         self._script = (*self._script, *lines)[:MAX_SCRIPT]
-        return JSON({"lines": len(self._script)}, status_code=201)
+        return SandboxJson({"lines": len(self._script)}, status_code=201)
 
     async def forget(self, _: Request) -> Response:
         """Forget the script."""
         forgotten, self._script = len(self._script), ()
-        return JSON({"forgotten": forgotten})
+        return SandboxJson({"forgotten": forgotten})
 
-    def _take(self, question: Question) -> Line:
+    def _take(self, question: CompletionRequest) -> ScriptedReply:
         found = next((line for line in self._script if line.fits(question)), None)
         if found is None:
-            return Line(content=orjson.dumps(_emptiest(question.schema or {})).decode())
+            return ScriptedReply(content=orjson.dumps(_emptiest(question.schema or {})).decode())
         if found.times is not None:
             left = (replace(found, times=found.times - 1),) if found.times > 1 else ()
             place = self._script.index(found)
@@ -175,24 +183,24 @@ class _Model:
         return found
 
 
-class _Cut(Response):
+class _TruncatedResponse(Response):
     """Half of an answer, then the line is cut."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         half = bytes(self.body)[: len(self.body) // 2]
         await send({"type": "http.response.body", "body": half, "more_body": True})
-        await cut(receive)
+        await cut_connection(receive)
 
 
 async def _list(request: Request) -> Response:
     if WRONG in request_of(request.scope).headers.get("authorization", "").lower():
         return _error("invalid_api_key")
     models = [{"id": id_, "object": "model", "created": 1, "owned_by": "sandbox"} for id_ in MODELS]
-    return JSON({"object": "list", "data": models})
+    return SandboxJson({"object": "list", "data": models})
 
 
-def _question(asked: Asked) -> Question:
+def _question(asked: ProviderRequest) -> CompletionRequest:
     fields = asked.fields or {}
     messages = fields.get("messages")
     messages = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
@@ -201,7 +209,7 @@ def _question(asked: Asked) -> Question:
     named = named if isinstance(named, dict) else {}
     options = fields.get("stream_options")
     said = [_text(one.get("content")) for one in messages if one.get("role") == "user"]
-    return Question(
+    return CompletionRequest(
         asked.text("model"),
         said[-1] if said else "",
         str(named.get("name") or ""),
@@ -231,7 +239,7 @@ def _emptiest(schema: Mapping[str, Any]) -> Any:
     return least.get(kind, schema.get("minimum", 0))
 
 
-def _completion(question: Question, line: Line, entry: Entry) -> dict[str, Any]:
+def _completion(question: CompletionRequest, line: ScriptedReply, entry: SandboxEntry) -> dict[str, Any]:
     tool = None
     if line.tool is not None:
         arguments = line.tool.get("arguments", {})
@@ -257,7 +265,7 @@ def _completion(question: Question, line: Line, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _stream(said: Mapping[str, Any], question: Question) -> bytes:
+def _stream(said: Mapping[str, Any], question: CompletionRequest) -> bytes:
     """The same completion as a stream of events."""
     choice = said["choices"][0]
     content = choice["message"]["content"] or ""
@@ -278,24 +286,24 @@ def _stream(said: Mapping[str, Any], question: Question) -> bytes:
     return b"".join(b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
 
 
-def _refusal(arrival: Arrival, entry: Entry) -> Response | None:
-    if entry.did is Kind.INVALID:
+def _refusal(arrival: ProviderArrival, entry: SandboxEntry) -> Response | None:
+    if entry.did is FaultKind.INVALID:
         return _error(arrival.problem or "invalid_request")
-    if entry.did is Kind.REFUSED:
+    if entry.did is FaultKind.REFUSED:
         return _error(entry.code)
-    if entry.did is Kind.THROTTLED:
+    if entry.did is FaultKind.THROTTLED:
         return _error(_FAULTS[entry.did], {"retry-after": f"{entry.wait:g}"})
     return _error(_FAULTS[entry.did]) if entry.did in _FAULTS else None
 
 
 def _error(code: str, headers: Mapping[str, str] | None = None) -> Response:
-    unlisted = Error(http_status(code) or 400, "The sandbox was told to answer with this")
+    unlisted = OpenAIErrorReply(http_status(code) or 400, "The sandbox was told to answer with this")
     error = ERRORS.get(code, unlisted)
     body = {"message": error.message, "type": error.type, "param": error.param, "code": code}
-    return JSON({"error": body}, status_code=error.status, headers=dict(headers or {}))
+    return SandboxJson({"error": body}, status_code=error.status, headers=dict(headers or {}))
 
 
-def _line(told: object) -> Line:
+def _line(told: object) -> ScriptedReply:
     """A line as it was told; raises Invalid."""
     known = ("answer", "refusal", "tool", "finish", "tokens_in", "tokens_out", "for", "when", "times", "cut")
     if not isinstance(told, dict):
@@ -310,7 +318,7 @@ def _line(told: object) -> Line:
     if told.get("tool") is not None and not isinstance(told["tool"], dict):
         raise Invalid("tool must be an object with name and arguments", field="tool")
     answer = told.get("answer")
-    return Line(
+    return ScriptedReply(
         content=answer if answer is None or isinstance(answer, str) else orjson.dumps(answer).decode(),
         refusal=_said(told, "refusal"),
         tool=told.get("tool"),
@@ -331,6 +339,6 @@ def _said(told: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
-def _described(line: Line) -> dict[str, Any]:
+def _described(line: ScriptedReply) -> dict[str, Any]:
     shown = {"answer": line.content, "refusal": line.refusal, "tool": line.tool, "for": line.for_ or None}
     return {**shown, "when": line.when or None, "times": line.times, "cut": line.cut}

@@ -15,31 +15,31 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from tidings.model.errors import CallerError, Temporary
-from tidings.sandbox.faults import Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON, act, error_answer, read_body
-from tidings.sandbox.world import Arrival, World
+from tidings.model.errors import CallerError, TemporaryError
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.responses import SandboxJson, error_response, read_body, respond
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "phone"
 MAX_NAME = 256
 
-_ERRORS: dict[Kind, tuple[int, str]] = {
-    Kind.ERROR: (500, "The phone network has an error"),
-    Kind.THROTTLED: (429, "Too many messages, wait"),
-    Kind.GONE: (404, "There is no such recipient"),
+_ERRORS: dict[FaultKind, tuple[int, str]] = {
+    FaultKind.ERROR: (500, "The phone network has an error"),
+    FaultKind.THROTTLED: (429, "Too many messages, wait"),
+    FaultKind.GONE: (404, "There is no such recipient"),
 }
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """The phone's one route."""
-    return [Route("/sandbox/messages", _Messages(world), methods=["POST"])]
+    return [Route("/sandbox/messages", _PhoneEndpoint(world), methods=["POST"])]
 
 
-class _Messages:
+class _PhoneEndpoint:
     """A bare ASGI endpoint: this route takes the load of the drills, so nothing stands before it."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,26 +48,26 @@ class _Messages:
             entry = self._world.receive(arrival)
         except ClientDisconnect:
             return  # half a request never arrived
-        except (CallerError, Temporary) as error:
-            await error_answer(error)(scope, receive, send)
+        except (CallerError, TemporaryError) as error:
+            await error_response(error)(scope, receive, send)
             return
         answer = _answer(entry, arrival)
-        await act(entry, answer, scope, receive, send, senses=self._world.senses)
+        await respond(entry, answer, scope, receive, send, environment=self._world.environment)
 
 
-def parse(body: bytes, *, sender: int | None) -> Arrival:
+def parse(body: bytes, *, sender: int | None) -> ProviderArrival:
     """The message in a body. What is wrong with it is in `problem`: a bad request is in the ledger, too."""
     try:
         fields = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return Arrival(CHANNEL, "", "", sender=sender, problem="The body is not JSON")
+        return ProviderArrival(CHANNEL, "", "", sender=sender, problem="The body is not JSON")
     if not isinstance(fields, dict):
-        return Arrival(CHANNEL, "", "", sender=sender, problem="The body is not a JSON object")
+        return ProviderArrival(CHANNEL, "", "", sender=sender, problem="The body is not a JSON object")
     problem = _problem(fields)
     if problem is not None:
         id, to = (str(fields.get(name) or "")[:MAX_NAME] for name in ("id", "to"))
-        return Arrival(CHANNEL, id, to.strip(), sender=sender, problem=problem)
-    return Arrival(
+        return ProviderArrival(CHANNEL, id, to.strip(), sender=sender, problem=problem)
+    return ProviderArrival(
         CHANNEL,
         id=fields["id"],
         to=fields["to"].strip(),
@@ -100,15 +100,17 @@ def _sender(scope: Scope) -> int | None:
     return None
 
 
-def _answer(entry: Entry, arrival: Arrival) -> Response:
-    if entry.did is Kind.INVALID:
-        return JSON({"error": {"code": "invalid", "message": arrival.problem}}, status_code=400)
-    if entry.did is Kind.REFUSED:
+def _answer(entry: SandboxEntry, arrival: ProviderArrival) -> Response:
+    if entry.did is FaultKind.INVALID:
+        return SandboxJson({"error": {"code": "invalid", "message": arrival.problem}}, status_code=400)
+    if entry.did is FaultKind.REFUSED:
         status = int(entry.code) if re.fullmatch("[45][0-9][0-9]", entry.code) else 400
         body = {"code": entry.code, "message": "The phone was told to answer with this"}
-        return JSON({"error": body}, status_code=status)
+        return SandboxJson({"error": body}, status_code=status)
     if entry.did not in _ERRORS:
-        return JSON({"receipt": f"{CHANNEL}-{entry.n}"})
+        return SandboxJson({"receipt": f"{CHANNEL}-{entry.n}"})
     status, message = _ERRORS[entry.did]
-    headers = {"retry-after": f"{entry.wait:g}"} if entry.did is Kind.THROTTLED else None
-    return JSON({"error": {"code": entry.did.value, "message": message}}, status_code=status, headers=headers)
+    headers = {"retry-after": f"{entry.wait:g}"} if entry.did is FaultKind.THROTTLED else None
+    return SandboxJson(
+        {"error": {"code": entry.did.value, "message": message}}, status_code=status, headers=headers
+    )

@@ -21,11 +21,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.model.errors import Temporary, TooLarge
-from tidings.sandbox.endpoint import http_status, json_object
-from tidings.sandbox.faults import DELIVERS, Kind
-from tidings.sandbox.wire import JSON, Acted, error_answer, read_body
-from tidings.sandbox.world import Arrival, World
+from tidings.model.errors import TemporaryError, TooLarge
+from tidings.sandbox.faults import DELIVERS, FaultKind
+from tidings.sandbox.provider_endpoint import http_status, json_object
+from tidings.sandbox.responses import FaultyResponse, SandboxJson, error_response, read_body
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "shift_calendar"
 COMMANDS = ("noCrew", "addShift", "obliterateShift")
@@ -33,12 +33,12 @@ READS = ("get_schedule_day", "list_backups")
 SILENT, STATUS = "silent", "status"
 
 _HOURS = (*range(6, 24), *range(6))  # of an operational day, in order
-_STATUS = {Kind.ERROR: 500, Kind.THROTTLED: 429, Kind.GONE: 404}
+_STATUS = {FaultKind.ERROR: 500, FaultKind.THROTTLED: 429, FaultKind.GONE: 404}
 
 Hours = dict[int, dict[int, bool]]  # hour -> squad -> whether it has a crew
 
 
-class Snapshot(NamedTuple):
+class ShiftCalendarBackup(NamedTuple):
     """A day as it was before a write, and what was asked."""
 
     id: str
@@ -47,7 +47,7 @@ class Snapshot(NamedTuple):
     command: str
 
 
-class Wrong(Exception):
+class ShiftCalendarError(Exception):
     """A command that the service answers with an error of one of its shapes."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
@@ -55,9 +55,9 @@ class Wrong(Exception):
         self.body = body
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """The command route, and the two that take a whole day."""
-    service = _Service(world)
+    service = _ShiftCalendarProvider(world)
     return [
         Route("/shift-calendar", service.command, methods=["GET"]),
         Route("/shift-calendar/calendar/day/{date}/preview", service.preview_day, methods=["POST"]),
@@ -65,11 +65,11 @@ def routes(world: World) -> Sequence[BaseRoute]:
     ]
 
 
-class _Service:
-    def __init__(self, world: World) -> None:
+class _ShiftCalendarProvider:
+    def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
         self._days: dict[str, Hours] = {}
-        self._snapshots: list[Snapshot] = []
+        self._snapshots: list[ShiftCalendarBackup] = []
         self._numbers = itertools.count(1)
 
     async def command(self, request: Request) -> Response:
@@ -104,30 +104,34 @@ class _Service:
     def _answer(self, to: str, said: str, work: Any) -> Response:
         """Judge a request, do it unless a fault forbids, and answer as the service would."""
         try:
-            entry = self._world.receive(Arrival(CHANNEL, said[:256], to, said))
-        except Temporary as error:
-            return error_answer(error)
+            entry = self._world.receive(ProviderArrival(CHANNEL, said[:256], to, said))
+        except TemporaryError as error:
+            return error_response(error)
         body: Mapping[str, Any]
         status = 200
-        if entry.did is Kind.REFUSED and (status_asked := http_status(entry.code)):
+        if entry.did is FaultKind.REFUSED and (status_asked := http_status(entry.code)):
             status, body = status_asked, {"detail": "as asked"}
-        elif entry.did is Kind.REFUSED and entry.code == SILENT:
+        elif entry.did is FaultKind.REFUSED and entry.code == SILENT:
             body = {"success": True, "changeId": f"s{next(self._numbers)}", "action": "", "date": ""}
-        elif entry.did is Kind.REFUSED:
+        elif entry.did is FaultKind.REFUSED:
             body = _refusal(entry.code)
         elif entry.did not in DELIVERS:
             status, body = _STATUS.get(entry.did, 500), {"detail": entry.did.value}
         else:
             body = _done(work)
         headers = {"retry-after": f"{entry.wait:g}"} if status == 429 else None
-        return Acted(entry, JSON(body, status_code=status, headers=headers), self._world.senses)
+        return FaultyResponse(
+            entry, SandboxJson(body, status_code=status, headers=headers), self._world.environment
+        )
 
     def _execute(self, asked: Mapping[str, str], *, preview: bool) -> Mapping[str, Any]:
         action, date = asked.get("action", ""), asked.get("date", "")
         if not action:
-            raise Wrong({"status": "error", "message": "Missing 'action' parameter"})
+            raise ShiftCalendarError({"status": "error", "message": "Missing 'action' parameter"})
         if len(date) != 8 or not date.isdigit():
-            raise Wrong({"status": "error", "message": f"time data {date!r} does not match format '%Y%m%d'"})
+            raise ShiftCalendarError(
+                {"status": "error", "message": f"time data {date!r} does not match format '%Y%m%d'"}
+            )
         hours = self._days.get(date, {})
         match action:
             case "get_schedule_day":
@@ -143,11 +147,11 @@ class _Service:
                     return _shown(asked, _schedule(date, changed))
                 return self._write(date, changed, action, "&".join(f"{k}={v}" for k, v in asked.items()))
             case _:
-                raise Wrong({"success": False, "error": f"Unknown action: {action}"})
+                raise ShiftCalendarError({"success": False, "error": f"Unknown action: {action}"})
 
     def _write(self, date: str, hours: Hours, action: str, command: str) -> Mapping[str, Any]:
         """Keep the old day first, then write the new one."""
-        snapshot = Snapshot(
+        snapshot = ShiftCalendarBackup(
             f"b{next(self._numbers)}", date, _schedule(date, self._days.get(date, {})), command
         )
         self._snapshots.append(snapshot)
@@ -157,7 +161,7 @@ class _Service:
     def _roll_back(self, date: str, id_: str) -> Mapping[str, Any]:
         found = next((kept for kept in self._snapshots if kept.id == id_ and kept.date == date), None)
         if found is None:
-            raise Wrong({"success": False, "error": "change_id is required for rollback action"})
+            raise ShiftCalendarError({"success": False, "error": "change_id is required for rollback action"})
         self._days[date] = _parsed(found.day)
         return {**_success("rollback", date), "changeId": id_}
 
@@ -169,7 +173,7 @@ def _changed(hours: Hours, asked: Mapping[str, str]) -> Hours:
         squad = int(asked.get("squad", ""))
         start, end = _minutes(asked["shift_start"]), _minutes(asked["shift_end"])
     except (KeyError, ValueError) as error:
-        raise Wrong({"status": "error", "message": str(error)}) from None
+        raise ShiftCalendarError({"status": "error", "message": str(error)}) from None
     now = start
     for _ in range(24):
         _set(changed.setdefault(now // 60, {}), asked.get("action", ""), squad)
@@ -236,7 +240,7 @@ def _parsed(text: object) -> Hours:
                     if now == end:
                         break
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Wrong({"success": False, "error": str(error)}) from None
+        raise ShiftCalendarError({"success": False, "error": str(error)}) from None
     return hours
 
 
@@ -250,7 +254,7 @@ async def _body(request: Request) -> Mapping[str, Any]:
 def _done(work: Any) -> Mapping[str, Any]:
     try:
         found: Mapping[str, Any] = work()
-    except Wrong as wrong:
+    except ShiftCalendarError as wrong:
         return wrong.body
     return found
 

@@ -13,11 +13,18 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, json_object, request_of
-from tidings.sandbox.faults import Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.provider_endpoint import (
+    ProviderEndpoint,
+    ProviderRequest,
+    http_status,
+    is_wrong,
+    json_object,
+    request_of,
+)
+from tidings.sandbox.responses import SandboxJson
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "slack"
 MAX_TEXT = 40_000
@@ -44,18 +51,20 @@ _HOOKS_OWN = {"account_inactive": "team_disabled", "token_revoked": "invalid_tok
 _BOT = {"user": "sandbox", "team": "Sandbox", "team_id": "T1", "user_id": "U1", "bot_id": "B1"}
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """The web API's two calls, and the webhooks."""
     return [
-        Route("/api/chat.postMessage", Endpoint(world, read, answer), methods=["POST"]),
+        Route("/api/chat.postMessage", ProviderEndpoint(world, read, answer), methods=["POST"]),
         Route("/api/auth.test", _auth_test, methods=["POST", "GET"]),
         Route(
-            "/services/{team}/{service}/{secret}", Endpoint(world, read_hook, answer_hook), methods=["POST"]
+            "/services/{team}/{service}/{secret}",
+            ProviderEndpoint(world, read_hook, answer_hook),
+            methods=["POST"],
         ),
     ]
 
 
-def read(asked: Asked) -> Arrival:
+def read(asked: ProviderRequest) -> ProviderArrival:
     """The message in a call; `problem` is Slack's name of what is wrong with it."""
     to = asked.text("channel").removeprefix("#").strip()
     text = asked.text("text")[:MAX_TEXT]
@@ -63,25 +72,25 @@ def read(asked: Asked) -> Arrival:
     return asked.arrival(CHANNEL, to, text, data, _problem(asked, to, text))
 
 
-def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
     """What the web API says."""
-    if entry.did is Kind.INVALID:
+    if entry.did is FaultKind.INVALID:
         return _failed(arrival.problem or "invalid_arguments")
-    if entry.did is Kind.THROTTLED:
+    if entry.did is FaultKind.THROTTLED:
         return _throttled(entry.wait)
-    if entry.did is Kind.ERROR:
+    if entry.did is FaultKind.ERROR:
         return PlainTextResponse("Internal Server Error", status_code=500)
-    if entry.did is Kind.GONE:
+    if entry.did is FaultKind.GONE:
         return _failed("channel_not_found")
-    if entry.did is Kind.REFUSED:
+    if entry.did is FaultKind.REFUSED:
         status = http_status(entry.code)
         return _failed(entry.code) if status is None else PlainTextResponse("", status_code=status)
     ts = f"{entry.at // 1_000_000}.{entry.n:06d}"
     said = {"text": arrival.text, "type": "message", "subtype": "bot_message", "ts": ts, "bot_id": "B1"}
-    return JSON({"ok": True, "channel": asked.text("channel"), "ts": ts, "message": said})
+    return SandboxJson({"ok": True, "channel": asked.text("channel"), "ts": ts, "message": said})
 
 
-def read_hook(asked: Asked) -> Arrival:
+def read_hook(asked: ProviderRequest) -> ProviderArrival:
     """The message in a webhook's request, as JSON or as a form with a `payload`."""
     payload = (asked.fields or {}).get("payload")
     if isinstance(payload, str):
@@ -98,16 +107,16 @@ def read_hook(asked: Asked) -> Arrival:
     return asked.arrival(CHANNEL, to, text, data, problem)
 
 
-def answer_hook(_: Asked, arrival: Arrival, entry: Entry) -> Response:
+def answer_hook(_: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
     """What a webhook says: plain words."""
-    if entry.did is Kind.THROTTLED:
+    if entry.did is FaultKind.THROTTLED:
         headers = {"retry-after": str(math.ceil(entry.wait))}
         return PlainTextResponse("rate_limited", status_code=429, headers=headers)
     word = {
-        Kind.INVALID: arrival.problem or "invalid_payload",
-        Kind.ERROR: "rollup_error",
-        Kind.GONE: "channel_not_found",
-        Kind.REFUSED: entry.code,
+        FaultKind.INVALID: arrival.problem or "invalid_payload",
+        FaultKind.ERROR: "rollup_error",
+        FaultKind.GONE: "channel_not_found",
+        FaultKind.REFUSED: entry.code,
     }.get(entry.did)
     if word is None:
         return PlainTextResponse("ok")
@@ -118,10 +127,10 @@ def answer_hook(_: Asked, arrival: Arrival, entry: Entry) -> Response:
 async def _auth_test(request: Request) -> Response:
     asked = request_of(request.scope)
     refused = _refusal(_token(asked))
-    return _failed(refused) if refused else JSON({"ok": True, "url": "http://sandbox/", **_BOT})
+    return _failed(refused) if refused else SandboxJson({"ok": True, "url": "http://sandbox/", **_BOT})
 
 
-def _problem(asked: Asked, to: str, text: str) -> str | None:
+def _problem(asked: ProviderRequest, to: str, text: str) -> str | None:
     refused = _refusal(_token(asked))
     if refused is not None:
         return refused
@@ -134,7 +143,7 @@ def _problem(asked: Asked, to: str, text: str) -> str | None:
     return None
 
 
-def _token(asked: Asked) -> str:
+def _token(asked: ProviderRequest) -> str:
     return asked.headers.get("authorization", "").removeprefix("Bearer ") or asked.text("token")
 
 
@@ -148,13 +157,13 @@ def _failed(error: str) -> Response:
     if error in ("ratelimited", "rate_limited"):
         return _throttled(30)
     extra = {"needed": "chat:write", "provided": "identify"} if error == "missing_scope" else {}
-    return JSON({"ok": False, "error": error, **extra})
+    return SandboxJson({"ok": False, "error": error, **extra})
 
 
 def _throttled(wait: float) -> Response:
     headers = {"retry-after": str(math.ceil(wait))}
-    return JSON({"ok": False, "error": "ratelimited"}, status_code=429, headers=headers)
+    return SandboxJson({"ok": False, "error": "ratelimited"}, status_code=429, headers=headers)
 
 
-def _rest(asked: Asked, *known: str) -> dict[str, object]:
+def _rest(asked: ProviderRequest, *known: str) -> dict[str, object]:
     return {name: value for name, value in (asked.fields or {}).items() if name not in known}

@@ -25,10 +25,10 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage, MIMEPart
 from typing import Any, NamedTuple
 
-from tidings.model.errors import Temporary
-from tidings.sandbox.faults import CUTS, Call, Fault, Kind, scripted
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.world import Arrival, World
+from tidings.model.errors import TemporaryError
+from tidings.sandbox.faults import CUTS, FaultContext, FaultKind, SandboxFault, recipient_fault
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "email"
 MAX_SIZE = 10 << 20
@@ -39,19 +39,21 @@ _SCRIPT = re.compile(r"(smtp|data)-([45]\d\d)(?:-([45]\.\d{1,3}\.\d{1,3}))?", re
 _THREE_DIGITS = re.compile(r"[45]\d\d", re.ASCII)
 _PATH = re.compile(r"(?:FROM|TO):\s*<([^<>\s]*)>((?:\s+\S+)*)\s*", re.IGNORECASE | re.ASCII)
 
-_FAULTS: Mapping[Kind, str] = {
-    Kind.ERROR: "451 4.3.0 The mail system has an error",
-    Kind.THROTTLED: "450 4.7.1 Too many mails, wait",
-    Kind.GONE: "550 5.1.1 There is no such mailbox",
-    Kind.HTML: "<html><body>This is no mail server</body></html>",
-    Kind.HUGE: "451 4.3.0 " + "An error that does not end. " * 50_000,
+_FAULTS: Mapping[FaultKind, str] = {
+    FaultKind.ERROR: "451 4.3.0 The mail system has an error",
+    FaultKind.THROTTLED: "450 4.7.1 Too many mails, wait",
+    FaultKind.GONE: "550 5.1.1 There is no such mailbox",
+    FaultKind.HTML: "<html><body>This is no mail server</body></html>",
+    FaultKind.HUGE: "451 4.3.0 " + "An error that does not end. " * 50_000,
 }
 
 
 class SmtpServer:
     """Listens beside the HTTP routes. `tls` makes it offer STARTTLS; `wrapped` begins with TLS at once."""
 
-    def __init__(self, world: World, *, tls: ssl.SSLContext | None = None, wrapped: bool = False) -> None:
+    def __init__(
+        self, world: SandboxSimulator, *, tls: ssl.SSLContext | None = None, wrapped: bool = False
+    ) -> None:
         self._world = world
         self._tls = tls
         self._wrapped = wrapped
@@ -77,38 +79,38 @@ class SmtpServer:
         await asyncio.gather(*talks, return_exceptions=True)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talk = _Talk(self._world, reader, writer, tls=None if self._wrapped else self._tls)
+        talk = _SmtpConversation(self._world, reader, writer, tls=None if self._wrapped else self._tls)
         task = asyncio.create_task(talk.run())
         self._talks.add(task)
         task.add_done_callback(self._talks.discard)
 
 
 @dataclass(slots=True)
-class _Envelope:
+class _SmtpEnvelope:
     sender: str | None = None
     recipients: list[str] = field(default_factory=list)
 
 
-class _Scripted(NamedTuple):
+class _ScriptedSmtpReply(NamedTuple):
     """An answer that a name asks for."""
 
     where: str
     answer: str
 
 
-def _script(name: str) -> _Scripted | None:
+def _script(name: str) -> _ScriptedSmtpReply | None:
     found = _SCRIPT.fullmatch(name.partition("@")[0])
     if found is None:
         return None
-    return _Scripted(found[1], f"{found[2]} {found[3] + ' ' if found[3] else ''}As the name asks")
+    return _ScriptedSmtpReply(found[1], f"{found[2]} {found[3] + ' ' if found[3] else ''}As the name asks")
 
 
-class _Talk:
+class _SmtpConversation:
     """One connection."""
 
     def __init__(
         self,
-        world: World,
+        world: SandboxSimulator,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         *,
@@ -119,7 +121,7 @@ class _Talk:
         self._writer = writer
         self._tls = tls
         self._greeted = False
-        self._envelope = _Envelope()
+        self._envelope = _SmtpEnvelope()
         self._commands: Mapping[str, Callable[[str], Awaitable[str | None]]] = {
             "EHLO": self._ehlo,
             "HELO": self._ehlo,
@@ -172,7 +174,7 @@ class _Talk:
         return "252 2.0.0 Send it and see"
 
     async def _rset(self, _: str) -> str:
-        self._envelope = _Envelope()
+        self._envelope = _SmtpEnvelope()
         return "250 2.0.0 OK"
 
     async def _ehlo(self, name: str) -> str:
@@ -180,7 +182,7 @@ class _Talk:
         if asked is not None:
             return asked.answer
         self._greeted = True
-        self._envelope = _Envelope()
+        self._envelope = _SmtpEnvelope()
         offers = ["sandbox.tidings.invalid", f"SIZE {MAX_SIZE}", "AUTH PLAIN LOGIN", "ENHANCEDSTATUSCODES"]
         if self._tls is not None:
             offers.append("STARTTLS")
@@ -191,7 +193,7 @@ class _Talk:
             return "502 5.5.1 There is no certificate here"
         await self._say("220 2.0.0 Begin")
         await self._writer.start_tls(self._tls)
-        self._tls, self._greeted, self._envelope = None, False, _Envelope()
+        self._tls, self._greeted, self._envelope = None, False, _SmtpEnvelope()
         return None
 
     async def _auth(self, rest: str) -> str:
@@ -244,16 +246,16 @@ class _Talk:
         """What a name asks for already now; it is in the ledger, too."""
         asked = _script(recipient)
         if asked is not None and asked.where == "smtp":
-            self._world.receive(Arrival(CHANNEL, "", recipient, problem=asked.answer))
+            self._world.receive(ProviderArrival(CHANNEL, "", recipient, problem=asked.answer))
             return asked.answer
-        fault = scripted(Call(CHANNEL, recipient, 1))
-        if fault is not None and fault.kind is Kind.GONE:
-            self._world.receive(Arrival(CHANNEL, "", recipient))
-            return _FAULTS[Kind.GONE]
+        fault = recipient_fault(FaultContext(CHANNEL, recipient, 1))
+        if fault is not None and fault.kind is FaultKind.GONE:
+            self._world.receive(ProviderArrival(CHANNEL, "", recipient))
+            return _FAULTS[FaultKind.GONE]
         return None
 
     async def _data(self, _: str) -> str | None:
-        envelope, self._envelope = self._envelope, _Envelope()
+        envelope, self._envelope = self._envelope, _SmtpEnvelope()
         if not envelope.recipients:
             return "503 5.5.1 There is nobody to send it to"
         await self._say("354 Go on, and end with a dot")
@@ -263,16 +265,16 @@ class _Talk:
         asked = next((found for one in envelope.recipients if (found := _script(one))), None)
         try:
             entry = self._receive(envelope, body, asked)
-        except Temporary:
+        except TemporaryError:
             return "452 4.3.1 The ledger cannot be written"
         if asked is not None:
             return asked.answer
         if entry.did in CUTS:
             self._writer.transport.abort()
             return None
-        if entry.did in (Kind.SLOW, Kind.DRIP):
-            await self._world.senses.sleep(entry.wait)
-        if entry.did is Kind.REFUSED:
+        if entry.did in (FaultKind.SLOW, FaultKind.DRIP):
+            await self._world.environment.sleep(entry.wait)
+        if entry.did is FaultKind.REFUSED:
             return f"{entry.code if _THREE_DIGITS.fullmatch(entry.code) else '554'} As the fault asks"
         return _FAULTS.get(entry.did, f"250 2.0.0 OK queued as {CHANNEL}-{entry.n}")
 
@@ -285,24 +287,30 @@ class _Talk:
                 body += line[1:] if line.startswith(b".") else line
         return bytes(body) if whole else None
 
-    def _receive(self, envelope: _Envelope, body: bytes, asked: _Scripted | None) -> Entry:
+    def _receive(
+        self, envelope: _SmtpEnvelope, body: bytes, asked: _ScriptedSmtpReply | None
+    ) -> SandboxEntry:
         """One line per recipient, all with the same fate: a mail has one answer."""
         mail = parse(body)
         several = len(envelope.recipients) > 1
-        first, *others = sorted(envelope.recipients, key=lambda one: scripted(Call(CHANNEL, one, 1)) is None)
+        first, *others = sorted(
+            envelope.recipients, key=lambda one: recipient_fault(FaultContext(CHANNEL, one, 1)) is None
+        )
         problem = asked.answer if asked else None
 
-        def arrival(to: str, fault: Fault | None) -> Arrival:
+        def arrival(to: str, fault: SandboxFault | None) -> ProviderArrival:
             id = f"{mail.id}/{to}" if several else mail.id
-            return Arrival(CHANNEL, id, to, mail.text, mail.subject, mail.data, problem=problem, fault=fault)
+            return ProviderArrival(
+                CHANNEL, id, to, mail.text, mail.subject, mail.data, problem=problem, fault=fault
+            )
 
         entry = self._world.receive(arrival(first, None))
         for other in others:
-            self._world.receive(arrival(other, Fault(entry.did, entry.wait, entry.code)))
+            self._world.receive(arrival(other, SandboxFault(entry.did, entry.wait, entry.code)))
         return entry
 
 
-class Mail(NamedTuple):
+class ParsedMail(NamedTuple):
     """What the phone page shows of a mail."""
 
     id: str
@@ -311,7 +319,7 @@ class Mail(NamedTuple):
     data: object
 
 
-def parse(body: bytes) -> Mail:
+def parse(body: bytes) -> ParsedMail:
     """Read a mail. The id is the part of Message-ID before the @."""
     mail = message_from_bytes(body, policy=policy.default)
     id = str(mail.get("message-id", "")).strip().strip("<>").rpartition("@")[0]
@@ -322,7 +330,7 @@ def parse(body: bytes) -> Mail:
     data: dict[str, object] = {"from": str(mail.get("from", ""))}
     data |= {name: str(mail[name]) for name in ("cc", "reply-to") if mail[name]}
     data |= {"attachments": files} if files else {}
-    return Mail(id, str(mail.get("subject", "")), _words(mail), data)
+    return ParsedMail(id, str(mail.get("subject", "")), _words(mail), data)
 
 
 def _words(mail: EmailMessage[Any, Any]) -> str:

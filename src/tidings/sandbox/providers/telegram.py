@@ -22,13 +22,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from tidings.model.errors import Invalid, Temporary, TooLarge
+from tidings.model.errors import Invalid, TemporaryError, TooLarge
 from tidings.model.time import SECOND
-from tidings.sandbox.chats import Chats, Line
-from tidings.sandbox.faults import Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.wire import JSON, act, read_body
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.group_chats import ChatMessage, GroupChats
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.responses import SandboxJson, read_body, respond
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "telegram"
 MAX_TEXT = 4096
@@ -43,7 +43,7 @@ _TOKEN = re.compile(r"([0-9]{1,20}):[A-Za-z0-9_-]{3,128}", re.ASCII)
 _CHAT = re.compile(r"-?[0-9]{1,16}|@\w{3,64}", re.ASCII)
 
 
-class Refusal(NamedTuple):
+class TelegramErrorReply(NamedTuple):
     """An error as Telegram says it."""
 
     status: int
@@ -53,78 +53,80 @@ class Refusal(NamedTuple):
 
 _BAD = "Bad Request: "
 _NO = "Forbidden: "
-NOT_FOUND = Refusal(404, "Not Found")
-UNAUTHORIZED = Refusal(401, "Unauthorized")
-NO_METHOD = Refusal(404, "Not Found: method not found")
+NOT_FOUND = TelegramErrorReply(404, "Not Found")
+UNAUTHORIZED = TelegramErrorReply(401, "Unauthorized")
+NO_METHOD = TelegramErrorReply(404, "Not Found: method not found")
 
-ERRORS: Mapping[str, Refusal] = {
-    "chat_not_found": Refusal(400, _BAD + "chat not found"),
-    "private_chat_not_found": Refusal(400, _BAD + "private chat not found"),
-    "chat_id_empty": Refusal(400, _BAD + "chat_id is empty"),
-    "text_empty": Refusal(400, _BAD + "message text is empty"),
-    "text_must_be_non_empty": Refusal(400, _BAD + "text must be non-empty"),
-    "message_too_long": Refusal(400, _BAD + "message is too long"),
-    "text_too_long": Refusal(400, _BAD + "text is too long"),
-    "parse_mode": Refusal(400, _BAD + "unsupported parse_mode"),
-    "entities": Refusal(
+ERRORS: Mapping[str, TelegramErrorReply] = {
+    "chat_not_found": TelegramErrorReply(400, _BAD + "chat not found"),
+    "private_chat_not_found": TelegramErrorReply(400, _BAD + "private chat not found"),
+    "chat_id_empty": TelegramErrorReply(400, _BAD + "chat_id is empty"),
+    "text_empty": TelegramErrorReply(400, _BAD + "message text is empty"),
+    "text_must_be_non_empty": TelegramErrorReply(400, _BAD + "text must be non-empty"),
+    "message_too_long": TelegramErrorReply(400, _BAD + "message is too long"),
+    "text_too_long": TelegramErrorReply(400, _BAD + "text is too long"),
+    "parse_mode": TelegramErrorReply(400, _BAD + "unsupported parse_mode"),
+    "entities": TelegramErrorReply(
         400, _BAD + "can't parse entities: Can't find end tag corresponding to start tag \"b\""
     ),
-    "reply_not_found": Refusal(400, _BAD + "message to be replied not found"),
-    "thread_not_found": Refusal(400, _BAD + "message thread not found"),
-    "topic_closed": Refusal(400, _BAD + "TOPIC_CLOSED"),
-    "button_url": Refusal(400, _BAD + "BUTTON_URL_INVALID"),
-    "wrong_url": Refusal(400, _BAD + "wrong HTTP URL specified"),
-    "markup_too_long": Refusal(400, _BAD + "reply markup is too long"),
-    "no_write_access": Refusal(400, _BAD + "have no write access to the chat"),
-    "not_enough_rights": Refusal(400, _BAD + "not enough rights to send text messages to the chat"),
-    "need_administrator": Refusal(400, _BAD + "need administrator rights in the channel chat"),
-    "chat_restricted": Refusal(400, _BAD + "CHAT_RESTRICTED"),
-    "chat_write_forbidden": Refusal(400, _BAD + "CHAT_WRITE_FORBIDDEN"),
-    "peer_id_invalid": Refusal(400, _BAD + "PEER_ID_INVALID"),
-    "migrated": Refusal(400, _BAD + "group chat was upgraded to a supergroup chat"),
-    "migrated_long_ago": Refusal(400, _BAD + "group chat was migrated to a supergroup chat"),
-    "group_deactivated": Refusal(400, _BAD + "group is deactivated"),
-    "logged_out": Refusal(400, "Logged out"),
+    "reply_not_found": TelegramErrorReply(400, _BAD + "message to be replied not found"),
+    "thread_not_found": TelegramErrorReply(400, _BAD + "message thread not found"),
+    "topic_closed": TelegramErrorReply(400, _BAD + "TOPIC_CLOSED"),
+    "button_url": TelegramErrorReply(400, _BAD + "BUTTON_URL_INVALID"),
+    "wrong_url": TelegramErrorReply(400, _BAD + "wrong HTTP URL specified"),
+    "markup_too_long": TelegramErrorReply(400, _BAD + "reply markup is too long"),
+    "no_write_access": TelegramErrorReply(400, _BAD + "have no write access to the chat"),
+    "not_enough_rights": TelegramErrorReply(
+        400, _BAD + "not enough rights to send text messages to the chat"
+    ),
+    "need_administrator": TelegramErrorReply(400, _BAD + "need administrator rights in the channel chat"),
+    "chat_restricted": TelegramErrorReply(400, _BAD + "CHAT_RESTRICTED"),
+    "chat_write_forbidden": TelegramErrorReply(400, _BAD + "CHAT_WRITE_FORBIDDEN"),
+    "peer_id_invalid": TelegramErrorReply(400, _BAD + "PEER_ID_INVALID"),
+    "migrated": TelegramErrorReply(400, _BAD + "group chat was upgraded to a supergroup chat"),
+    "migrated_long_ago": TelegramErrorReply(400, _BAD + "group chat was migrated to a supergroup chat"),
+    "group_deactivated": TelegramErrorReply(400, _BAD + "group is deactivated"),
+    "logged_out": TelegramErrorReply(400, "Logged out"),
     "unauthorized": UNAUTHORIZED,
-    "invalid_token": Refusal(401, "Unauthorized: invalid token specified"),
-    "blocked": Refusal(403, _NO + "bot was blocked by the user"),
-    "deactivated": Refusal(403, _NO + "user is deactivated"),
-    "cannot_initiate": Refusal(403, _NO + "bot can't initiate conversation with a user"),
-    "to_a_bot": Refusal(403, _NO + "bot can't send messages to bots"),
-    "to_the_bot": Refusal(403, _NO + "the bot can't send messages to the bot"),
-    "kicked": Refusal(403, _NO + "bot was kicked from the group chat"),
-    "kicked_from_supergroup": Refusal(403, _NO + "bot was kicked from the supergroup chat"),
-    "kicked_from_channel": Refusal(403, _NO + "bot was kicked from the channel chat"),
-    "not_a_member": Refusal(403, _NO + "bot is not a member of the channel chat"),
-    "group_deleted": Refusal(403, _NO + "the group chat was deleted"),
+    "invalid_token": TelegramErrorReply(401, "Unauthorized: invalid token specified"),
+    "blocked": TelegramErrorReply(403, _NO + "bot was blocked by the user"),
+    "deactivated": TelegramErrorReply(403, _NO + "user is deactivated"),
+    "cannot_initiate": TelegramErrorReply(403, _NO + "bot can't initiate conversation with a user"),
+    "to_a_bot": TelegramErrorReply(403, _NO + "bot can't send messages to bots"),
+    "to_the_bot": TelegramErrorReply(403, _NO + "the bot can't send messages to the bot"),
+    "kicked": TelegramErrorReply(403, _NO + "bot was kicked from the group chat"),
+    "kicked_from_supergroup": TelegramErrorReply(403, _NO + "bot was kicked from the supergroup chat"),
+    "kicked_from_channel": TelegramErrorReply(403, _NO + "bot was kicked from the channel chat"),
+    "not_a_member": TelegramErrorReply(403, _NO + "bot is not a member of the channel chat"),
+    "group_deleted": TelegramErrorReply(403, _NO + "the group chat was deleted"),
     "method_not_found": NO_METHOD,
     "not_found": NOT_FOUND,
-    "two_pollers": Refusal(
+    "two_pollers": TelegramErrorReply(
         409,
         "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running",
     ),
-    "webhook_active": Refusal(
+    "webhook_active": TelegramErrorReply(
         409,
         "Conflict: can't use getUpdates method while webhook is active; "
         "use deleteWebhook to delete the webhook first",
     ),
-    "webhook_set": Refusal(409, "Conflict: terminated by setWebhook request"),
-    "too_large": Refusal(413, "Request Entity Too Large"),
-    "misdirected": Refusal(421, "Misdirected Request: unallowed token specified"),
-    "restart": Refusal(500, "Internal Server Error: restart"),
+    "webhook_set": TelegramErrorReply(409, "Conflict: terminated by setWebhook request"),
+    "too_large": TelegramErrorReply(413, "Request Entity Too Large"),
+    "misdirected": TelegramErrorReply(421, "Misdirected Request: unallowed token specified"),
+    "restart": TelegramErrorReply(500, "Internal Server Error: restart"),
 }
 """Names of errors -> what is answered; the table of the reference, in its order."""
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """One route for all methods, as it is with Telegram."""
-    return [Route("/bot{token}/{method}", _Bot(world), methods=["GET", "POST"])]
+    return [Route("/bot{token}/{method}", _TelegramEndpoint(world), methods=["GET", "POST"])]
 
 
-class _Bot:
+class _TelegramEndpoint:
     """A bare ASGI endpoint, so that it can cut the line."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
         self._unnamed = count(1)
 
@@ -152,13 +154,15 @@ class _Bot:
         except ClientDisconnect:
             return None  # half a request never arrived
         except (orjson.JSONDecodeError, UnicodeDecodeError):
-            return await _refuse(Refusal(400, _BAD + "can't parse JSON object"))(scope, receive, send)
+            return await _refuse(TelegramErrorReply(400, _BAD + "can't parse JSON object"))(
+                scope, receive, send
+            )
         except (TooLarge, HTTPException):
             return await _refuse(ERRORS["too_large"])(scope, receive, send)
-        except Temporary:
+        except TemporaryError:
             return await _refuse(ERRORS["restart"])(scope, receive, send)
         answer = _answer(entry, given, method, bot, problem)
-        return await act(entry, answer, scope, receive, send, senses=self._world.senses)
+        return await respond(entry, answer, scope, receive, send, environment=self._world.environment)
 
     def _webhook(self, bot: str, method: str, given: Mapping[str, Any]) -> Response:
         """setWebhook, deleteWebhook, getWebhookInfo."""
@@ -168,25 +172,25 @@ class _Bot:
             url = "" if target is None else target.url
             return _yes({"url": url, "has_custom_certificate": False, "pending_update_count": 0})
         if secret and not _SECRET.fullmatch(secret):
-            return _refuse(Refusal(400, _BAD + "secret token contains unallowed characters"))
+            return _refuse(TelegramErrorReply(400, _BAD + "secret token contains unallowed characters"))
         try:
             callbacks.point(
                 CHANNEL, bot, str(given.get("url") or "") if method == "setwebhook" else "", secret
             )
         except Invalid:
-            return _refuse(Refusal(400, _BAD + "bad webhook: invalid url"))
+            return _refuse(TelegramErrorReply(400, _BAD + "bad webhook: invalid url"))
         return _yes(True)
 
     def _arrival(
-        self, request: Request, method: str, given: Mapping[str, Any], problem: Refusal | None
-    ) -> Arrival:
+        self, request: Request, method: str, given: Mapping[str, Any], problem: TelegramErrorReply | None
+    ) -> ProviderArrival:
         """Telegram has no id of ours; who sends one in a header can be told from a twin."""
         id_ = request.headers.get("x-request-id", "")[:256]
         said = given.get("text" if method == "sendmessage" else "caption")
         extras = {key: value for key, value in given.items() if key not in ("chat_id", "text", "caption")}
-        return Arrival(
+        return ProviderArrival(
             CHANNEL,
-            id=id_ or f"unnamed-{self._world.senses.wall()}-{next(self._unnamed)}",
+            id=id_ or f"unnamed-{self._world.environment.wall()}-{next(self._unnamed)}",
             to=str(given.get("chat_id") or "")[:256],
             text=said if isinstance(said, str) else "",
             data=extras or None,
@@ -222,7 +226,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _problem(method: str, given: Mapping[str, Any]) -> Refusal | None:
+def _problem(method: str, given: Mapping[str, Any]) -> TelegramErrorReply | None:
     """What is wrong with a request before any fault."""
     chat = str(given.get("chat_id") or "")
     if not chat:
@@ -233,28 +237,30 @@ def _problem(method: str, given: Mapping[str, Any]) -> Refusal | None:
     if mode not in ("none", "html", "markdown", "markdownv2"):
         return ERRORS["parse_mode"]
     if method != "sendmessage" and not given.get(MEDIA[method]):
-        return Refusal(400, f"{_BAD}there is no {MEDIA[method]} in the request")
+        return TelegramErrorReply(400, f"{_BAD}there is no {MEDIA[method]} in the request")
     return _wrong_text(method, given, mode)
 
 
-def _wrong_text(method: str, given: Mapping[str, Any], mode: str) -> Refusal | None:
+def _wrong_text(method: str, given: Mapping[str, Any], mode: str) -> TelegramErrorReply | None:
     said = str(given.get("text" if method == "sendmessage" else "caption") or "")
     if method == "sendmessage" and not said.strip():
         return ERRORS["text_empty"]
     if len(said.encode(errors="replace")) > MAX_BYTES:
         return ERRORS["text_too_long"]
     if mode == "html":
-        plain = _Plain()
+        plain = _HtmlText()
         wrong = plain.read(said)
         if wrong is not None:
-            return Refusal(400, f"{_BAD}can't parse entities: {wrong}")
+            return TelegramErrorReply(400, f"{_BAD}can't parse entities: {wrong}")
         said = "".join(plain.text)
     if method != "sendmessage":
-        return Refusal(400, f"{_BAD}message caption is too long") if len(said) > MAX_CAPTION else None
+        return (
+            TelegramErrorReply(400, f"{_BAD}message caption is too long") if len(said) > MAX_CAPTION else None
+        )
     return ERRORS["message_too_long"] if len(said) > MAX_TEXT and mode in ("none", "html") else None
 
 
-class _Plain(HTMLParser):
+class _HtmlText(HTMLParser):
     """The text without its tags, and the tag that is not closed, if one is not."""
 
     def __init__(self) -> None:
@@ -285,35 +291,41 @@ class _Plain(HTMLParser):
 
 
 def _answer(
-    entry: Entry, given: Mapping[str, Any], method: str, bot: Mapping[str, object], problem: Refusal | None
+    entry: SandboxEntry,
+    given: Mapping[str, Any],
+    method: str,
+    bot: Mapping[str, object],
+    problem: TelegramErrorReply | None,
 ) -> Response:
     if problem is not None:
         return _refuse(problem)
     match entry.did:
-        case Kind.THROTTLED:
+        case FaultKind.THROTTLED:
             wait = math.ceil(entry.wait)
-            return _refuse(Refusal(429, f"Too Many Requests: retry after {wait}", {"retry_after": wait}))
-        case Kind.ERROR:
+            return _refuse(
+                TelegramErrorReply(429, f"Too Many Requests: retry after {wait}", {"retry_after": wait})
+            )
+        case FaultKind.ERROR:
             return _refuse(ERRORS["restart"])
-        case Kind.GONE:
+        case FaultKind.GONE:
             return _refuse(ERRORS["chat_not_found"])
-        case Kind.REFUSED:
+        case FaultKind.REFUSED:
             return _refuse(_named(entry))
         case _:
             return _yes(_message(entry, given, method, bot))
 
 
-def _named(entry: Entry) -> Refusal:
+def _named(entry: SandboxEntry) -> TelegramErrorReply:
     """The error that was asked for by name, or by its status."""
     if entry.code == "migrated":
         number = int(entry.to) if entry.to.lstrip("-").isdigit() else 1
         new = {"migrate_to_chat_id": -1_000_000_000_000 - abs(number)}
         return ERRORS["migrated"]._replace(parameters=new)
     by_status = {"401": UNAUTHORIZED, "403": ERRORS["blocked"], "404": NOT_FOUND, "500": ERRORS["restart"]}
-    return ERRORS.get(entry.code) or by_status.get(entry.code) or Refusal(400, _BAD + entry.code)
+    return ERRORS.get(entry.code) or by_status.get(entry.code) or TelegramErrorReply(400, _BAD + entry.code)
 
 
-def _refuse(refusal: Refusal) -> JSON:
+def _refuse(refusal: TelegramErrorReply) -> SandboxJson:
     body: dict[str, object] = {
         "ok": False,
         "error_code": refusal.status,
@@ -324,14 +336,14 @@ def _refuse(refusal: Refusal) -> JSON:
         body["parameters"] = refusal.parameters
         wait = refusal.parameters.get("retry_after")
         headers = None if wait is None else {"retry-after": str(wait)}
-    return JSON(body, status_code=refusal.status, headers=headers)
+    return SandboxJson(body, status_code=refusal.status, headers=headers)
 
 
-def _yes(result: object) -> JSON:
-    return JSON({"ok": True, "result": result})
+def _yes(result: object) -> SandboxJson:
+    return SandboxJson({"ok": True, "result": result})
 
 
-def updates_of(chats: Chats, given: Mapping[str, Any]) -> list[dict[str, object]]:
+def updates_of(chats: GroupChats, given: Mapping[str, Any]) -> list[dict[str, object]]:
     """What people said, from an offset on; the number of an update is that of its line."""
     first = int(given["offset"]) if str(given.get("offset", "")).lstrip("-").isdigit() else 0
     most = int(given["limit"]) if str(given.get("limit", "")).isdigit() else 100
@@ -343,7 +355,7 @@ def updates_of(chats: Chats, given: Mapping[str, Any]) -> list[dict[str, object]
     return [_update(line, start + i, lines) for i, line in enumerate(wanted[: max(1, min(most, 100))])]
 
 
-def _update(line: Line, number: int, lines: Sequence[Line]) -> dict[str, object]:
+def _update(line: ChatMessage, number: int, lines: Sequence[ChatMessage]) -> dict[str, object]:
     edited = next((one for one in lines if one.n == line.edits), None)
     message: dict[str, object] = {
         "message_id": (edited or line).n,
@@ -368,13 +380,13 @@ def _me(bot: Mapping[str, object]) -> dict[str, object]:
 
 
 def _message(
-    entry: Entry, given: Mapping[str, Any], method: str, bot: Mapping[str, object]
+    entry: SandboxEntry, given: Mapping[str, Any], method: str, bot: Mapping[str, object]
 ) -> dict[str, object]:
     """What Telegram says of a message that it has sent; the number is that of the ledger."""
     file = {"file_id": f"file-{entry.n}", "file_unique_id": f"unique-{entry.n}"}
     said = str(given.get("text" if method == "sendmessage" else "caption") or "")
     if str(given.get("parse_mode")).lower() == "html":
-        plain = _Plain()
+        plain = _HtmlText()
         plain.read(said)
         said = "".join(plain.text)
     message: dict[str, object] = {

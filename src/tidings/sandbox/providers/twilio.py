@@ -18,12 +18,18 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.time import moment
-from tidings.sandbox.endpoint import Asked, Endpoint, http_status, is_wrong, request_of
-from tidings.sandbox.faults import Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.receipts import Origin
-from tidings.sandbox.wire import JSON
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.provider_endpoint import (
+    ProviderEndpoint,
+    ProviderRequest,
+    http_status,
+    is_wrong,
+    request_of,
+)
+from tidings.sandbox.receipts import ReceiptOrigin
+from tidings.sandbox.responses import SandboxJson
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "twilio"
 ACCOUNT = "/2010-04-01/Accounts/{account}"
@@ -62,11 +68,11 @@ TEST_RECIPIENTS = {
 TEST_SENDERS = {"+15005550007": 21606, "+15005550008": 21611}
 
 _E164 = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
-_FAULTS = {Kind.ERROR: 20500, Kind.THROTTLED: 20429, Kind.GONE: 21211}
+_FAULTS = {FaultKind.ERROR: 20500, FaultKind.THROTTLED: 20429, FaultKind.GONE: 21211}
 _CALLBACK_CODES = 30_000  # from here on a code comes after the message was taken
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """Sending, and what a client asks to see whether its credentials are right."""
 
     async def account(request: Request) -> Response:
@@ -78,20 +84,20 @@ def routes(world: World) -> Sequence[BaseRoute]:
         messages = [_message(asked, _from(entry), entry) for entry in found[:50]]
         return _about(request, {"messages": messages, "page": 0, "page_size": 50})
 
-    def answered(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+    def answered(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
         origin = _origin(asked, entry)
         if entry.delivered and origin is not None:
             world.callbacks.took(entry.n, origin)
         return answer(asked, arrival, entry)
 
     return [
-        Route(f"{ACCOUNT}/Messages.json", Endpoint(world, read, answered), methods=["POST"]),
+        Route(f"{ACCOUNT}/Messages.json", ProviderEndpoint(world, read, answered), methods=["POST"]),
         Route(f"{ACCOUNT}/Messages.json", listed, methods=["GET"]),
         Route(f"{ACCOUNT}.json", account, methods=["GET"]),
     ]
 
 
-def read(asked: Asked) -> Arrival:
+def read(asked: ProviderRequest) -> ProviderArrival:
     """The message in a form; `problem` is the code of what is wrong with it."""
     to = asked.text("To").removeprefix("whatsapp:")
     text = asked.text("Body")
@@ -100,33 +106,33 @@ def read(asked: Asked) -> Arrival:
     return asked.arrival(CHANNEL, to, text, data, _problem(asked, to, text))
 
 
-def _origin(asked: Asked, entry: Entry) -> Origin | None:
+def _origin(asked: ProviderRequest, entry: SandboxEntry) -> ReceiptOrigin | None:
     """Who is called back: the form's own address, signed with the token that it was sent with."""
     url, (user, token) = asked.text("StatusCallback"), _credentials(asked)
     if not url or user != asked.path["account"]:
         return None
-    return Origin(CHANNEL, user, _sid(entry), asked.text("To"), url, token)
+    return ReceiptOrigin(CHANNEL, user, _sid(entry), asked.text("To"), url, token)
 
 
-def answer(asked: Asked, arrival: Arrival, entry: Entry) -> Response:
+def answer(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> Response:
     """A message of Twilio's, or an error of Twilio's."""
-    if entry.did is Kind.INVALID:
+    if entry.did is FaultKind.INVALID:
         return _error(int(arrival.problem or 0))
-    if entry.did is Kind.REFUSED:
+    if entry.did is FaultKind.REFUSED:
         status = http_status(entry.code)
         if status is not None:
             return _error(20_000 + status, status)
         code = int(entry.code) if entry.code.isdigit() else 20500
         if code >= _CALLBACK_CODES:
             failed = {"status": "failed", "error_code": code, "error_message": "It was not delivered"}
-            return JSON(_message(asked, arrival, entry) | failed, status_code=201)
+            return SandboxJson(_message(asked, arrival, entry) | failed, status_code=201)
         return _error(code)
     if entry.did in _FAULTS:
         return _error(_FAULTS[entry.did])
-    return JSON(_message(asked, arrival, entry), status_code=201)
+    return SandboxJson(_message(asked, arrival, entry), status_code=201)
 
 
-def _problem(asked: Asked, to: str, text: str) -> int | None:
+def _problem(asked: ProviderRequest, to: str, text: str) -> int | None:
     fields = asked.fields or {}
     sender = asked.text("From").removeprefix("whatsapp:")
     if is_wrong(*_credentials(asked)):
@@ -148,7 +154,7 @@ def _problem(asked: Asked, to: str, text: str) -> int | None:
     return TEST_RECIPIENTS.get(to) or TEST_SENDERS.get(sender)
 
 
-def _credentials(asked: Asked) -> tuple[str, str]:
+def _credentials(asked: ProviderRequest) -> tuple[str, str]:
     """User and password; empty when there are none."""
     scheme, _, encoded = asked.headers.get("authorization", "").partition(" ")
     try:
@@ -164,18 +170,18 @@ def _about(request: Request, fields: Mapping[str, object]) -> Response:
         return _error(20003)
     account = asked.path["account"]
     uri = f"/2010-04-01/Accounts/{account}.json"
-    return JSON({"sid": account, "account_sid": account, "uri": uri, **fields})
+    return SandboxJson({"sid": account, "account_sid": account, "uri": uri, **fields})
 
 
-def _from(entry: Entry) -> Arrival:
-    return Arrival(entry.channel, entry.id, entry.to, entry.text)
+def _from(entry: SandboxEntry) -> ProviderArrival:
+    return ProviderArrival(entry.channel, entry.id, entry.to, entry.text)
 
 
-def _sid(entry: Entry) -> str:
+def _sid(entry: SandboxEntry) -> str:
     return f"SM{entry.n:032x}"
 
 
-def _message(asked: Asked, arrival: Arrival, entry: Entry) -> dict[str, object]:
+def _message(asked: ProviderRequest, arrival: ProviderArrival, entry: SandboxEntry) -> dict[str, object]:
     account, sid = asked.path["account"], _sid(entry)
     uri = f"/2010-04-01/Accounts/{account}/Messages/{sid}"
     made = format_datetime(moment(entry.at // 1_000_000 * 1_000_000))
@@ -214,4 +220,6 @@ def _error(code: int, status: int | None = None) -> Response:
     usual, message = ERRORS.get(code, (400, "The sandbox was told to answer with this"))
     status = status or usual
     more = f"https://www.twilio.com/docs/errors/{code}"
-    return JSON({"code": code, "message": message, "more_info": more, "status": status}, status_code=status)
+    return SandboxJson(
+        {"code": code, "message": message, "more_info": more, "status": status}, status_code=status
+    )

@@ -20,13 +20,19 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from tidings.model.errors import Invalid, TooLarge
-from tidings.sandbox.endpoint import json_object
-from tidings.sandbox.faults import Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.receipts import Origin
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.provider_endpoint import json_object
+from tidings.sandbox.receipts import ReceiptOrigin
+from tidings.sandbox.responses import (
+    FaultyResponse,
+    SandboxJson,
+    read_body,
+    read_command,
+    with_error_response,
+)
 from tidings.sandbox.sessions import asked_state
-from tidings.sandbox.wire import JSON, Acted, read_body, read_command, told
-from tidings.sandbox.world import Arrival, World
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "waha"
 STATES = (
@@ -50,54 +56,54 @@ _CHAT = re.compile(r"[0-9-]{5,49}@(?:c\.us|s\.whatsapp\.net|g\.us|lid|newsletter
 _ME = {"id": "15550000000@c.us", "pushName": "Sandbox"}
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """WAHA's routes, and one to put a session into any state."""
-    waha = _Waha(world)
+    waha = _WahaProvider(world)
     return [
-        Route("/waha/api/sendText", told(waha.send_text), methods=["POST"]),
+        Route("/waha/api/sendText", with_error_response(waha.send_text), methods=["POST"]),
         Route("/waha/ping", waha.ping, methods=["GET"]),
         Route("/waha/health", waha.health, methods=["GET"]),
         Route("/waha/api/server/version", waha.version, methods=["GET"]),
         Route("/waha/api/sessions", waha.list, methods=["GET"]),
-        Route("/waha/api/sessions", told(waha.create), methods=["POST"]),
+        Route("/waha/api/sessions", with_error_response(waha.create), methods=["POST"]),
         Route("/waha/api/sessions/{session}", waha.show, methods=["GET"]),
         Route("/waha/api/sessions/{session}", waha.configure, methods=["PUT"]),
         Route("/waha/api/sessions/{session}", waha.delete, methods=["DELETE"]),
         Route("/waha/api/sessions/{session}/me", waha.me, methods=["GET"]),
-        Route("/waha/api/sessions/{session}/{action}", told(waha.move), methods=["POST"]),
+        Route("/waha/api/sessions/{session}/{action}", with_error_response(waha.move), methods=["POST"]),
         Route("/waha/api/contacts/check-exists", waha.exists, methods=["GET"]),
         Route("/waha/api/{session}/auth/qr", waha.code, methods=["GET"]),
         Route("/waha/api/{session}/new-message-id", waha.new_id, methods=["GET"]),
-        Route("/sandbox/waha/{session}", told(waha.put_into), methods=["POST"]),
+        Route("/sandbox/waha/{session}", with_error_response(waha.put_into), methods=["POST"]),
     ]
 
 
-class _Waha:
+class _WahaProvider:
     """All sessions; `default` is linked from the beginning."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
         self._sessions = world.sessions
         self._numbers = itertools.count(1)
 
     async def ping(self, _: Request) -> Response:
         """Whether anybody is there."""
-        return JSON({"message": "pong"})
+        return SandboxJson({"message": "pong"})
 
     async def health(self, _: Request) -> Response:
         """How it is."""
-        return JSON({"status": "ok", "info": {}, "error": {}, "details": {}})
+        return SandboxJson({"status": "ok", "info": {}, "error": {}, "details": {}})
 
     async def version(self, request: Request) -> Response:
         """What it is."""
-        return _locked(request) or JSON({"version": "2026.7.1", "engine": "WEBJS", "tier": "CORE"})
+        return _locked(request) or SandboxJson({"version": "2026.7.1", "engine": "WEBJS", "tier": "CORE"})
 
     async def list(self, request: Request) -> Response:
         """All sessions; stopped ones only with `all`."""
         every = request.query_params.get("all") == "true"
         names = self._sessions.names(CHANNEL)
         shown = [self._shown(name) for name in names if every or self._state(name) != "STOPPED"]
-        return _locked(request) or JSON(shown)
+        return _locked(request) or SandboxJson(shown)
 
     async def create(self, request: Request) -> Response:
         """A new session, which wants its code scanned."""
@@ -114,7 +120,7 @@ class _Waha:
         self._put(name, "SCAN_QR_CODE")
         if unkept := self._point(name, body):
             return unkept
-        return JSON({**self._shown(name), "status": "STARTING"}, status_code=201)
+        return SandboxJson({**self._shown(name), "status": "STARTING"}, status_code=201)
 
     async def configure(self, request: Request) -> Response:
         """Its configuration, of which we know the webhooks."""
@@ -122,7 +128,7 @@ class _Waha:
             return refused
         name = request.path_params["session"]
         body = json_object(await read_body(request.receive)) or {}
-        return self._point(name, body) or JSON(self._shown(name))
+        return self._point(name, body) or SandboxJson(self._shown(name))
 
     def _point(self, name: str, body: Mapping[str, Any]) -> Response | None:
         """Where a session's events go: the first of its webhooks, with its key."""
@@ -139,7 +145,7 @@ class _Waha:
 
     async def show(self, request: Request) -> Response:
         """One session."""
-        return self._missing(request) or JSON(self._shown(request.path_params["session"]))
+        return self._missing(request) or SandboxJson(self._shown(request.path_params["session"]))
 
     async def delete(self, request: Request) -> Response:
         """Away with it; twice is no error."""
@@ -150,7 +156,7 @@ class _Waha:
 
     async def me(self, request: Request) -> Response:
         """Whose phone it is."""
-        return self._missing(request) or JSON(self._shown(request.path_params["session"])["me"])
+        return self._missing(request) or SandboxJson(self._shown(request.path_params["session"])["me"])
 
     async def move(self, request: Request) -> Response:
         """start, stop, restart, logout."""
@@ -164,7 +170,7 @@ class _Waha:
         unlinked = state == "SCAN_QR_CODE" and action != "stop"
         if not is_same:
             self._put(name, "SCAN_QR_CODE" if unlinked else _ACTIONS[action])
-        return JSON(self._shown(name), status_code=201)
+        return SandboxJson(self._shown(name), status_code=201)
 
     async def put_into(self, request: Request) -> Response:
         """Not WAHA's: put a session into a state, as a phone, a network or a ban would."""
@@ -175,14 +181,14 @@ class _Waha:
         if name not in names and len(names) >= MAX_SESSIONS:
             raise Invalid("There are too many sessions", field="session")
         self._put(name, state, seconds=seconds)
-        return JSON(self._shown(name))
+        return SandboxJson(self._shown(name))
 
     async def exists(self, request: Request) -> Response:
         """Whether a number is on WhatsApp: all are, but those that end in 404."""
         phone = "".join(letter for letter in request.query_params.get("phone", "") if letter.isdigit())
         exists = bool(phone) and not phone.endswith("404")
         found = {"numberExists": exists, **({"chatId": f"{phone}@c.us"} if exists else {})}
-        return _locked(request) or JSON(found)
+        return _locked(request) or SandboxJson(found)
 
     async def code(self, request: Request) -> Response:
         """The code to scan, as text."""
@@ -193,11 +199,11 @@ class _Waha:
             return self._not_in(name, "SCAN_QR_CODE")
         if request.query_params.get("format") != "raw":
             return _wrong("This edition has the code as format=raw only", 422)
-        return JSON({"value": self._sessions.code(name)})
+        return SandboxJson({"value": self._sessions.code(name)})
 
     async def new_id(self, request: Request) -> Response:
         """An id for a message that will be sent."""
-        return self._missing(request) or JSON({"id": f"3EB0{uuid4().hex[:18].upper()}"})
+        return self._missing(request) or SandboxJson({"id": f"3EB0{uuid4().hex[:18].upper()}"})
 
     async def send_text(self, request: Request) -> Response:
         """Send a text through a session."""
@@ -216,7 +222,7 @@ class _Waha:
         problem = _problem(fields)
         unfit = problem is None and self._state(name) != "WORKING"
         id = fields.get("id") or request.headers.get("idempotency-key") or f"waha-{next(self._numbers)}"
-        arrival = Arrival(
+        arrival = ProviderArrival(
             CHANNEL,
             id=str(id)[:256],
             to=str(fields.get("chatId") or "")[:256],
@@ -227,13 +233,13 @@ class _Waha:
         entry = self._world.receive(arrival)
         target = self._world.callbacks.target(CHANNEL, name)
         if entry.delivered and target is not None:
-            origin = Origin(CHANNEL, name, str(_sent(entry)["id"]), entry.to, *target)
+            origin = ReceiptOrigin(CHANNEL, name, str(_sent(entry)["id"]), entry.to, *target)
             self._world.callbacks.took(entry.n, origin)
         if unfit:
             return self._not_in(name, "WORKING")
-        if entry.did is Kind.REFUSED and entry.code.upper() in STATES:
+        if entry.did is FaultKind.REFUSED and entry.code.upper() in STATES:
             return self._not_in(name, "WORKING", entry.code.upper())
-        return Acted(entry, _answer(entry, arrival), self._world.senses)
+        return FaultyResponse(entry, _answer(entry, arrival), self._world.environment)
 
     def _state(self, name: str) -> str | None:
         return self._sessions.state(CHANNEL, name)
@@ -259,7 +265,7 @@ class _Waha:
         words = "Session status is not as expected. Try again later or restart the session"
         state = state or self._state(name)
         body = {"error": words, "session": name, "status": state, "expected": [expected]}
-        return JSON(body, status_code=422)
+        return SandboxJson(body, status_code=422)
 
 
 def _problem(fields: Mapping[str, Any]) -> str | None:
@@ -270,25 +276,25 @@ def _problem(fields: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _answer(entry: Entry, arrival: Arrival) -> Response:
+def _answer(entry: SandboxEntry, arrival: ProviderArrival) -> Response:
     match entry.did:
-        case Kind.INVALID:
+        case FaultKind.INVALID:
             return _wrong(arrival.problem or "")
-        case Kind.THROTTLED:
+        case FaultKind.THROTTLED:
             headers = {"retry-after": f"{entry.wait:g}"}
             body = {"message": "Too Many Requests", "statusCode": 429}
-            return JSON(body, status_code=429, headers=headers)
-        case Kind.ERROR:
+            return SandboxJson(body, status_code=429, headers=headers)
+        case FaultKind.ERROR:
             return _exception("Evaluation failed: the page has crashed", arrival)
-        case Kind.GONE:
+        case FaultKind.GONE:
             return _exception("No LID for user", arrival)
-        case Kind.REFUSED:
+        case FaultKind.REFUSED:
             return _wrong("The feature is not in this engine", 422)
         case _:
-            return JSON(_sent(entry), status_code=201)
+            return SandboxJson(_sent(entry), status_code=201)
 
 
-def _sent(entry: Entry) -> dict[str, Any]:
+def _sent(entry: SandboxEntry) -> dict[str, Any]:
     return {
         "id": f"true_{entry.to}_{CHANNEL}-{entry.n}",
         "timestamp": entry.at // 1_000_000,
@@ -303,7 +309,7 @@ def _sent(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _exception(words: str, arrival: Arrival) -> Response:
+def _exception(words: str, arrival: ProviderArrival) -> Response:
     body = {
         "statusCode": 500,
         "timestamp": "2026-11-15T12:00:00.000Z",
@@ -311,7 +317,7 @@ def _exception(words: str, arrival: Arrival) -> Response:
         "request": {"path": "/api/sendText", "method": "POST", "body": {"chatId": arrival.to}, "query": {}},
         "version": {"version": "2026.7.1", "engine": "WEBJS", "tier": "CORE"},
     }
-    return JSON(body, status_code=500)
+    return SandboxJson(body, status_code=500)
 
 
 def _locked(request: Request) -> Response | None:
@@ -319,12 +325,12 @@ def _locked(request: Request) -> Response | None:
     key = request.headers.get("x-api-key") or request.query_params.get("x-api-key") or ""
     if key and not key.startswith("wrong"):
         return None
-    return JSON({"message": "Unauthorized", "statusCode": 401}, status_code=401)
+    return SandboxJson({"message": "Unauthorized", "statusCode": 401}, status_code=401)
 
 
 def _not_found(words: str) -> Response:
-    return JSON({"message": words, "error": "Not Found", "statusCode": 404}, status_code=404)
+    return SandboxJson({"message": words, "error": "Not Found", "statusCode": 404}, status_code=404)
 
 
 def _wrong(words: str, status: int = 400) -> Response:
-    return JSON({"message": words, "error": "Bad Request", "statusCode": status}, status_code=status)
+    return SandboxJson({"message": words, "error": "Bad Request", "statusCode": status}, status_code=status)

@@ -16,13 +16,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from tidings.model.errors import Temporary, TooLarge
-from tidings.sandbox.endpoint import json_object
-from tidings.sandbox.faults import Kind
-from tidings.sandbox.ledger import Entry
-from tidings.sandbox.receipts import Origin
-from tidings.sandbox.wire import JSON, act, read_body
-from tidings.sandbox.world import Arrival, World
+from tidings.model.errors import TemporaryError, TooLarge
+from tidings.sandbox.faults import FaultKind
+from tidings.sandbox.ledger import SandboxEntry
+from tidings.sandbox.provider_endpoint import json_object
+from tidings.sandbox.receipts import ReceiptOrigin
+from tidings.sandbox.responses import SandboxJson, read_body, respond
+from tidings.sandbox.simulator import ProviderArrival, SandboxSimulator
 
 CHANNEL = "whatsapp_cloud"
 MAX_TEXT = 4096
@@ -101,18 +101,18 @@ ERRORS: Mapping[int, tuple[int, str]] = {
 }
 
 
-class Wrong(NamedTuple):
+class WhatsAppRejection(NamedTuple):
     """Why a request was refused before any fault."""
 
     code: int
     details: str
 
 
-def routes(world: World) -> Sequence[BaseRoute]:
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
     """The number that sends, and its messages."""
     number = "/v{version:int}.0/{phone_number_id:int}"
     return [
-        Route(f"{number}/messages", _Messages(world), methods=["POST"]),
+        Route(f"{number}/messages", _WhatsAppEndpoint(world), methods=["POST"]),
         Route(number, _number, methods=["GET"]),
     ]
 
@@ -123,7 +123,7 @@ async def _number(request: Request) -> Response:
     if wrong is not None:
         return _error(*wrong)
     id_ = str(request.path_params["phone_number_id"])
-    return JSON(
+    return SandboxJson(
         {
             "verified_name": "Sandbox",
             "display_phone_number": f"+1 555-{id_[-4:]:0>4}",
@@ -133,10 +133,10 @@ async def _number(request: Request) -> Response:
     )
 
 
-class _Messages:
+class _WhatsAppEndpoint:
     """A bare ASGI endpoint, so that it can cut the line."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SandboxSimulator) -> None:
         self._world = world
         self._unnamed = count(1)
 
@@ -148,35 +148,37 @@ class _Messages:
         try:
             body = json_object(await read_body(receive)) or {}
             if body.get("status") == "read":
-                return await JSON({"success": True})(scope, receive, send)
+                return await SandboxJson({"success": True})(scope, receive, send)
             wrong = _problem(body)
             entry = self._world.receive(self._arrival(request, body, wrong))
         except ClientDisconnect:
             return None  # half a request never arrived
         except TooLarge:
             return await _error(100, "The request is too large")(scope, receive, send)
-        except Temporary:
+        except TemporaryError:
             return await _error(131016, "")(scope, receive, send)
         self._remember(str(scope["path_params"]["phone_number_id"]), entry, body)
         answer = _error(*wrong) if wrong is not None else _answer(entry, body)
-        return await act(entry, answer, scope, receive, send, senses=self._world.senses)
+        return await respond(entry, answer, scope, receive, send, environment=self._world.environment)
 
-    def _remember(self, number: str, entry: Entry, body: Mapping[str, Any]) -> None:
+    def _remember(self, number: str, entry: SandboxEntry, body: Mapping[str, Any]) -> None:
         """Statuses of what was taken go to the number's webhook."""
         target = self._world.callbacks.target(CHANNEL, number)
         if entry.delivered and target is not None:
             echo = body.get("biz_opaque_callback_data")
-            origin = Origin(CHANNEL, number, _wamid(entry, body), str(body["to"]), *target)
+            origin = ReceiptOrigin(CHANNEL, number, _wamid(entry, body), str(body["to"]), *target)
             self._world.callbacks.took(entry.n, origin._replace(echo=None if echo is None else str(echo)))
 
-    def _arrival(self, request: Request, body: Mapping[str, Any], wrong: Wrong | None) -> Arrival:
+    def _arrival(
+        self, request: Request, body: Mapping[str, Any], wrong: WhatsAppRejection | None
+    ) -> ProviderArrival:
         """The id is that of the request, or what the sender wants to hear again in a status."""
         id_ = request.headers.get("x-request-id") or body.get("biz_opaque_callback_data")
         kind = str(body.get("type") or "text")
         said, data = _shown(kind, body.get(kind))
-        return Arrival(
+        return ProviderArrival(
             CHANNEL,
-            id=str(id_)[:256] if id_ else f"unnamed-{self._world.senses.wall()}-{next(self._unnamed)}",
+            id=str(id_)[:256] if id_ else f"unnamed-{self._world.environment.wall()}-{next(self._unnamed)}",
             to=("+" + str(body.get("to") or "").lstrip("+"))[:256],
             text=said,
             data=data,
@@ -184,38 +186,38 @@ class _Messages:
         )
 
 
-def _stranger(request: Request) -> Wrong | None:
+def _stranger(request: Request) -> WhatsAppRejection | None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip() or token.startswith("wrong"):
-        return Wrong(190, "Invalid OAuth access token - Cannot parse access token")
+        return WhatsAppRejection(190, "Invalid OAuth access token - Cannot parse access token")
     return None
 
 
-def _problem(body: Mapping[str, Any]) -> Wrong | None:
+def _problem(body: Mapping[str, Any]) -> WhatsAppRejection | None:
     if body.get("messaging_product") != "whatsapp":
-        return Wrong(100, "The parameter messaging_product is required.")
+        return WhatsAppRejection(100, "The parameter messaging_product is required.")
     to, kind = body.get("to"), body.get("type", "text")
     if not isinstance(to, str) or not to:
-        return Wrong(100, "The parameter to is required.")
+        return WhatsAppRejection(100, "The parameter to is required.")
     if not _NUMBER.fullmatch(to):
-        return Wrong(100, "Invalid parameter: to")
+        return WhatsAppRejection(100, "Invalid parameter: to")
     if kind not in TYPES:
-        return Wrong(131051, f"Message type {str(kind)[:40]} is not supported")
+        return WhatsAppRejection(131051, f"Message type {str(kind)[:40]} is not supported")
     if not body.get(kind):
-        return Wrong(131008, f"The parameter {kind} is required.")
+        return WhatsAppRejection(131008, f"The parameter {kind} is required.")
     if kind == "text":
         return _wrong_text(body[kind])
     if kind == "template" and not (isinstance(body[kind], dict) and body[kind].get("name")):
-        return Wrong(131008, "The parameter template['name'] is required.")
+        return WhatsAppRejection(131008, "The parameter template['name'] is required.")
     return None
 
 
-def _wrong_text(text: object) -> Wrong | None:
+def _wrong_text(text: object) -> WhatsAppRejection | None:
     said = text.get("body") if isinstance(text, dict) else None
     if not isinstance(said, str) or not said.strip():
-        return Wrong(131008, "The parameter text['body'] is required.")
+        return WhatsAppRejection(131008, "The parameter text['body'] is required.")
     if len(said) > MAX_TEXT:
-        return Wrong(100, f"Param text['body'] must be at most {MAX_TEXT} characters long.")
+        return WhatsAppRejection(100, f"Param text['body'] must be at most {MAX_TEXT} characters long.")
     return None
 
 
@@ -230,26 +232,26 @@ def _shown(kind: str, given: object) -> tuple[str, object]:
     return str(said), {kind: given}
 
 
-def _answer(entry: Entry, body: Mapping[str, Any]) -> Response:
+def _answer(entry: SandboxEntry, body: Mapping[str, Any]) -> Response:
     match entry.did:
-        case Kind.THROTTLED:
+        case FaultKind.THROTTLED:
             return _error(130429, "Cloud API message throughput has been reached.")
-        case Kind.ERROR:
+        case FaultKind.ERROR:
             return _error(131000, "")
-        case Kind.GONE:
+        case FaultKind.GONE:
             return _error(131026, "The recipient is not on WhatsApp.")
-        case Kind.REFUSED:
+        case FaultKind.REFUSED:
             return _error(int(entry.code) if entry.code.isdigit() else 131000, "")
         case _:
-            return JSON(_accepted(entry, body))
+            return SandboxJson(_accepted(entry, body))
 
 
-def _wamid(entry: Entry, body: Mapping[str, Any]) -> str:
+def _wamid(entry: SandboxEntry, body: Mapping[str, Any]) -> str:
     to = str(body["to"])
     return f"wamid.{urlsafe_b64encode(f'{to}:{entry.n}'.encode()).decode()}"
 
 
-def _accepted(entry: Entry, body: Mapping[str, Any]) -> dict[str, object]:
+def _accepted(entry: SandboxEntry, body: Mapping[str, Any]) -> dict[str, object]:
     to = str(body["to"])
     message = {"id": _wamid(entry, body)}
     if body.get("type") == "template":
@@ -258,9 +260,9 @@ def _accepted(entry: Entry, body: Mapping[str, Any]) -> dict[str, object]:
     return {"messaging_product": "whatsapp", "contacts": [contact], "messages": [message]}
 
 
-def _error(code: int, details: str) -> JSON:
+def _error(code: int, details: str) -> SandboxJson:
     """An error in Meta's envelope; a code that we do not know is answered with 400."""
     status, title = ERRORS.get(code, (400, "Unknown error"))
     error: dict[str, object] = {"message": f"(#{code}) {title}", "type": "OAuthException", "code": code}
     error["error_data"] = {"messaging_product": "whatsapp", "details": details or title}
-    return JSON({"error": {**error, "fbtrace_id": "SandboxTraceId"}}, status_code=status)
+    return SandboxJson({"error": {**error, "fbtrace_id": "SandboxTraceId"}}, status_code=status)

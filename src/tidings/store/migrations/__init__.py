@@ -1,6 +1,6 @@
-"""Numbered migrations: applied once, in order, under a lock, and never edited afterwards (checksum).
+"""Schema migrations: applied once, in order, under a lock, and never edited afterwards (checksum).
 
-A database that is newer than the code, or whose applied migrations differ from the files, is refused.
+A database that is newer than the code, or whose applied migrations differ from the files, is rejected.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ import hashlib
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from ...model.errors import WrongStore
+from ...model.errors import StoreUnusable
 
 _LEDGER = """create table if not exists schema_migrations
   (number integer primary key, name text not null, checksum text not null)"""
 _LOCK = 7_316_884_021
-MOVED = 1_000_000  # the number under which a file that was moved away says so; every release refuses it
+MOVED_NUMBER = (
+    1_000_000  # the number under which a file that was moved away says so; every release refuses it
+)
 
 
-class Migration(NamedTuple):
+class SchemaMigration(NamedTuple):
     """One step of the schema."""
 
     number: int
@@ -30,49 +32,51 @@ class Migration(NamedTuple):
         return hashlib.sha256(self.sql.encode()).hexdigest()[:32]
 
 
-def migrations(dialect: str) -> list[Migration]:
+def load_migrations(dialect: str) -> list[SchemaMigration]:
     """All migrations of a dialect, in order."""
     found = [
-        Migration(int(file.name[:4]), file.name.removesuffix(".sql"), file.read_text())
+        SchemaMigration(int(file.name[:4]), file.name.removesuffix(".sql"), file.read_text())
         for file in (files(__package__) / dialect).iterdir()
         if file.name.endswith(".sql")
     ]
     return sorted(found)
 
 
-def missing(dialect: str, applied: dict[int, tuple[str, str]], *, upgrade: bool) -> list[Migration]:
+def pending_migrations(
+    dialect: str, applied: dict[int, tuple[str, str]], *, upgrade: bool
+) -> list[SchemaMigration]:
     """What is still to be applied; refuses a database that this code cannot work with. Pure."""
-    known = {migration.number: migration for migration in migrations(dialect)}
+    known = {migration.number: migration for migration in load_migrations(dialect)}
     for number, (name, checksum) in applied.items():
-        if number == MOVED:
-            raise WrongStore(
+        if number == MOVED_NUMBER:
+            raise StoreUnusable(
                 f"this database was {name}",
                 remedy="work on that one; tidings db move --undo takes this file into use again",
             )
         if number not in known:
-            raise WrongStore(
+            raise StoreUnusable(
                 f"the database is newer than this program (it has migration {name})",
                 remedy="upgrade tidings, or restore the backup made before the upgrade",
             )
         if known[number].checksum != checksum:
-            raise WrongStore(
+            raise StoreUnusable(
                 f"migration {name} was applied with other contents than this program has",
                 remedy="use the release that made this database, or restore a backup",
             )
     todo = [migration for number, migration in sorted(known.items()) if number not in applied]
     if todo and applied and not upgrade:
-        raise WrongStore(
+        raise StoreUnusable(
             f"the database is older than this program ({len(todo)} migrations to apply)",
             remedy="make a backup (tidings db backup), then run: tidings db upgrade",
         )
     return todo
 
 
-async def on_postgres(connection: Any, schema: str, *, upgrade: bool, create: bool = True) -> list[str]:
+async def migrate_postgres(connection: Any, schema: str, *, upgrade: bool, create: bool = True) -> list[str]:
     """Bring a PostgreSQL schema up; an empty one is made, an old one only when asked."""
     quoted = '"' + schema.replace('"', '""') + '"'
     known = await connection.fetchval("select to_regclass($1)", f"{quoted}.schema_migrations") is not None
-    if known and not missing("postgres", await _applied(connection), upgrade=upgrade):
+    if known and not pending_migrations("postgres", await _applied(connection), upgrade=upgrade):
         return []  # the usual start: nothing to do, no lock taken
     if not known and not create:
         raise _empty()
@@ -81,7 +85,7 @@ async def on_postgres(connection: Any, schema: str, *, upgrade: bool, create: bo
         if not await connection.fetchval("select 1 from pg_namespace where nspname = $1", schema):
             await connection.execute(f"create schema if not exists {quoted}")
         await connection.execute(_LEDGER)
-        todo = missing("postgres", await _applied(connection), upgrade=upgrade)
+        todo = pending_migrations("postgres", await _applied(connection), upgrade=upgrade)
         for migration in todo:
             await connection.execute(migration.sql)
             await connection.execute(
@@ -100,7 +104,7 @@ async def _applied(connection: Any) -> dict[int, tuple[str, str]]:
     return {row["number"]: (row["name"], row["checksum"]) for row in rows}
 
 
-def on_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> list[str]:
+def migrate_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> list[str]:
     """Bring a SQLite file up, inside the transaction that the caller holds."""
     if not create and not list(
         connection.execute("select 1 from sqlite_master where name = 'schema_migrations'")
@@ -112,7 +116,7 @@ def on_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> list[st
         row[0]: (row[1], row[2])
         for row in connection.execute("select number, name, checksum from schema_migrations")
     }
-    todo = missing("sqlite", applied, upgrade=upgrade)
+    todo = pending_migrations("sqlite", applied, upgrade=upgrade)
     for migration in todo:
         for _ in connection.execute(migration.sql):
             pass
@@ -123,5 +127,5 @@ def on_sqlite(connection: Any, *, upgrade: bool, create: bool = True) -> list[st
     return [migration.name for migration in todo]
 
 
-def _empty() -> WrongStore:
-    return WrongStore("the database is empty", remedy="tidings serve or tidings db upgrade brings it up")
+def _empty() -> StoreUnusable:
+    return StoreUnusable("the database is empty", remedy="tidings serve or tidings db upgrade brings it up")

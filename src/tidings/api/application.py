@@ -1,0 +1,97 @@
+"""The application: routes behind one gate. Whoever calls this opens and closes the engine."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from .. import __version__
+from ..access.tenant_scope import scope_to_tenant
+from ..app import App
+from ..observability.metrics import Metrics
+from . import errors, openapi
+from .middleware import AccessMiddleware
+from .routes import (
+    alerts,
+    audit,
+    broadcasts,
+    bulk,
+    calendar,
+    callbacks,
+    cases,
+    channels,
+    contacts,
+    dead_letters,
+    health,
+    inbound_webhooks,
+    inbox,
+    keys,
+    lists,
+    log,
+    messages,
+    metrics,
+    migrations,
+    rollout,
+    roster,
+    schedules,
+    sessions,
+    subscriptions,
+    suppressions,
+    templates,
+)
+
+
+def create_api(app: App, metrics_: Metrics | None = None) -> FastAPI:
+    """The HTTP API of one engine. Pages that are added to it stand behind the same gate.
+
+    `metrics_` is what counts in this process, if anything does.
+    """
+    settings, access = app.settings, app.access
+    app = scope_to_tenant(app)  # everything that a route reaches is done for its caller's tenant
+    desk = app.desk
+    calendar_ = settings.inbound.calendar
+    largest = 3 * settings.max_body + 16_384  # as escaped JSON a text may be three times as long
+    api = FastAPI(
+        title="Tidings", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False,
+        description="Every message, on time, once, and you can see why.",
+    )  # fmt: skip
+    for router in (
+        messages.routes(desk, settings.zone),
+        bulk.routes(desk, settings.zone, largest=largest, most=settings.max_bulk),
+        broadcasts.routes(desk, largest=largest, most=settings.max_bulk),
+        dead_letters.routes(desk),
+        channels.routes(desk),
+        alerts.routes(desk),
+        log.routes(desk),
+        subscriptions.routes(desk),
+        templates.routes(desk),
+        schedules.routes(desk, settings.zone),
+        contacts.routes(desk, largest=largest, most=settings.max_bulk),
+        lists.routes(desk),
+        suppressions.routes(desk, largest=largest, most=settings.max_bulk),
+        health.routes(desk),
+        metrics.routes(desk, metrics_ or Metrics()),
+        rollout.routes(desk, settings.zone, largest=largest, most=settings.max_bulk),
+        migrations.routes(app.migrations, most=settings.max_bulk),
+        sessions.routes(access, is_https=settings.is_https),
+        keys.routes(app.access),
+        audit.routes(app.access),
+        calendar.routes(app.shifts, access, feed_token=None if calendar_ is None else calendar_.feed_token),
+        callbacks.routes(desk),
+        inbound_webhooks.routes(app.inbound),
+        inbox.routes(app.inbound),
+        cases.routes(app.workflows),
+        roster.routes(app.inbound, largest=largest, most=settings.max_bulk),
+    ):
+        api.include_router(router)
+    errors.install(api)
+    openapi.install(api)
+    api.add_middleware(
+        AccessMiddleware, access=access, host=settings.host, new_id=app.clock.new_id, largest=largest,
+        trusted_proxies=settings.trusted_proxies,
+        body_seconds=settings.header_timeout.total_seconds(),
+        unlimited=frozenset(
+            {bulk.PATH, broadcasts.RECIPIENTS, rollout.REPORT, contacts.IMPORT, suppressions.IMPORT,
+             callbacks.PATH, roster.IMPORT, migrations.REPAIRED}
+        ),
+    )  # fmt: skip
+    return api

@@ -1,0 +1,325 @@
+"""Everything wired together, and nothing started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from ..access import audit
+from ..access.service import AccessService, open_access
+from ..config import Settings
+from ..dispatch.dispatcher_runtime import DispatcherRuntime
+from ..dispatch.roles import ProcessShare
+from ..inbound.calendar.port import ShiftCalendar
+from ..inbound.calendar.service import CalendarService
+from ..inbound.effects import handler as effects
+from ..inbound.effects import ledger
+from ..inbound.effects.reconciler import EffectReconciler
+from ..inbound.service import InboundService
+from ..inbound.workflow.service import WorkflowService
+from ..kernel.actor import Actor
+from ..kernel.clock import Clock, SystemClock
+from ..kernel.handler import Handler
+from ..kernel.heartbeats import DISPATCHER_PREFIX
+from ..kernel.lanes import Lane
+from ..kernel.pruner import RetentionPolicy
+from ..kernel.retention import RetentionPruner
+from ..kernel.runner import RunnerOptions
+from ..kernel.worker import Worker
+from ..migration import batch_handler
+from ..migration.batch_scheduler import BatchScheduler
+from ..migration.connector_pool import ConnectorPool
+from ..migration.extractor import Extractor
+from ..migration.job_permissions import JobPermissions
+from ..migration.retention import JobPruner
+from ..migration.service import MigrationService
+from ..model.errors import Misconfigured
+from ..model.time import micros
+from ..observability.events import Emit, discard_event
+from ..observability.log import fan_out
+from ..outbound import message_validation
+from ..outbound.alerts.evaluator import AlertEvaluator, AlertRecipients
+from ..outbound.alerts.measurements import AlertMeasurements
+from ..outbound.broadcasts.feeder import BroadcastFeeder
+from ..outbound.channels.base import Channel
+from ..outbound.channels.registry import build as build_channel
+from ..outbound.delivery import Delivery
+from ..outbound.destination_breakers import DestinationBreakers
+from ..outbound.events import event_types
+from ..outbound.events.outbox_relay import OutboxRelay
+from ..outbound.events.subscription_cache import SubscriptionCache
+from ..outbound.messages import MessageService
+from ..outbound.receipts.receipt_reconciler import ReceiptReconciler
+from ..outbound.schedules.occurrence_builder import MessageOccurrenceBuilder, OccurrenceBuilder
+from ..outbound.schedules.scheduler import Scheduler
+from ..outbound.service import OutboundService, build_outbound_service
+from ..outbound.sessions.session_monitor import SessionMonitor
+from ..outbound.templates.service import TemplateService
+from ..outbound.tenant_quotas import TenantQuotas
+from ..outbound.trend_sampler import TrendSampler
+from ..store.encryption import Cipher
+from ..store.port import Store
+from .channel_wiring import (
+    build_breaker_rule,
+    build_callback_readers,
+    build_callbacks,
+    build_lane,
+    build_recipient_snapshot,
+    channel_options,
+    events_channel,
+    events_lane,
+)
+from .fleet_wiring import build_dispatcher, host, select_actors, select_lanes
+from .source_wiring import build_calendar, build_inbound, build_workflows, shift_settings
+from .store_wiring import build_cipher, build_read_store, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """Everything wired, nothing started."""
+
+    settings: Settings
+    clock: Clock
+    store: Store
+    cipher: Cipher
+    channels: Mapping[str, Channel]
+    lanes: Mapping[str, Lane]
+    messages: MessageService
+    worker: Worker
+    actors: Sequence[Actor]
+    desk: OutboundService
+    calendar: ShiftCalendar
+    shifts: CalendarService
+    inbound: InboundService
+    workflows: WorkflowService
+    access: AccessService
+    connections: ConnectorPool
+    migrations: MigrationService
+    office: DispatcherRuntime | None = None  # of a dispatcher
+
+    async def open(self, *, upgrade: bool = False) -> None:
+        """Open the store and make the channels known to it."""
+        await self.store.open(upgrade=upgrade)
+        known = {row["name"] for row in await self.store.read("queue_list")}
+        for lane in self.lanes.values():
+            if lane.queue not in known:
+                await self.store.write(lane.join())
+        await self.inbound.open()
+
+    def narrow_to_migrations(self) -> None:
+        """Before the start: this process moves records and does nothing else."""
+        self.worker.narrow({batch_handler.QUEUE}, {Extractor.name, BatchScheduler.name})
+
+    async def close(self) -> None:
+        """Stop working, then let go of everything."""
+        await self.worker.stop()
+        if self.office is not None:
+            await self.office.stop()
+        await self.access.audit.close()
+        for channel in self.channels.values():
+            await channel.close()
+        await self.calendar.close()
+        await self.inbound.close()
+        await self.workflows.close()
+        await self.connections.close()
+        if self.desk.store is not self.store:
+            await self.desk.store.close()
+        await self.store.close()
+
+
+def build(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    store: Store | None = None,
+    emit: Emit = discard_event,
+    share: ProcessShare = ProcessShare(),
+) -> App:
+    """Wire an engine from its settings; a test may bring its own clock and store."""
+    clock = clock or SystemClock()
+    store = store or open_store(settings, clock)
+    reading = build_read_store(settings, store, emit)
+    channels = {
+        name: build_channel(name, channel.kind, channel_options(name, channel, settings), now=clock.now)
+        for name, channel in settings.channels.items()
+    }
+    readers = build_callback_readers(settings)
+    cipher = build_cipher(settings, store)
+    listeners = SubscriptionCache(store, cipher)
+    channels[event_types.EVENTS_CHANNEL] = events_channel(settings, listeners, clock)
+    lanes = {name: build_lane(name, channel, settings) for name, channel in channels.items()}
+    lanes[event_types.EVENTS_CHANNEL] = events_lane(lanes[event_types.EVENTS_CHANNEL], settings)
+    inbound = build_inbound(store, clock, lanes, settings, emit)
+    chosen = shift_settings(settings)
+    calendar = build_calendar(chosen, store, clock)
+    lanes[ledger.QUEUE] = effects.lane(settings.all_policies["personal"], calls_within=chosen.deadline)
+    rules = message_validation.MessageLimits(
+        grace=settings.grace, max_body=settings.max_body, tenants=TenantQuotas(settings.tenants)
+    )
+    templates = TemplateService(
+        store, clock, zone=settings.zone, max_body=settings.max_body, channels=channels
+    )
+    accepting = MessageService(reading, clock, channels, rules, templates)
+    working = build_workflows(store, clock, calendar, accepting, channels, settings)
+    broadcast_creator = build_recipient_snapshot(store, clock, channels, templates, rules, settings)
+    connections = _connections(settings, store, clock, lanes)
+    makers: Mapping[str, OccurrenceBuilder] = {
+        "message": MessageOccurrenceBuilder(accepting),
+        "broadcast": broadcast_creator,
+    }
+    watch = TrendSampler(store, clock)
+    destinations = DestinationBreakers(store, channels, rule=build_breaker_rule(settings), now=clock.now)
+    actors: list[Actor] = [
+        OutboxRelay(store, clock, listeners),
+        Scheduler(store, clock, makers, listeners=listeners, keep=settings.keep_history),
+        BroadcastFeeder(store, clock, broadcast_creator, grace=micros(settings.grace), emit=emit),
+        SessionMonitor(store, clock, channels, listeners=listeners, emit=emit),
+        watch,
+        *([destinations] if destinations.has_any else []),
+        EffectReconciler(store, clock),
+        Extractor(store, clock, connections),
+        BatchScheduler(store, clock),
+        *([ReceiptReconciler(store, clock)] if readers else []),
+        *inbound.pollers,
+        *working.actors,
+    ]
+    path = settings.database_path
+    figures = AlertMeasurements(store, place=None if path is None else path.parent, limits=settings.alerts)
+    handlers: dict[str, Handler] = {
+        message_validation.MESSAGE_KIND: Delivery(
+            store, channels, now=clock.now, listeners=listeners, readers=readers, destinations=destinations
+        ),
+        ledger.KIND: effects.EffectHandler(store, clock, {calendar.name: calendar}),
+        batch_handler.KIND: batch_handler.BatchHandler(store, clock, connections),
+        **working.handlers,
+    }
+    guard = _guard(settings, store, clock, accepting, figures, emit)
+    office, worker = _worker(settings, share, store, cipher, clock, lanes, handlers, actors, guard, emit)
+    desk = build_outbound_service(
+        reading,
+        cipher,
+        clock,
+        accepting,
+        channels,
+        lanes,
+        grace=settings.grace,
+        lease=settings.lease,
+        broadcast_creator=broadcast_creator,
+        callbacks=build_callbacks(store, clock, readers, settings, emit),
+        watch=watch,
+        figures=figures,
+    )
+    shifts = CalendarService(store, clock, calendar, squads=chosen.squads, zone=settings.zone)
+    desk.callbacks.listener = inbound.listening
+    return App(
+        settings,
+        clock,
+        store,
+        cipher,
+        channels,
+        lanes,
+        accepting,
+        worker,
+        actors,
+        desk,
+        calendar,
+        shifts,
+        inbound,
+        working,
+        access=open_access(store, clock, settings.api_keys, is_local=settings.is_local, emit=emit),
+        connections=connections,
+        migrations=MigrationService(store, clock, connections),
+        office=office,
+    )
+
+
+def _worker(
+    settings: Settings,
+    share: ProcessShare,
+    store: Store,
+    cipher: Cipher,
+    clock: Clock,
+    lanes: Mapping[str, Lane],
+    handlers: Mapping[str, Handler],
+    actors: Sequence[Actor],
+    guard: AlertEvaluator,
+    emit: Emit,
+) -> tuple[DispatcherRuntime | None, Worker]:
+    """What works on tasks here, by itself or through a dispatcher's office."""
+    runs = select_lanes(lanes, settings, share)
+    office = build_dispatcher(settings, share, store, clock, runs, handlers, emit, cipher)
+    worker = Worker(
+        store,
+        clock,
+        lanes,
+        handlers,
+        emit=emit if office is None else fan_out(emit, office.heard),
+        runs=runs if office is None else office.lanes,
+        hands=None if office is None else office.hands,
+        also_load=dict if office is None else office.standing,
+        name=None if office is None else f"{DISPATCHER_PREFIX}{host()}",
+        tunables=RunnerOptions(slots=settings.slots, poll=settings.poll),
+        lease=settings.lease,
+        beat=settings.beat,
+        poison_after=settings.poison_after,
+        retention=RetentionPolicy(history=settings.keep_history, ended=settings.keep_done),
+        contents=("prune_message", "prune_receipts", "prune_followup", "prune_rehearing", "prune_turn"),
+        actors=select_actors(actors, office, share),
+        pruners=select_actors(_pruners(settings, store, clock), None, share),
+        observers=[guard],
+        memory_limit=settings.memory_limit,
+    )
+    return office, worker
+
+
+def _pruners(settings: Settings, store: Store, clock: Clock) -> list[Actor]:
+    """Who forgets what is old, each in its own domain."""
+    return [
+        RetentionPruner("shadows", store, clock, {"shadow_prune": settings.keep_history}),
+        RetentionPruner("frozen recipients", store, clock, {"frozen_prune": settings.keep_done}),
+        RetentionPruner(
+            "audit",
+            store,
+            clock,
+            {**dict.fromkeys(audit.PRUNE, settings.keep_audit), "session_prune": timedelta()},
+        ),
+        RetentionPruner("quotas", store, clock, {"quota_prune": settings.keep_history}),
+        RetentionPruner("model calls", store, clock, {"prune_model_calls": settings.keep_done}),
+        JobPruner(store, clock, settings.keep_migrations),
+    ]
+
+
+def _guard(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    accepting: MessageService,
+    figures: AlertMeasurements,
+    emit: Emit,
+) -> AlertEvaluator:
+    """Who raises alerts."""
+    return AlertEvaluator(
+        store,
+        clock,
+        accepting,
+        figures,
+        told=AlertRecipients(settings.alert_channel, settings.alert_to),
+        keep=settings.keep_history,
+        emit=emit,
+    )
+
+
+def _connections(settings: Settings, store: Store, clock: Clock, lanes: dict[str, Lane]) -> ConnectorPool:
+    """The systems of migrations, and the lane of their batches."""
+    if batch_handler.QUEUE in lanes:
+        raise Misconfigured(
+            f"the channel name {batch_handler.QUEUE!r} is the engine's own",
+            remedy="give your channel another name",
+        )
+    lanes[batch_handler.QUEUE] = batch_handler.lane()
+    files, private = settings.migration_api_files, settings.migration_api_private
+    allowed = JobPermissions(settings.migration_folder, files, settings.credentials, private)
+    return ConnectorPool(store, clock, environ=os.environ, folder=Path(), allowed=allowed)

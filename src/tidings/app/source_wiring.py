@@ -1,0 +1,144 @@
+"""Wiring of the ways in: sources, workflows with their minds, the shift calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..config import Settings
+from ..inbound import ingestion, message_handler
+from ..inbound.calendar.builtin import BuiltinCalendar
+from ..inbound.calendar.http import HttpCalendar
+from ..inbound.calendar.port import ShiftCalendar
+from ..inbound.calendar.settings import CalendarSettings
+from ..inbound.effects import ledger
+from ..inbound.language.shift_words import DEFAULTS as SHIFTS
+from ..inbound.service import InboundService, open_inbound
+from ..inbound.workflow import service as workflows
+from ..inbound.workflow.settings import WorkflowSettings
+from ..kernel.clock import Clock
+from ..kernel.lanes import Lane
+from ..model.errors import Misconfigured
+from ..model.message import Draft
+from ..model.task import NewTask
+from ..observability.events import Emit
+from ..outbound import message_validation
+from ..outbound.channels.base import Channel, HasChats
+from ..outbound.messages import MessageService
+from ..store.port import Store
+
+
+def build_inbound(
+    store: Store, clock: Clock, lanes: dict[str, Lane], settings: Settings, emit: Emit
+) -> InboundService:
+    """What comes in; its lane is there where a source is."""
+    chosen = settings.inbound
+    if chosen.sources and ingestion.QUEUE in lanes:
+        raise Misconfigured(
+            f"the channel name {ingestion.QUEUE!r} is the engine's own",
+            remedy="give your channel another name",
+        )
+    if chosen.sources:
+        lanes[ingestion.QUEUE] = message_handler.lane()
+    tell = workflows.source_notice_steps(_workflow_settings(settings), clock)
+    return open_inbound(store, clock, chosen.sources, production=chosen.production, tell=tell, emit=emit)
+
+
+class OutboundReplyPort:
+    """Replies and notices of inbound are messages of outbound."""
+
+    table: str = "messages"
+    columns: tuple[str, ...] = message_validation.MESSAGE_COLUMNS
+
+    def __init__(self, accepting: MessageService, channels: Mapping[str, Channel]) -> None:
+        self._messages = accepting
+        self._channels = channels
+
+    async def prepare(
+        self,
+        channel: str,
+        to: str,
+        text: str,
+        *,
+        tenant: str,
+        order_key: str,
+        now: int,
+        in_chat: bool = False,
+    ) -> tuple[NewTask, tuple[Any, ...]]:
+        """One message, ready for a transaction of inbound's."""
+        way_out = self._channels.get(channel)
+        if in_chat and isinstance(way_out, HasChats):
+            to = way_out.chat(to)
+        draft = Draft(channel, to, text, tenant=tenant, order_key=order_key)
+        return await self._messages.prepare(draft, now)
+
+
+def _workflow_settings(settings: Settings) -> WorkflowSettings:
+    """With what the other settings say where nothing was set."""
+    chosen, shifts = settings.inbound.workflow or WorkflowSettings(), shift_settings(settings)
+    return replace(
+        chosen,
+        zone=chosen.zone or settings.zone.key,
+        squads=chosen.squads or shifts.squads,
+        calendar=shifts.name,
+        grid=shifts.grid,
+    )
+
+
+def build_workflows(
+    store: Store,
+    clock: Clock,
+    calendar: ShiftCalendar,
+    accepting: MessageService,
+    channels: Mapping[str, Channel],
+    settings: Settings,
+) -> workflows.WorkflowService:
+    """Workflows over what comes in, with the mind that is configured."""
+    chosen, model = _workflow_settings(settings), settings.inbound.model
+    for option, named in (
+        ("admins", {admin.partition(":")[0] for admin in chosen.admins}),
+        ("replies", {chosen.replies.get(source, source) for source in settings.inbound.sources}),
+    ):
+        if chosen.enabled and (unknown := sorted(named - set(settings.channels))):
+            raise Misconfigured(
+                f"inbound.{option} needs the channel {unknown[0]!r}, which is not configured",
+                remedy=f"write [channels.{unknown[0]}], or name another one under inbound.{option}",
+                field=f"inbound.{option}",
+            )
+
+    def minds() -> workflows.Interpreters:
+        from ..inbound.language.rule_interpreter import RuleInterpreter
+        from ..inbound.llm.factory import build_interpreter as build_mind
+        from ..inbound.llm.prompt import load_prompts
+        from ..inbound.llm.recordings import RecordedInterpreter
+
+        rules = RuleInterpreter(chosen.shifts or None)
+        if model is None:
+            return workflows.Interpreters(rules, rules, rules)
+        shifts = {**SHIFTS, **chosen.shifts}
+        recorded = RecordedInterpreter.from_journal(
+            model, load_prompts(model.prompts), store, clock, shifts=shifts
+        )
+        return workflows.Interpreters(rules, build_mind(model, rules, store, clock, shifts=shifts), recorded)
+
+    return workflows.build_workflow_service(
+        chosen, store, clock, calendar, OutboundReplyPort(accepting, channels), minds
+    )
+
+
+def shift_settings(settings: Settings) -> CalendarSettings:
+    """Those that are configured, or the built-in calendar's."""
+    if ledger.QUEUE in settings.channels:
+        raise Misconfigured(
+            f"the channel name {ledger.QUEUE!r} is the engine's own",
+            remedy="give your channel another name",
+        )
+    return settings.inbound.calendar or CalendarSettings()
+
+
+def build_calendar(chosen: CalendarSettings, store: Store, clock: Clock) -> ShiftCalendar:
+    """The shift calendar that commands go to."""
+    if chosen.kind == "http":
+        return HttpCalendar(chosen, now=clock.now)
+    return BuiltinCalendar(store, chosen.name)

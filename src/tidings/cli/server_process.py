@@ -1,0 +1,142 @@
+"""The serving process: binds its ports, opens the engine, and goes down gracefully.
+
+Nothing is touched before the ports are bound, and the API's port takes no connection before the database was
+opened and checked. On the way down the API stops accepting while the worker
+finishes or gives back; the phone goes last, for until then messages may still be on their way to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from ..api import create_api
+from ..app import build
+from ..config import Settings
+from ..dashboard import add_dashboard
+from ..dispatch.roles import ProcessRole, ProcessShare
+from ..observability.events import Emit
+from ..observability.log import fan_out, log_sink
+from ..observability.metrics import Metrics
+from ..observability.sinks import optional_sinks
+from ..wire.connection_limits import ConnectionLimits, connection_budget, sandbox_connections
+from . import banner, fleet
+from .engine import sync_clock
+from .http_server import HttpServer
+from .library_logs import configure_library_logs
+from .ports import accept_on, bind, port_of
+from .process_recycler import Recycler
+from .sandbox_phone import SandboxPhone, is_sandbox_needed, ledger_of, mail_port_of
+
+_REMEDY = "stop what listens there, or choose another with --port"
+
+
+async def serve(settings: Settings, share: ProcessShare, *, config: Path | None) -> int:
+    """Run until a signal comes, or until it is time for a fresh process; gives the exit code."""
+    stop = _stop_signal()
+    recycler = Recycler(settings.recycle_after, settings.recycle_memory, stop.set)
+    log = log_sink(form=settings.log_format, level=settings.log_level)
+    watching = asyncio.create_task(recycler.watch(log))
+    try:
+        if ProcessRole.API in share.roles:
+            await _serve(settings, share, stop, fan_out(log, recycler.take), config=config)
+        else:
+            configure_library_logs(form=settings.log_format, level=settings.log_level)
+            await fleet.run_roles(settings, share, stop, emit=fan_out(log, recycler.take))
+    finally:
+        watching.cancel()
+    banner.stopped()
+    return recycler.code
+
+
+async def _serve(
+    settings: Settings, share: ProcessShare, stop: asyncio.Event, emit: Emit, *, config: Path | None
+) -> None:
+    works = share.works
+    path = settings.database_path
+    if path is not None and not path.exists():
+        settings.require_key_unless_local(has_admin=False)  # before anything is made
+    async with AsyncExitStack() as stack:  # undone in the opposite order
+        listening = bind(settings.host, settings.port, remedy=_REMEDY)
+        stack.callback(listening.close)
+        settings = replace(settings, port=port_of(listening))
+        phone = None
+        if is_sandbox_needed(settings):
+            phone = SandboxPhone(
+                settings.sandbox_port,
+                ledger_of(settings),
+                mail_port=mail_port_of(settings),
+                connections=sandbox_connections(settings.slots),
+            )
+        if phone is not None:
+            stack.push_async_callback(phone.stop)
+            settings = replace(settings, sandbox_port=phone.port)
+        configure_library_logs(form=settings.log_format, level=settings.log_level)
+        metrics = Metrics()
+        extras = optional_sinks(statsd=settings.statsd, otel=settings.otel)
+        for extra in extras:
+            stack.callback(extra.close)
+        emit = fan_out(emit, metrics.take, *(extra.take for extra in extras))
+        app = build(settings, emit=emit, share=share)
+        stack.push_async_callback(app.close)
+        if works:
+            app.workflows.ready()
+        await app.open()
+        await app.cipher.check()
+        settings.require_key_unless_local(has_admin=await app.access.door.has_admin())
+        await app.access.door.remember_configured()
+        await sync_clock(app)
+        if phone is not None:
+            await phone.start()
+        api = create_api(app, metrics)
+        pages = add_dashboard(api, app)
+        server = HttpServer(api, listening, _limits(settings))
+        accept_on(listening, remedy=_REMEDY)
+        serving = await server.begin()
+        if works:
+            await fleet.start_worker(app)
+        else:
+            app.worker.start_observers()
+        if ProcessRole.TRANSPORT in share.roles:
+            await fleet.start_transport(settings, share, stack, emit=emit)
+        is_open = await app.access.door.is_open()
+        banner.show(app, phone, share=share, config=config, is_open=is_open)
+        await _first(stop, serving)
+        pages.close()
+        await asyncio.gather(server.end(), app.worker.stop())
+
+
+def _limits(settings: Settings) -> ConnectionLimits:
+    return ConnectionLimits(
+        settings.max_header,
+        settings.header_timeout.total_seconds(),
+        connection_budget(settings.max_connections, concurrency=settings.slots),
+    )
+
+
+def _stop_signal() -> asyncio.Event:
+    """Set by the first signal; the second one ends the process where it stands."""
+    stop = asyncio.Event()
+
+    def ask(number: int) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+        banner.stopping()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ask, number)
+    return stop
+
+
+async def _first(stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
+    """Wait for a signal; a server that ends by itself has failed, and says so."""
+    asked = asyncio.create_task(stop.wait())
+    await asyncio.wait({asked, serving}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if serving.done():
+        serving.result()

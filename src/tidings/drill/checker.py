@@ -1,0 +1,300 @@
+"""The judge of a drill: three logs in, a verdict out. Pure.
+
+Three logs have three owners: the producer (what was tried and acknowledged), the receiver (every copy, before
+it was answered) and the injector (every kill, pause and cut). The engine's own books excuse nothing: they are
+compared, and they must cover what the logs show. An excuse is as narrow as its fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+SLACK = 0.05  # seconds by which a fault's window is widened on each side
+RECORD = 2.0  # seconds that a sender has to write down an answer; a kill after that excuses nothing
+
+
+_VIOLATIONS = (
+    "lost",
+    "stuck",
+    "unexpected",
+    "early",
+    "unexplained",
+    "overlap",
+    "unflagged",
+    "misrecorded",
+    "unwitnessed",
+)
+
+
+class ReceiverAction(StrEnum):
+    """What the receiver then did with a copy."""
+
+    OK = "ok"
+    REFUSED = "refused"  # said so: not a delivery, and the next copy is no duplicate
+    DROPPED = "dropped"  # took it and cut the connection
+    LATE = "late"  # took it and answered after the sender's deadline
+
+
+class InjectionKind(StrEnum):
+    """What the injector did."""
+
+    KILL = "kill"
+    PAUSE = "pause"
+    CUT = "cut"  # of the store, from one sender or from all
+    PARTITION = "partition"  # of one sender from the receiver; it ends when none of its packets can be left
+
+
+class ProducerEntry(NamedTuple):
+    """The producer's line: `acked` is None when nobody said yes."""
+
+    ref: str
+    digest: str
+    due: float
+    tried: float
+    acked: float | None
+
+
+class ReceivedCopy(NamedTuple):
+    """The receiver's line; the answer followed `after` seconds later."""
+
+    at: float
+    ref: str
+    id: str
+    attempt: int
+    pid: int
+    digest: str
+    did: str = ReceiverAction.OK
+    after: float = 0.0
+
+
+class InjectedFault(NamedTuple):
+    """The injector's line. `held` is what the dead sender left at work, and whether its start was written."""
+
+    kind: str
+    target: int  # a sender's pid, or 0 for the store of all
+    begin: float
+    end: float
+    how: str = ""
+    held: Mapping[str, bool] = {}
+
+
+class EngineRecord(NamedTuple):
+    """What the engine says about a message at the end."""
+
+    state: str
+    unknown: bool
+    crashes: int = 0
+    id: str = ""
+    settled_at: float | None = None  # when it was last moved on from being at work
+
+
+@dataclass(slots=True)
+class DrillVerdict:
+    """Every class with its messages. Only some of them are allowed to be filled."""
+
+    lost: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)  # accepted, and the engine is not done with it
+    unexpected: list[str] = field(default_factory=list)
+    early: list[str] = field(default_factory=list)
+    explained: list[str] = field(default_factory=list)
+    unexplained: list[str] = field(default_factory=list)
+    overlap: list[str] = field(default_factory=list)
+    unflagged: list[str] = field(default_factory=list)  # a duplicate of which the engine knows nothing
+    misrecorded: list[str] = field(default_factory=list)  # delivered, recorded as failed
+    held: list[str] = field(default_factory=list)
+    unwitnessed: list[str] = field(default_factory=list)  # held, and nobody saw a reason
+    recovered: list[str] = field(default_factory=list)
+    delivered: int = 0
+    lateness: list[float] = field(default_factory=list)  # of each first copy, in seconds
+
+    @property
+    def violations(self) -> dict[str, list[str]]:
+        """The classes that fail a run, if something is in them."""
+        return {name: found[:5] for name in _VIOLATIONS if (found := getattr(self, name))}
+
+    @property
+    def duplicates(self) -> int:
+        """Extra copies, with an excuse or without."""
+        return len(self.explained) + len(self.unexplained)
+
+    @property
+    def counts(self) -> dict[str, float]:
+        """Every class as a number, to be published with its message counts."""
+        late = {f"late_p{share}": round(percentile(self.lateness, share / 100), 2) for share in (50, 99, 100)}
+        return {
+            "delivered": self.delivered,
+            "lost": len(self.lost),
+            "unexpected": len(self.unexpected),
+            "early": len(self.early),
+            "duplicates_explained": len(self.explained),
+            "duplicates_unexplained": len(self.unexplained),
+            "overlap": len(self.overlap),
+            "unflagged": len(self.unflagged),
+            "misrecorded": len(self.misrecorded),
+            "held": len(self.held),
+            **late,
+        }
+
+
+def check_logs(
+    tried: Iterable[ProducerEntry],
+    copies: Iterable[ReceivedCopy],
+    faults: Sequence[InjectedFault],
+    books: Mapping[str, EngineRecord],
+    *,
+    deadline: float,
+) -> DrillVerdict:
+    """Sort every message into its classes. `deadline` is the senders' own, for one attempt."""
+    verdict = DrillVerdict()
+    asked = {line.ref: line for line in tried}
+    seen: defaultdict[str, list[ReceivedCopy]] = defaultdict(list)
+    for copy in sorted(copies):
+        seen[copy.ref].append(copy)
+    for ref, found in seen.items():
+        _check_copies(verdict, asked.get(ref), found, faults, books.get(ref), deadline)
+    for ref, line in asked.items():
+        _check_message(verdict, line, seen.get(ref, []), faults, books.get(ref))
+    return verdict
+
+
+def _check_copies(
+    verdict: DrillVerdict,
+    line: ProducerEntry | None,
+    copies: Sequence[ReceivedCopy],
+    faults: Sequence[InjectedFault],
+    book: EngineRecord | None,
+    deadline: float,
+) -> None:
+    ref = copies[0].ref
+    if (
+        line is None
+        or any(copy.digest != line.digest for copy in copies)
+        or len({copy.id for copy in copies}) > 1
+    ):
+        verdict.unexpected.append(ref)
+    if line is not None and copies[0].at < line.due:
+        verdict.early.append(ref)
+    taken = [copy for copy in copies if copy.did != ReceiverAction.REFUSED]
+    if taken and book is not None and book.state == "failed" and not book.unknown:
+        verdict.misrecorded.append(ref)
+    if line is not None and taken:
+        verdict.delivered += 1
+        verdict.lateness.append(taken[0].at - line.due)
+    for first, second in pairwise(taken):
+        excused = any(explains_duplicate(fault, first, second) for fault in faults) or first.did in (
+            ReceiverAction.DROPPED,
+            ReceiverAction.LATE,
+        )
+        (verdict.explained if excused else verdict.unexplained).append(ref)
+        if book is None or not book.unknown:
+            verdict.unflagged.append(ref)
+        if overlaps(first, second, faults, deadline):
+            verdict.overlap.append(ref)
+
+
+def _check_message(
+    verdict: DrillVerdict,
+    line: ProducerEntry,
+    copies: Sequence[ReceivedCopy],
+    faults: Sequence[InjectedFault],
+    book: EngineRecord | None,
+) -> None:
+    delivered = any(copy.did != ReceiverAction.REFUSED for copy in copies)
+    if line.acked is None:
+        if copies:
+            verdict.recovered.append(line.ref)
+        return
+    if book is not None and book.state in ("pending", "processing"):
+        verdict.stuck.append(line.ref)
+    elif book is not None and book.state == "failed" and book.unknown:
+        witnessed = any(fault.held.get(line.ref) for fault in faults) or any(
+            copy.did in (ReceiverAction.DROPPED, ReceiverAction.LATE) for copy in copies
+        )
+        (verdict.held if witnessed else verdict.unwitnessed).append(line.ref)
+    elif not delivered:
+        verdict.lost.append(line.ref)
+
+
+def explains_duplicate(fault: InjectedFault, first: ReceivedCopy, second: ReceivedCopy) -> bool:
+    """Return whether a fault accounts for the second copy.
+
+    In the usual order, the fault hit the sender of the first copy before it could record the answer. An older
+    attempt that arrives after a newer one was held up: its sender was paused or partitioned meanwhile.
+    """
+    begin, end = fault.begin - SLACK, fault.end + SLACK
+    if second.attempt < first.attempt:
+        return _held_up(fault, second) and begin <= first.at
+    if second.at < begin:
+        return False
+    recorded_by = first.at + first.after + RECORD
+    hit = fault.target in (0, first.pid) and recorded_by >= begin
+    # What a dead sender's socket still held may be written down after its death; anything else may not.
+    return hit and (fault.kind == InjectionKind.KILL or first.at <= end)
+
+
+def _held_up(fault: InjectedFault, copy: ReceivedCopy) -> bool:
+    """Return whether a copy may have been sent before the fault and have arrived during it."""
+    during = fault.begin - SLACK <= copy.at <= fault.end + SLACK
+    return (
+        fault.kind in (InjectionKind.PAUSE, InjectionKind.PARTITION) and fault.target == copy.pid and during
+    )
+
+
+def overlaps(
+    first: ReceivedCopy, second: ReceivedCopy, faults: Iterable[InjectedFault], deadline: float
+) -> bool:
+    """Return whether the first copy was in flight, from a live and unpaused sender, when the second came."""
+    if second.at >= first.at + min(first.after, deadline):
+        return False
+    for fault in faults:
+        if _held_up(fault, second) or (fault.kind == InjectionKind.PARTITION and _held_up(fault, first)):
+            return False
+        is_gone = fault.kind == InjectionKind.KILL or (
+            fault.kind == InjectionKind.PAUSE and first.at <= fault.end + SLACK
+        )
+        if is_gone and fault.target == first.pid and fault.begin - SLACK <= second.at:
+            return False
+    return True
+
+
+class CrashCoverage(NamedTuple):
+    """What a run must have met at least once, or it proves nothing."""
+
+    before_start: int = 0  # killed after the claim, before the intent
+    before_send: int = 0  # killed after the intent, before the first byte
+    before_record: int = 0  # killed after the send, before the record
+    after_record: int = 0  # killed with its last results written and nobody told
+    between: int = 0  # killed while it held nothing
+
+    def __add__(self, other: object) -> CrashCoverage:
+        assert isinstance(other, CrashCoverage)
+        return CrashCoverage(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+def crash_coverage(copies: Iterable[ReceivedCopy], faults: Iterable[InjectedFault]) -> CrashCoverage:
+    """Count the moments at which senders were killed, from the logs alone."""
+    sent = {(copy.pid, copy.ref) for copy in copies}
+    total = CrashCoverage()
+    for fault in faults:
+        if fault.kind == InjectionKind.KILL:
+            unsent = [begun for ref, begun in fault.held.items() if (fault.target, ref) not in sent]
+            total += CrashCoverage(
+                before_start=unsent.count(False),
+                before_send=unsent.count(True),
+                before_record=len(fault.held) - len(unsent),
+                after_record=fault.how.startswith("settled"),
+                between=not fault.held,
+            )
+    return total
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that `share` of them do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0

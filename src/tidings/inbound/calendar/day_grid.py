@@ -1,0 +1,172 @@
+"""What a day says: one line per squad, 48 half hours from 0600. Pure.
+
+c  has a crew        n  marked as without        .  not on the calendar
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date as Date
+from datetime import timedelta
+from functools import lru_cache
+from itertools import groupby
+from typing import NamedTuple
+
+from ..domain import HALF_HOURS, CalendarCommand, CalendarDay, ShiftAction, slot
+
+CREWED, NO_CREW, NOTHING = "c", "n", "."
+BLANK = NOTHING * HALF_HOURS
+MARKS: Mapping[ShiftAction, str] = {
+    ShiftAction.ADD: CREWED,
+    ShiftAction.NO_CREW: NO_CREW,
+    ShiftAction.REMOVE: NOTHING,
+}
+ACTIONS: Mapping[str, ShiftAction] = {mark: action for action, mark in MARKS.items()}
+
+# What fulfils a command: a squad that was never on the calendar has no crew either.
+_FULFILS: Mapping[ShiftAction, str] = {
+    ShiftAction.ADD: "c",
+    ShiftAction.NO_CREW: "n.",
+    ShiftAction.REMOVE: ".",
+}
+_LONGEST_SQUAD = 40
+
+
+class SlotRun(NamedTuple):
+    """Half hours in a row that are alike."""
+
+    mark: str
+    first: int
+    last: int  # the one after
+
+
+def line(day: CalendarDay, squad: str) -> str:
+    """A squad's whole day."""
+    places = [NOTHING] * HALF_HOURS
+    for place in day.no_crew.get(squad, ()):
+        places[place] = NO_CREW
+    for place in day.crewed.get(squad, ()):
+        places[place] = CREWED
+    return "".join(places)
+
+
+def day_of(date: str, lines: Mapping[str, str]) -> CalendarDay:
+    """A day of its squads' lines."""
+    return CalendarDay(
+        date,
+        {squad: _places(text, CREWED) for squad, text in lines.items()},
+        no_crew={squad: _places(text, NO_CREW) for squad, text in lines.items() if NO_CREW in text},
+    )
+
+
+def touched_slots(day: CalendarDay, command: CalendarCommand) -> str:
+    """What the day says of the half hours that a command touches."""
+    first, last = bounds(command)
+    return line(day, command.squad)[first:last]
+
+
+def bounds(command: CalendarCommand) -> tuple[int, int]:
+    """The first half hour that a command touches, and the one after its last."""
+    first, last = slot(command.start), slot(command.end)
+    return first, last if last > first else HALF_HOURS
+
+
+def after(day: CalendarDay, command: CalendarCommand) -> CalendarDay:
+    """The day once a command is done."""
+    first, last = bounds(command)
+    squad, old = command.squad, line(day, command.squad)
+    new = old[:first] + MARKS[command.action] * (last - first) + old[last:]
+    crewed = {**day.crewed, squad: _places(new, CREWED)}
+    marked = {each: places for each, places in day.no_crew.items() if each != squad}
+    return CalendarDay(
+        day.date, crewed, no_crew=marked | ({squad: _places(new, NO_CREW)} if NO_CREW in new else {})
+    )
+
+
+def fulfils(action: ShiftAction, image: str) -> bool:
+    """Whether these half hours say what the command wants."""
+    return set(image) <= set(_FULFILS[action])
+
+
+def command_problem(command: CalendarCommand, *, grid: int) -> str | None:
+    """Why a command cannot be given to a calendar with a grid of so many minutes; None if it can."""
+    if not command.squad.strip() or len(command.squad) > _LONGEST_SQUAD or not command.squad.isprintable():
+        return "the squad has no name, or one that cannot be used"
+    if read_date(command.date) is None:
+        return f"the date {command.date!r} is not a day written as YYYYMMDD"
+    for name, time in (("start", command.start), ("end", command.end)):
+        if not _is_time(time):
+            return f"the {name} {time!r} is not a time written as HHMM"
+        if int(time[2:]) % grid if grid < 60 else int(time[2:]):
+            return f"the {name} {time} is not on the calendar's grid of {grid} minutes"
+    if slot(command.end) <= slot(command.start) and command.end != "0600":
+        return f"the end {command.end} is not after the start {command.start} within a day from 0600 to 0600"
+    return None
+
+
+def runs(text: str) -> list[SlotRun]:
+    """A line in pieces that are alike."""
+    found: list[SlotRun] = []
+    for mark, same in groupby(text):
+        first = found[-1].last if found else 0
+        found.append(SlotRun(mark, first, first + len(list(same))))
+    return found
+
+
+def shifts(day: CalendarDay, squad: str) -> list[SlotRun]:
+    """When a squad has a crew, or is marked as without one."""
+    return [run for run in runs(line(day, squad)) if run.mark != NOTHING]
+
+
+def gaps(day: CalendarDay) -> list[SlotRun]:
+    """When nobody has a crew."""
+    busy = frozenset[int]().union(*day.crewed.values()) if day.crewed else frozenset()
+    text = "".join(CREWED if place in busy else NOTHING for place in range(HALF_HOURS))
+    return [run for run in runs(text) if run.mark == NOTHING]
+
+
+def undo_commands(command: CalendarCommand, image: str) -> list[CalendarCommand]:
+    """The commands that bring back what these half hours said before."""
+    first, _ = bounds(command)
+    return [
+        CalendarCommand(
+            ACTIONS[run.mark], command.squad, command.date, clock(first + run.first), clock(first + run.last)
+        )
+        for run in runs(image)
+    ]
+
+
+def clock(place: int) -> str:
+    """The time at which a half hour of the day begins, as HHMM."""
+    minutes = (6 * 60 + 30 * place) % (24 * 60)
+    return f"{minutes // 60:02d}{minutes % 60:02d}"
+
+
+def read_date(text: str) -> Date | None:
+    """YYYYMMDD as a date."""
+    if len(text) != 8 or not (text.isascii() and text.isdigit()):
+        return None
+    try:
+        return Date(int(text[:4]), int(text[4:6]), int(text[6:]))
+    except ValueError:
+        return None
+
+
+def dates(first: Date, count: int) -> list[str]:
+    """So many days in a row, as YYYYMMDD."""
+    return [f"{first + timedelta(days=n):%Y%m%d}" for n in range(count)]
+
+
+def squads_of(days: Iterable[CalendarDay], known: Sequence[str]) -> list[str]:
+    """Everybody on these days: those that are known first, in their order."""
+    others = {squad for day in days for squad in (*day.crewed, *day.no_crew)} - set(known)
+    return [*known, *sorted(others)]
+
+
+@lru_cache(4096)
+def _places(text: str, mark: str) -> frozenset[int]:
+    return frozenset([place for place, found in enumerate(text) if found == mark])
+
+
+def _is_time(text: str) -> bool:
+    return len(text) == 4 and text.isascii() and text.isdigit() and int(text[:2]) < 24 and int(text[2:]) < 60

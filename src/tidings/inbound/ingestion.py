@@ -1,0 +1,353 @@
+"""Intake: what sources heard becomes rows and tasks, with the cursor, in one transaction.
+
+Unique by (source, platform id): whatever comes twice is one row. A page is written in as few transactions as
+its order allows, each with the cursor behind its last message. If one cannot be written, those before it are,
+and the cursor stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..kernel.clock import Clock
+from ..model.errors import TemporaryError, error_text
+from ..model.task import NewTask
+from ..model.time import micros
+from ..observability.events import Emit, MessagesHeard, discard_event
+from ..store.port import Row, Step, Store, TableRows, WriteConflict
+from .admission import CHANGES, AdmissionResult, SenderLookup, admit, find_impersonation
+from .domain import IncomingKind, IncomingMessage
+from .leases import SourceLease
+from .roster import Roster
+from .source_notices import CHANGED, FAILING, NoticeSteps, SourceNotice, notice_event_steps
+from .sources.port import SourceEntry
+from .sources.settings import SourceSettings
+
+QUEUE = "inbound"
+KIND = "heard"
+NOTIFY_AFTER = 3  # failures in a row after which an admin is told
+LONGEST_TEXT = 100_000
+LARGEST_RAW = 64 * 1024
+COLUMNS = (
+    "id", "tenant", "source", "platform_id", "conversation", "chat", "sender", "name", "kind", "original",
+    "reply_to", "attachments", "said_at", "received_at", "speaks_for", "text", "raw",
+)  # fmt: skip
+_MOST = 500  # messages of one transaction
+
+
+class IngestionResult(NamedTuple):
+    """What became of a page."""
+
+    handled: int = 0
+    ended: int = 0  # skipped or expired on arrival
+    known: int = 0  # here before
+
+
+class IngestionFailed(Exception):
+    """One message could not be written; those before it were, and the cursor stands before it."""
+
+
+class _AdmittedEntry(NamedTuple):
+    filed: AdmissionResult
+    cursor: str | None
+
+
+class InboxIngestion:
+    """The only writer of new rows of the inbox."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        roster: Roster,
+        *,
+        production: bool = True,
+        tell: NoticeSteps = notice_event_steps,
+        emit: Emit = discard_event,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._roster = roster
+        self._production = production
+        self._tell = tell
+        self._emit = emit
+
+    async def take(
+        self, source: SourceSettings, heard: Sequence[SourceEntry], *, lease: SourceLease | None = None
+    ) -> IngestionResult:
+        """Write down what is new; raises NotTaken, or Outrun when the lease has gone to somebody else."""
+        fresh = await self._fresh(source, heard)
+        pieces = await self._filed(source, fresh, since=0 if lease is None else lease.since)
+        for run in _runs(pieces):
+            await self._write(source, run, lease)
+        ended = sum(piece.filed.ended is not None for piece in pieces)
+        taken = IngestionResult(len(pieces) - ended, ended, len(heard) - len(pieces))
+        if taken.handled:
+            await self._store.hint()
+        if pieces:
+            self._emit(MessagesHeard(source.name, *taken))
+        return taken
+
+    async def called(self, source: SourceSettings, heard: Sequence[IncomingMessage]) -> IngestionResult:
+        """What came by a call-back. What cannot be written is told, and raised: the platform calls again."""
+        try:
+            taken = await self.take(source, [SourceEntry(one) for one in heard])
+        except IngestionFailed as error:
+            await self._failed(source, str(error))
+            raise
+        await self._store.write([Step("source_well", {"name": source.name})])
+        return taken
+
+    async def known(self, source: SourceSettings, ids: Sequence[str]) -> set[str]:
+        """Which of these are here already."""
+        listed = orjson.dumps([_clean(id_) for id_ in ids]).decode()
+        rows = await self._store.read("inbox_known", source=source.name, ids=listed)
+        return {row["platform_id"] for row in rows}
+
+    async def _fresh(self, source: SourceSettings, heard: Sequence[SourceEntry]) -> list[SourceEntry]:
+        """Those that are not here yet, each once."""
+        if not heard:
+            return []
+        cleaned = [entry._replace(incoming=_cleaned(entry.incoming)) for entry in heard]
+        seen = await self.known(source, [entry.incoming.id for entry in cleaned])
+        fresh = []
+        for entry in cleaned:
+            if entry.incoming.id not in seen:
+                seen.add(entry.incoming.id)
+                fresh.append(entry)
+        return fresh
+
+    async def _filed(
+        self, source: SourceSettings, entries: Sequence[SourceEntry], *, since: int
+    ) -> list[_AdmittedEntry]:
+        """Each judged by what is known about it."""
+        if not entries:
+            return []
+        said = [entry.incoming for entry in entries]
+        ours = await self._ours(said)
+        speakers = await self._roster.speakers(source, [one.sender for one in said])
+        now = self._clock.now()
+        pieces = []
+        for entry in entries:
+            one = entry.incoming
+            named = find_impersonation(one.text) if one.kind is IncomingKind.MESSAGE else None
+            people = () if named is None else await self._roster.called(source, named.name)
+            known = SenderLookup(speakers.get(one.sender), _own_key(one) in ours, people)
+            filed = admit(one, source, known, now=now, since=since, production=self._production)
+            pieces.append(_AdmittedEntry(filed, entry.cursor))
+        return pieces
+
+    async def _ours(self, said: Sequence[IncomingMessage]) -> set[str | None]:
+        """The keys among these under which we ourselves have sent messages."""
+        keys = [key for one in said if (key := _own_key(one)) is not None]
+        if not keys:
+            return set()
+        rows = await self._store.read("inbox_ours", ids=orjson.dumps(keys).decode())
+        return {row["id"] for row in rows}
+
+    async def _write(
+        self, source: SourceSettings, run: Sequence[_AdmittedEntry], lease: SourceLease | None
+    ) -> None:
+        """One transaction; one by one where something is in the way."""
+        try:
+            await self._write_together(source, run, lease)
+        except (TemporaryError, WriteConflict):
+            raise
+        except Exception as error:  # whatever a database refuses: one bad message spoils only itself
+            if len(run) > 1:
+                for piece in run:
+                    await self._write(source, [piece], lease)
+                return
+            one = run[0].filed.incoming
+            if await self.known(source, [one.id]):
+                return  # a call-back and a page brought it at the same moment
+            raise IngestionFailed(
+                f"message {one.id[:60]!r} could not be written: {error_text(error)}"[:500]
+            ) from error
+
+    async def _write_together(
+        self, source: SourceSettings, run: Sequence[_AdmittedEntry], lease: SourceLease | None
+    ) -> None:
+        now = self._clock.now()
+        handled = [piece.filed for piece in run if piece.filed.ended is None]
+        rows = [_row(source, filed, self._clock.new_id(), now) for filed in handled]
+        steps = [lease.move(run[-1].cursor)] if lease is not None and run[-1].cursor is not None else []
+        steps += self._marks(source, run, now, len(steps))
+        tasks = [_task(source, filed.incoming, now) for filed in handled]
+        if tasks:
+            values = [tuple(row[name] for name in COLUMNS) for row in rows]
+            await self._store.enqueue(tasks, TableRows("inbox", COLUMNS, values), also=steps)
+        else:
+            await self._store.write(steps)
+
+    def _marks(
+        self, source: SourceSettings, run: Sequence[_AdmittedEntry], now: int, before: int
+    ) -> list[Step]:
+        """Rows of what ended on arrival, marks of edits and deletes, lines of the roster's log."""
+        over = [piece.filed for piece in run if piece.filed.ended is not None]
+        steps: list[Step] = []
+        if over:
+            rows = [
+                {
+                    **_row(source, filed, self._clock.new_id(), now),
+                    "ended": filed.ended,
+                    "reason": filed.reason,
+                }
+                for filed in over
+            ]
+            steps.append(Step("inbox_add", {"rows": orjson.dumps(rows).decode()}))
+        for one in (piece.filed.incoming for piece in run):
+            if one.kind in CHANGES:
+                steps += self._changed(source, one, before + len(steps))
+        notes = [
+            {
+                "source": source.name,
+                "sender": filed.incoming.sender,
+                "what": filed.note[0],
+                "detail": filed.note[1],
+            }
+            for filed in (piece.filed for piece in run)
+            if filed.note is not None
+        ]
+        if notes:
+            steps.append(Step("roster_note", {"tenant": source.tenant, "rows": orjson.dumps(notes).decode()}))
+        return steps
+
+    def _changed(self, source: SourceSettings, one: IncomingMessage, place: int) -> list[Step]:
+        """Mark the message that its author edits or deletes; what is too late to be heeded is told.
+
+        Whatever comes from somebody else, or from another conversation, marks nothing.
+        """
+        which = {
+            "source": source.name,
+            "original": one.original,
+            "chat": one.conversation,
+            "sender": one.sender,
+        }
+        text = one.text if one.kind is IncomingKind.EDIT else None
+        late = Step("inbox_late", {**which, "text": text})
+        told = [step._replace(only_if=place) for step in self._tell(_too_late(source, one))]
+        if text is None:
+            return [late, *told, Step("inbox_delete", {**which, "at": one.at})]
+        return [late, *told, Step("inbox_edit", {**which, "at": one.at, "text": text})]
+
+    async def _failed(self, source: SourceSettings, problem: str) -> None:
+        failed = {"name": source.name, "token": None, "problem": problem}
+        rows = (await self._store.write([Step("source_failed", failed)]))[0]
+        if rows and rows[0]["failures"] == NOTIFY_AFTER:
+            await self._store.write(list(self._tell(source_failing_notice(source, problem))))
+
+
+def _too_late(source: SourceSettings, one: IncomingMessage) -> SourceNotice:
+    """What an admin is told of a change that came after its message was handled."""
+    did = (
+        f"edited a message, which says now: {one.text[:200]!r}"
+        if one.kind is IncomingKind.EDIT
+        else "deleted a message"
+    )
+    return SourceNotice(
+        CHANGED,
+        source.tenant,
+        source.name,
+        f"{one.name or one.sender} {did}; it was handled as it read before (message {one.original})",
+        "see whether what came of it still holds (tidings inbox list)",
+        f"{source.name}/{one.original}",
+    )
+
+
+def source_failing_notice(source: SourceSettings, problem: str) -> SourceNotice:
+    """What an admin is told after three failures in a row."""
+    return SourceNotice(
+        FAILING,
+        source.tenant,
+        source.name,
+        f"the source {source.name} has failed {NOTIFY_AFTER} times in a row: {problem}",
+        "mend the cause; nothing is lost, and it goes on where it stopped (tidings inbox sources)",
+    )
+
+
+def conversation_of(source: SourceSettings, incoming: IncomingMessage) -> str:
+    """The name of a conversation, unique over all sources; it is the order key, too."""
+    return f"{source.name}/{incoming.conversation}"
+
+
+def _runs(pieces: Sequence[_AdmittedEntry]) -> Iterator[Sequence[_AdmittedEntry]]:
+    """What one transaction can write in order: those that are handled, then those that have ended."""
+    start = 0
+    for place in range(1, len(pieces) + 1):
+        is_end = place == len(pieces) or place - start == _MOST
+        if is_end or (pieces[place - 1].filed.ended is not None and pieces[place].filed.ended is None):
+            yield pieces[start:place]
+            start = place
+
+
+def _task(source: SourceSettings, incoming: IncomingMessage, now: int) -> NewTask:
+    return NewTask(
+        QUEUE,
+        KIND,
+        now,
+        source.tenant,
+        order_key=conversation_of(source, incoming),
+        expires_at=min(incoming.at, now) + micros(source.expires),
+    )
+
+
+def _row(source: SourceSettings, filed: AdmissionResult, id_: str, now: int) -> Row:
+    one = filed.incoming
+    return {
+        "id": id_,
+        "tenant": source.tenant,
+        "source": source.name,
+        "platform_id": one.id,
+        "conversation": conversation_of(source, one),
+        "chat": one.conversation,
+        "sender": one.sender,
+        "name": one.name,
+        "kind": one.kind.value,
+        "original": one.original,
+        "reply_to": one.reply_to,
+        "attachments": one.attachments,
+        "said_at": one.at,
+        "received_at": now,
+        "speaks_for": filed.speaks_for,
+        "text": one.text,
+        "raw": _raw(one.raw),
+    }
+
+
+def _own_key(incoming: IncomingMessage) -> str | None:
+    """The message of ours that this would be: parts of a long text are numbered behind a dot."""
+    return None if incoming.key is None else incoming.key.partition(".")[0]
+
+
+def _cleaned(incoming: IncomingMessage) -> IncomingMessage:
+    """In a form that every database keeps."""
+    return incoming._replace(
+        id=_clean(incoming.id),
+        conversation=_clean(incoming.conversation),
+        sender=_clean(incoming.sender),
+        name=_clean(incoming.name),
+        text=_clean(incoming.text)[:LONGEST_TEXT],
+        original=None if incoming.original is None else _clean(incoming.original),
+        reply_to=None if incoming.reply_to is None else _clean(incoming.reply_to),
+        key=None if incoming.key is None else _clean(incoming.key),
+    )
+
+
+def _clean(text: str) -> str:
+    """No NUL and no half characters."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _raw(payload: Mapping[str, Any] | None) -> str | None:
+    """The payload as it came, unless it is huge."""
+    if payload is None:
+        return None
+    try:
+        encoded = orjson.dumps(payload, default=str).decode()
+    except (orjson.JSONEncodeError, UnicodeEncodeError):
+        return None
+    return encoded.replace("\\u0000", "\\ufffd") if len(encoded) <= LARGEST_RAW else None

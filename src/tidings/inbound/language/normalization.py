@@ -1,0 +1,66 @@
+"""One spelling for many: small letters, full forms ("won't" is "will not"), plain dashes, usual slips."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from .courtesy import without_courtesies
+from .numbers import spelled_out
+from .pattern_literals import required_literals
+from .rewrites import group
+from .typos import SAID, SHORT, WORDED, correct_typo
+
+LONGEST = 2_000
+"""Characters that are looked at. No request is longer, and a wall of text is for a person."""
+
+_MARKS = str.maketrans(
+    {"’": "'", "‘": "'", "`": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-"}
+)
+_SHIFTS = (
+    "shifts?|nights?|days?|crews?|mornings?|afternoons?|evenings?|coverage|duty|slots?|spots?|tour|entry"
+    "|hours"
+)
+_CONTRACTIONS = group("contraction", SHIFTS=_SHIFTS)
+_Rules = tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...]
+
+
+def _compiled(*tables: tuple[tuple[str, str], ...]) -> _Rules:
+    return tuple(
+        (re.compile(pattern), full, required_literals(pattern)) for table in tables for pattern, full in table
+    )
+
+
+_LETTERS = _compiled(_CONTRACTIONS, SHORT)
+_MEANT = _compiled(WORDED, SAID)
+_WORD = re.compile(r"[a-z]{3,}")
+_PICTURE = re.compile(r"[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]+")
+
+_NO_CREW = re.compile(r"🚑 ?[❌🚫⛔]|[❌🚫⛔] ?🚑")
+_PICTURE_ENDS = re.compile(r"(?<=[a-z!]) ?[\U0001F000-\U0001FAFF\u2600-\u27BF\uFE0F\u200D]+ ?(?=[A-Z])")
+
+
+@lru_cache(256)  # a line is looked at for several things
+def normalize(text: str) -> str:
+    """The text as the scanner expects it; line ends stay, all other blanks are one."""
+    plain = unicodedata.normalize("NFKC", text[:LONGEST]).translate(_MARKS)
+    plain = _NO_CREW.sub(" no crew ", plain)
+    plain = _PICTURE.sub(" ", _PICTURE_ENDS.sub(". ", plain)).lower()
+    plain = _WORD.sub(lambda found: correct_typo(found.group()), plain)
+    plain = spelled_out(_replaced(plain, _LETTERS))
+    plain = _replaced(without_courtesies(_tidied(plain)), _MEANT)
+    return _tidied(plain)
+
+
+def _replaced(text: str, rules: _Rules) -> str:
+    for pattern, full, pieces in rules:
+        if not pieces or any(map(text.__contains__, pieces)):
+            text = pattern.sub(full, text)
+    return text
+
+
+def _tidied(text: str) -> str:
+    """Lines without blanks at their ends, and one blank between words."""
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,31 @@
+"""A mind out of the settings: the model with the rules below it, or the rules alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...kernel.clock import Clock
+from ...store.port import Store
+from ..domain import Interpreter
+from ..language.shift_words import DEFAULTS as SHIFTS
+from .fallback import FallbackInterpreter
+from .model_client import ModelClient
+from .model_interpreter import ModelInterpreter
+from .prompt import load_prompts
+from .settings import ModelSettings
+
+
+def build_interpreter(
+    settings: ModelSettings | None,
+    rules: Interpreter,
+    store: Store,
+    clock: Clock,
+    *,
+    shifts: Mapping[str, tuple[str, str]] = SHIFTS,
+) -> Interpreter:
+    """Raises Misconfigured for prompts that cannot be used, or a model that may not be called."""
+    if settings is None:
+        return rules
+    prompts = load_prompts(settings.prompts)
+    line = ModelClient(settings, store, clock)
+    return FallbackInterpreter(ModelInterpreter(settings, prompts, line, shifts=shifts), rules, closing=line)

@@ -1,0 +1,206 @@
+"""Prompts: Markdown files with front matter, checked when the engine starts, hashed with all they say.
+
+A file has four parts: front matter between +++ lines (name, version, role, max_tokens, temperature, tools),
+the headings Instructions and Material, and under Answer the JSON schema. What people write is material: a
+placeholder of theirs in the instructions is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from ...model.errors import Misconfigured
+from ...wire.placeholders import names
+from . import json_schema as schemas
+
+TRUSTED_VARIABLES = frozenset({"squads", "today", "zone", "shifts"})  # from the settings and the clock
+UNTRUSTED_VARIABLES = frozenset({"speaker", "message", "thread", "open", "asked", "days"})  # from the chat
+NEEDED: Mapping[str, frozenset[str]] = {
+    "intent": frozenset({"message"}),
+    "relate": frozenset({"message", "thread"}),
+    "extract": frozenset({"message", "thread"}),
+}
+TOOLS = frozenset({"read_day"})
+
+_FORM = re.compile(
+    r"\+\+\+\n(?P<front>.*?)\n\+\+\+\n\s*# Instructions\n(?P<instructions>.*?)\n# Material\n(?P<material>.*?)"
+    r"\n# Answer\n\s*```json\n(?P<schema>.*?)\n```\s*",
+    re.DOTALL,
+)
+_FRONT = frozenset({"name", "version", "role", "max_tokens", "temperature", "tools"})
+
+
+class ModelRole(StrEnum):
+    """Which of the configured models answers."""
+
+    SMALL = "small"
+    LARGE = "large"
+
+
+class Prompt(NamedTuple):
+    """One prompt, checked. `hash` covers everything that could change an answer."""
+
+    name: str
+    version: int
+    role: ModelRole
+    max_tokens: int
+    temperature: float
+    tools: tuple[str, ...]
+    instructions: str
+    material: str
+    schema: Mapping[str, Any]
+
+    @property
+    def hash(self) -> str:
+        """Of name, version, text, settings and schema together."""
+        return digest(self._asdict())
+
+
+def digest(value: object) -> str:
+    """A short hash of the canonical JSON of a value."""
+    return sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def load_prompts(folder: Path | None = None) -> Mapping[str, Prompt]:
+    """All prompts, those of a folder in place of our own. Raises Misconfigured for one that is no good."""
+    own = {name: parse_prompt(name, text, f"the built-in prompt {name}") for name, text in _built_in()}
+    if folder is None:
+        return own
+    if not folder.is_dir():
+        raise _refused(f"{folder} is not a folder", "Name a folder with prompts, or leave prompts out")
+    brought = {path.stem: _bring(path, own) for path in sorted(folder.glob("*.md"))}
+    return {**own, **brought}
+
+
+def parse_prompt(name: str, text: str, where: str) -> Prompt:
+    """One file as a prompt; raises Misconfigured, which says what is wrong with it."""
+    form = _FORM.fullmatch(text.replace("\r\n", "\n"))
+    if form is None:
+        raise _refused(
+            f"{where} does not have the form of a prompt",
+            "It needs front matter between +++ lines, then the headings # Instructions, # Material and "
+            "# Answer with a JSON schema in a json block",
+        )
+    front = _front(form["front"], name, where)
+    prompt = Prompt(
+        name,
+        front["version"],
+        ModelRole(front["role"]),
+        front["max_tokens"],
+        front.get("temperature", 0),
+        tuple(front.get("tools", ())),
+        form["instructions"].strip(),
+        form["material"].strip(),
+        _schema(form["schema"], where),
+    )
+    _check_placeholders(prompt, where)
+    return prompt
+
+
+def _built_in() -> Iterator[tuple[str, str]]:
+    for name in NEEDED:
+        yield name, (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def _bring(path: Path, own: Mapping[str, Prompt]) -> Prompt:
+    """A prompt of the user's, which answers with at least what ours answers with."""
+    if path.stem not in own:
+        close = get_close_matches(path.stem, own, 1)
+        hint = f"Did you mean {close[0]}.md?" if close else f"Prompts are {', '.join(f'{n}.md' for n in own)}"
+        raise _refused(f"{path} is no prompt that anybody asks for", hint)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not a text"
+        raise _refused(f"{path} cannot be read ({why})", "Check its permissions") from None
+    prompt = parse_prompt(path.stem, text, str(path))
+    wanted = own[path.stem].schema["properties"]
+    for field, inner in wanted.items():
+        if prompt.schema.get("properties", {}).get(field) != inner:
+            raise _refused(f"{path} changes {field!r} in its schema", f"Keep it as it is: {inner}")
+    return prompt
+
+
+def _front(text: str, name: str, where: str) -> dict[str, Any]:
+    try:
+        front = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _refused(f"the front matter of {where} is not TOML: {error}", "Correct that line") from None
+    if unknown := sorted(set(front) - _FRONT):
+        raise _refused(
+            f"{where} has {unknown[0]!r} in its front matter", f"Known are {', '.join(sorted(_FRONT))}"
+        )
+    checks = {
+        "name": front.get("name") == name,
+        "version": _is_whole(front.get("version"), 1, 1_000_000),
+        "role": front.get("role") in tuple(ModelRole),
+        "max_tokens": _is_whole(front.get("max_tokens"), 1, 100_000),
+        "temperature": type(front.get("temperature", 0)) in (int, float)
+        and 0 <= front.get("temperature", 0) <= 2,
+        "tools": isinstance(front.get("tools", []), list) and set(front.get("tools", [])) <= TOOLS,
+    }
+    remedies = {
+        "name": f'Write name = "{name}", as its file is called',
+        "version": "Write a whole number, and a higher one whenever you change the prompt",
+        "role": 'Write role = "small" or "large"',
+        "max_tokens": "Write a whole number from 1 to 100000",
+        "temperature": "Write a number from 0 to 2; 0 answers the same each time",
+        "tools": f"Tools only read; there is {', '.join(sorted(TOOLS))}",
+    }
+    for key, is_fine in checks.items():
+        if not is_fine:
+            raise _refused(f"{where} has no usable {key} ({front.get(key)!r})", remedies[key])
+    return front
+
+
+def _is_whole(value: object, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _schema(text: str, where: str) -> Mapping[str, Any]:
+    try:
+        schema = orjson.loads(text)
+        schemas.check_schema(schema)
+    except (ValueError, re.error) as error:
+        raise _refused(f"the schema of {where} cannot be used: {error}", "Correct it") from None
+    found: Mapping[str, Any] = schema
+    return found
+
+
+def _check_placeholders(prompt: Prompt, where: str) -> None:
+    """Each one is known and stands where it may, and none is missing that the question cannot do without."""
+    try:
+        instructions, material = set(names(prompt.instructions)), set(names(prompt.material))
+    except ValueError as error:
+        raise _refused(f"{where}: {error}", "Write placeholders as {%message%}") from None
+    if theirs := sorted(instructions & UNTRUSTED_VARIABLES):
+        raise _refused(
+            f"{where} has {{%{theirs[0]}%}} in its instructions",
+            "What people write is material and no instruction: move it below # Material",
+        )
+    if unknown := sorted((instructions | material) - TRUSTED_VARIABLES - UNTRUSTED_VARIABLES):
+        close = get_close_matches(unknown[0], TRUSTED_VARIABLES | UNTRUSTED_VARIABLES, 1)
+        hint = (
+            f"Did you mean {{%{close[0]}%}}?"
+            if close
+            else f"Known are {', '.join(sorted(TRUSTED_VARIABLES | UNTRUSTED_VARIABLES))}"
+        )
+        raise _refused(f"{where} has the placeholder {{%{unknown[0]}%}}, which stands for nothing", hint)
+    if missing := sorted(NEEDED[prompt.name] - material):
+        raise _refused(
+            f"{where} lacks the placeholder {{%{missing[0]}%}}", f"Put {{%{missing[0]}%}} below # Material"
+        )
+
+
+def _refused(problem: str, remedy: str) -> Misconfigured:
+    return Misconfigured(problem, remedy=remedy, field="inbound.model.prompts")

@@ -1,0 +1,104 @@
+"""Rendering: a scene as the two texts a model gets, the same for the same scene. Pure.
+
+What people wrote goes in as JSON with escaped angle brackets, so that no text can end the place it stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from ...model.time import moment
+from ...wire.placeholders import fill_text
+from ..domain import HALF_HOURS, CalendarDay, InterpreterContext, ShiftRequest, Utterance
+from ..language.shift_words import DEFAULTS as SHIFTS
+from .prompt import Prompt
+
+LONGEST_TEXT = 4_000  # characters of one line of chat that a model gets to see
+LONGEST_THREAD = 60  # the newest lines
+
+Messages = list[dict[str, Any]]
+
+
+def render_prompt(
+    prompt: Prompt, scene: InterpreterContext, shifts: Mapping[str, tuple[str, str]] = SHIFTS
+) -> Messages:
+    """The opening of the exchange: our instructions, then the material."""
+    now = moment(scene.now).astimezone(ZoneInfo(scene.zone))
+    ours = {
+        "squads": ", ".join(scene.squads),
+        "today": f"{now:%A} {now:%Y%m%d}, {now:%H%M}",
+        "zone": scene.zone,
+        "shifts": ", ".join(f"{word} {start} to {end}" for word, (start, end) in shifts.items()),
+    }
+    theirs = {name: _quoted(value) for name, value in _said(scene, now).items()}
+    return [
+        {"role": "system", "content": fill_text(prompt.instructions, ours)},
+        {"role": "user", "content": fill_text(prompt.material, {**ours, **theirs})},
+    ]
+
+
+def _said(scene: InterpreterContext, now: datetime) -> Mapping[str, Any]:
+    return {
+        "speaker": {
+            "name": _clip(scene.speaker.name),
+            "squad": scene.speaker.squad,
+            "role": scene.speaker.role,
+        },
+        "message": _clip(scene.text),
+        "thread": [_line(line, now) for line in scene.thread[-LONGEST_THREAD:]],
+        "open": [_request(request) for request in scene.open_requests],
+        "asked": scene.asked,
+        "days": [day.date for day in scene.days],
+    }
+
+
+def _line(line: Utterance, now: datetime) -> Mapping[str, Any]:
+    return {
+        "at": f"{moment(line.at).astimezone(now.tzinfo):%Y%m%d %H%M}",
+        "speaker": "the bot" if line.is_ours else _clip(line.speaker),
+        "squad": line.squad,
+        "text": _clip(line.text),
+    }
+
+
+def _clip(text: str) -> str:
+    """Not too long, and without halves of characters, which JSON cannot hold."""
+    return text[:LONGEST_TEXT].encode(errors="replace").decode()
+
+
+def _request(request: ShiftRequest) -> Mapping[str, Any]:
+    return {name: value for name, value in request._asdict().items() if value is not None}
+
+
+def shown_day(day: CalendarDay) -> Mapping[str, Any]:
+    """What the calendar says of a day, squad by squad, as spans of hours."""
+    return {"date": day.date, "crewed": _by_squad(day.crewed), "no_crew": _by_squad(day.no_crew)}
+
+
+def _by_squad(slots: Mapping[str, frozenset[int]]) -> Mapping[str, list[str]]:
+    return {squad: spans(slots[squad]) for squad in sorted(slots)}
+
+
+def spans(slots: frozenset[int]) -> list[str]:
+    """Half hours of an operational day as spans such as 0600-1800."""
+    found: list[list[int]] = []
+    for slot in sorted(slots):
+        if found and found[-1][1] == slot:
+            found[-1][1] = slot + 1
+        else:
+            found.append([slot, slot + 1])
+    return [f"{_time(first)}-{_time(last)}" for first, last in found]
+
+
+def _time(slot: int) -> str:
+    half = (slot + 12) % HALF_HOURS
+    return f"{half // 2:02d}{half % 2 * 30:02d}"
+
+
+def _quoted(value: object) -> str:
+    return orjson.dumps(value).decode().replace("<", "\\u003c").replace(">", "\\u003e")

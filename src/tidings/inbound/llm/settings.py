@@ -1,0 +1,225 @@
+"""Settings of the language model: the table [inbound.model], checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from ...model import durations
+from ...model.errors import Misconfigured
+from ...wire import origin_checks
+from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
+from .prompt import ModelRole
+
+FORMATS = ("schema", "object")
+BILLION = 1_000_000_000  # costs are kept in whole billionths of your currency
+MOST_ROUNDS = 4  # calls that one question may take: an answer, its correction, and tools between
+
+
+class Price(NamedTuple):
+    """What a thousand tokens cost, in your currency."""
+
+    input: Decimal
+    output: Decimal
+
+    def cost(self, tokens_in: int, tokens_out: int) -> int:
+        """In whole billionths, rounded up: a bill is never smaller than what we say."""
+        exact = (self.input * tokens_in + self.output * tokens_out) * BILLION / 1000
+        return int(exact.to_integral_value(rounding="ROUND_CEILING"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """An OpenAI-compatible endpoint and what it may cost."""
+
+    base_url: str
+    small: str
+    large: str
+    key: str | None = field(default=None, repr=False)
+    timeout: timedelta = timedelta(seconds=30)
+    patience: timedelta = timedelta(seconds=10)
+    per_minute: float | None = None
+    budget_per_day: Decimal | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    prompts: Path | None = None
+    format: str = "schema"
+    forbid: bool = False
+
+    def model(self, role: ModelRole) -> str:
+        """The model that answers in this role."""
+        return self.small if role is ModelRole.SMALL else self.large
+
+    @property
+    def budget(self) -> int | None:
+        """Of one day, in whole billionths."""
+        return None if self.budget_per_day is None else int(self.budget_per_day * BILLION)
+
+    @property
+    def longest(self) -> timedelta:
+        """What one question can take at the worst; the deadline of whoever asks must be longer."""
+        return (self.patience + 2 * self.timeout) * MOST_ROUNDS
+
+    def describe(self) -> Mapping[str, Any]:
+        """All of it in plain values, without the key."""
+        return {
+            "base_url": self.base_url,
+            "small": self.small,
+            "large": self.large,
+            "key": getattr(self.key, "shown", "***") if self.key else None,
+            "timeout": durations.humanize(self.timeout),
+            "patience": durations.humanize(self.patience),
+            "per_minute": self.per_minute,
+            "budget_per_day": None if self.budget_per_day is None else str(self.budget_per_day),
+            "prices": {model: [str(one) for one in price] for model, price in self.prices.items()},
+            "prompts": None if self.prompts is None else str(self.prompts),
+            "format": self.format,
+            "forbid": self.forbid,
+        }
+
+
+def read(table: object, folder: Path) -> ModelSettings:
+    """The table [inbound.model] as settings; raises Misconfigured. Paths count from `folder`."""
+    if not isinstance(table, Mapping):
+        raise _refused("", "is not a table", "Write [inbound.model] and the options below it")
+    given = {name: _one(name, value) for name, value in table.items()}
+    if given.get("prompts") is not None:
+        given["prompts"] = folder / given["prompts"]
+    for name in ("base_url", "small"):
+        if name not in given:
+            raise _refused(name, "is missing", f"Add {name} to [inbound.model]")
+    given.setdefault("large", given["small"])
+    settings = ModelSettings(**given)
+    for model in (settings.small, settings.large):
+        if settings.budget_per_day is not None and model not in settings.prices:
+            remedy = f'Add [inbound.model.prices."{model}"] with input and output per 1,000 tokens'
+            raise _refused("budget_per_day", f"cannot be kept: {model!r} has no price", remedy)
+    return settings
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL leads to this machine itself."""
+    return origin_checks.is_loopback(urlsplit(url).hostname or "")
+
+
+def _one(name: str, value: object) -> Any:
+    read = OPTIONS.get(name)
+    if read is None:
+        close = get_close_matches(name, OPTIONS, 1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(OPTIONS)}"
+        raise _refused(name, "is no option", hint)
+    try:
+        return read(value)
+    except ValueError as error:
+        raise _refused(name, f"is {_shown(name, value)}, but {error}", "Correct it or leave it out") from None
+
+
+def _shown(name: str, value: object) -> str:
+    return "set" if name == "key" else repr(value)
+
+
+def _refused(name: str, problem: str, remedy: str) -> Misconfigured:
+    named = f"inbound.model.{name}" if name else "inbound.model"
+    return Misconfigured(f"{named} {problem}", remedy=remedy, field=named)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("it must be a text")
+    return value.strip()
+
+
+def _key(value: object) -> str:
+    """Kept as it came, so that it stays a secret when it is shown."""
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable() or not value:
+        raise ValueError("it must be a text of printable ASCII")
+    return value
+
+
+def _base_url(value: object) -> str:
+    """https, or http within one's own network, so that no key travels in clear."""
+    given = _text(value).rstrip("/")
+    try:
+        target = check_url(given, SsrfRules(allow_private=True, allow_http=True))
+    except ForbiddenUrl as error:
+        raise ValueError(f"{error}; it must be a URL such as https://api.openai.com/v1") from None
+    near = is_loopback(given) or "." not in target.host or (target.address and _is_private(target.address))
+    if target.scheme != "https" and not near:
+        raise ValueError("it must be an https URL: over http everybody on the way could read the key")
+    if "?" in given or "#" in given:
+        raise ValueError("it must be a URL without ? and #")
+    return given
+
+
+def _is_private(address: str) -> bool:
+    return ip_address(address).is_private
+
+
+def _length(value: object) -> timedelta:
+    length = durations.parse(cast(str, value))
+    if not timedelta() < length <= timedelta(minutes=10):
+        raise ValueError("it must be longer than nothing and at most 10m")
+    return length
+
+
+def _amount(value: object) -> Decimal:
+    try:
+        amount = Decimal(str(value)) if not isinstance(value, bool) else Decimal("NaN")
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or not 0 <= amount <= 1_000_000:
+        raise ValueError("it must be a number from 0 to 1000000")
+    return amount
+
+
+def _rate(value: object) -> float:
+    rate = float(_amount(value))
+    if not rate:
+        raise ValueError("it must be above 0")
+    return rate
+
+
+def _prices(value: object) -> Mapping[str, Price]:
+    if not isinstance(value, Mapping):
+        raise ValueError("it must be a table by model")
+    found = {}
+    for model, price in value.items():
+        if not isinstance(price, Mapping) or set(price) != {"input", "output"}:
+            raise ValueError(f"the price of {model!r} must have input and output, per 1,000 tokens")
+        found[str(model)] = Price(_amount(price["input"]), _amount(price["output"]))
+    return found
+
+
+def _format(value: object) -> str:
+    if value not in FORMATS:
+        raise ValueError(f"it must be one of {', '.join(FORMATS)}")
+    return str(value)
+
+
+def _flag(value: object) -> bool:
+    said = {"true": True, "false": False}.get(str(value).lower())
+    if said is None:
+        raise ValueError("it must be true or false")
+    return said
+
+
+OPTIONS: Mapping[str, Callable[[object], Any]] = {
+    "base_url": _base_url,
+    "key": _key,
+    "small": _text,
+    "large": _text,
+    "timeout": _length,
+    "patience": _length,
+    "per_minute": _rate,
+    "budget_per_day": _amount,
+    "prices": _prices,
+    "prompts": _text,
+    "format": _format,
+    "forbid": _flag,
+}

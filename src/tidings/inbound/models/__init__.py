@@ -1,1 +1,0 @@
-"""The language model: prompts, any OpenAI-compatible endpoint, the journal of calls, the ladder."""

@@ -1,1 +1,0 @@
-"""People: what admins are told, and the cases that a person takes over."""

@@ -1,0 +1,75 @@
+"""The desk of inbound: all that a face may do with what comes in, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..kernel.clock import Clock
+from ..observability.events import Emit, discard_event
+from ..store.port import Step, Store
+from .inbox import Inbox
+from .ingestion import InboxIngestion
+from .poller import Poller
+from .roster import Roster
+from .source_notices import NoticeSteps, notice_event_steps
+from .sources.registry import polled
+from .sources.settings import SourceSettings
+from .webhooks import InboundWebhooks
+
+
+@dataclass(frozen=True, slots=True)
+class InboundService:
+    """The parts, each with its own rules."""
+
+    sources: Mapping[str, SourceSettings]
+    inbox: Inbox
+    roster: Roster
+    intake: InboxIngestion
+    listening: InboundWebhooks
+    pollers: Sequence[Poller]
+    store: Store
+
+    async def open(self) -> None:
+        """Make the sources known to the store: what is said from now on counts."""
+        if not self.sources:
+            return
+        known = {row["name"] for row in await self.store.read("source_list", limit=1000)}
+        new = [source for name, source in self.sources.items() if name not in known]
+        if new:
+            await self.store.write(
+                [Step("source_join", {"name": source.name, "kind": source.kind}) for source in new]
+            )
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        for poller in self.pollers:
+            await poller.source.close()
+
+
+def open_inbound(
+    store: Store,
+    clock: Clock,
+    sources: Mapping[str, SourceSettings],
+    *,
+    production: bool = True,
+    tell: NoticeSteps = notice_event_steps,
+    emit: Emit = discard_event,
+) -> InboundService:
+    """Put the parts together; the pollers are actors, for whoever works."""
+    roster = Roster(store, tuple(sources))
+    intake = InboxIngestion(store, clock, roster, production=production, tell=tell, emit=emit)
+    pollers = [
+        Poller(store, clock, source, settings, intake, tell=tell, emit=emit)
+        for settings in sources.values()
+        if (source := polled(settings, now=clock.wall)) is not None
+    ]
+    return InboundService(
+        sources,
+        Inbox(store, clock, sources),
+        roster,
+        intake,
+        InboundWebhooks(clock, intake, sources),
+        pollers,
+        store,
+    )

@@ -1,0 +1,181 @@
+"""The rules of the house, as code with reasons: no model decides what may be written. Pure.
+
+A finding names the slot that another answer would mend; without one the request cannot be done at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from ...model.time import SECOND
+from ..calendar.day_grid import read_date
+from ..domain import CalendarCommand, CalendarDay, ShiftAction, Speaker, slot
+from .instance import RequestSlots, request
+
+FARTHEST = timedelta(days=400)
+
+
+class WorkflowPolicy(NamedTuple):
+    """What holds for every request here."""
+
+    squads: Sequence[str]
+    zone: str
+    commanders: Sequence[str] = ("officer", "admin")  # roles that may act for other squads
+    most_questions: int = 2  # about one thing, before a person is asked
+    grid: int = 30  # minutes
+
+
+class ValidationFinding(NamedTuple):
+    """What is wrong with one request."""
+
+    place: int  # which request
+    rule: str
+    reason: str
+    slot: str | None = None  # what another answer would mend
+    is_needless: bool = False  # it is so already
+
+
+def commands(wants: Sequence[RequestSlots]) -> list[CalendarCommand | None]:
+    """The requests that have everything they need, in their places."""
+    asked = [request(want) for want in wants]
+    return [
+        CalendarCommand(r.action, r.squad, r.date, r.start, r.end)
+        if r.action and r.squad and r.date and r.start and r.end
+        else None
+        for r in asked
+    ]
+
+
+def validate_requests(
+    wants: Sequence[RequestSlots],
+    days: Mapping[str, CalendarDay],
+    speaker: Speaker,
+    owner: str,  # the squad that the workflow belongs to
+    house: WorkflowPolicy,
+    now: int,
+) -> list[ValidationFinding]:
+    """At most one finding for each request: the first rule that it breaks."""
+    found: list[ValidationFinding] = []
+    asked = commands(wants)
+    for place, (want, command) in enumerate(zip(wants, asked, strict=True)):
+        if command is None:
+            continue
+        finding = (
+            _shape(place, command, house)
+            or _authority(place, command, want, speaker, owner, house)
+            or _time(place, command, house, now)
+            or _contradiction(place, command, asked)
+            or _needless(place, command, days[command.date])
+        )
+        if finding is not None:
+            found.append(finding)
+    return found
+
+
+def _shape(place: int, command: CalendarCommand, house: WorkflowPolicy) -> ValidationFinding | None:
+    """Values that a calendar could not take."""
+    if command.squad not in house.squads:
+        return ValidationFinding(place, "unknown_squad", f"there is no squad {command.squad}", "squad")
+    if not is_day(command.date):
+        return ValidationFinding(
+            place, "no_such_date", f"{command.date} is not a day of the calendar", "date"
+        )
+    for name in ("start", "end"):
+        time = getattr(command, name)
+        if not re.fullmatch(r"([01][0-9]|2[0-3])[0-5][0-9]", time):
+            return ValidationFinding(place, "no_such_time", f"{time} is not a time of day", name)
+        if int(time[2:]) % house.grid:
+            reason = f"{time} is not on the hour{' or the half hour' if house.grid == 30 else ''}"
+            return ValidationFinding(place, "off_grid", reason, name)
+    if slot(command.end) <= slot(command.start) and command.end != "0600":
+        reason = f"{command.end} is not after {command.start} (a day runs from 0600 to 0600)"
+        return ValidationFinding(place, "end_before_start", reason, "end")
+    return None
+
+
+def _authority(
+    place: int,
+    command: CalendarCommand,
+    want: RequestSlots,
+    speaker: Speaker,
+    owner: str,
+    house: WorkflowPolicy,
+) -> ValidationFinding | None:
+    """A member acts for the own squad; some roles for all. Members may go on with what such a role began."""
+    if speaker.squad == command.squad or speaker.role in house.commanders:
+        return None
+    namer = want["squad"]
+    named_by_right = namer.squad == command.squad or namer.role in house.commanders
+    if named_by_right and speaker.squad == owner:
+        return None
+    reason = f"{speaker.name} of {speaker.squad or 'no squad'} may not change shifts of {command.squad}"
+    return ValidationFinding(place, "no_authority", reason)
+
+
+def _time(place: int, command: CalendarCommand, house: WorkflowPolicy, now: int) -> ValidationFinding | None:
+    zone = ZoneInfo(house.zone)
+    ends = _instant(command.date, command.end, zone, is_end=True)
+    today = datetime.fromtimestamp(now / SECOND, zone)
+    if ends <= today:
+        return ValidationFinding(
+            place, "past", f"{day_in_words(command.date)} {command.end} is over already", "date"
+        )
+    if ends - today > FARTHEST:
+        return ValidationFinding(
+            place, "too_far", f"{day_in_words(command.date)} is more than a year ahead", "date"
+        )
+    return None
+
+
+def _instant(date: str, time: str, zone: ZoneInfo, *, is_end: bool) -> datetime:
+    day = datetime(int(date[:4]), int(date[4:6]), int(date[6:]), tzinfo=zone)
+    hours, minutes = int(time[:2]), int(time[2:])
+    is_next_morning = time < "0600" or (is_end and time == "0600")
+    return (day + timedelta(days=is_next_morning)).replace(hour=hours, minute=minutes)
+
+
+def _contradiction(
+    place: int, command: CalendarCommand, asked: Sequence[CalendarCommand | None]
+) -> ValidationFinding | None:
+    """One message that wants a crew and no crew at the same time."""
+    for other in asked[:place]:
+        if other is None or (other.squad, other.date) != (command.squad, command.date):
+            continue
+        if (other.action is ShiftAction.ADD) != (
+            command.action is ShiftAction.ADD
+        ) and other.slots & command.slots:
+            reason = f"you ask for a crew and for none of {command.squad} at the same time"
+            return ValidationFinding(place, "contradiction", reason, "action")
+    return None
+
+
+def _needless(place: int, command: CalendarCommand, day: CalendarDay) -> ValidationFinding | None:
+    """It is so already: a crew that is booked, or nothing that could be taken out."""
+    there = day.crewed.get(command.squad, frozenset())
+    when = f"{day_in_words(command.date)} {command.start}-{command.end}"
+    if command.action is ShiftAction.ADD and command.slots <= there:
+        reason = f"{command.squad} has a crew {when} already"
+        return ValidationFinding(place, "double_booking", reason, is_needless=True)
+    if command.action is ShiftAction.NO_CREW and command.slots <= day.no_crew.get(command.squad, frozenset()):
+        reason = f"{command.squad} is marked as without a crew {when} already"
+        return ValidationFinding(place, "marked_already", reason, is_needless=True)
+    marked = there | day.no_crew.get(command.squad, frozenset())
+    if command.action is ShiftAction.REMOVE and not command.slots & marked:
+        reason = f"{command.squad} has nothing {when} that could be taken out"
+        return ValidationFinding(place, "not_there", reason, is_needless=True)
+    return None
+
+
+def is_day(date: str) -> bool:
+    """Whether a date is one of the calendar."""
+    return read_date(date) is not None
+
+
+def day_in_words(date: str) -> str:
+    """A day as people say it: Sat 3 Jan."""
+    day = datetime(int(date[:4]), int(date[4:6]), int(date[6:]))  # noqa: DTZ001 - a day has no zone
+    return f"{day:%a} {day.day} {day:%b}"

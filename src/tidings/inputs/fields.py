@@ -1,0 +1,90 @@
+"""Fields of a request: which there are, of which type, and what is said about one that is not understood.
+
+One table serves the check and the reference, so that neither can promise what the other does not keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from ..model.errors import Invalid
+
+_TYPES: Mapping[str, type] = {
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "object": dict,
+    "array": list,
+    "number": float,
+}
+_NAMES = {
+    "string": "a text",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "number": "a number",
+}
+
+
+class Field(NamedTuple):
+    """One field: its type in the words of JSON Schema, what it is for, and an example."""
+
+    type: str
+    about: str
+    example: Any = None
+    required: bool = False
+    also: str | None = None  # another type that is taken, too
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Every type that a value may have."""
+        return (self.type,) if self.also is None else (self.type, self.also)
+
+
+def check_fields(body: object, known: Mapping[str, Field]) -> dict[str, Any]:
+    """The body, if every field of it is known and of its type; null stands for a field that was left out."""
+    if not isinstance(body, dict):
+        raise Invalid("the body is not a JSON object", remedy='write {"name": "value", ...}')
+    for name, value in body.items():
+        field = known.get(name)
+        if field is None:
+            raise Invalid(f"unknown field {name[:60]!r}", field=name[:60], remedy=hint(name, known))
+        if value is not None and type(value) not in [_TYPES[name] for name in field.types]:
+            if field.type == "number" and type(value) is int:
+                continue
+            example = f"for example {field.example!r}" if field.example is not None else "see the reference"
+            raise Invalid(f"{name} is not {_NAMES[field.type]}", field=name, remedy=example.replace("'", '"'))
+    for name, field in known.items():
+        if field.required and body.get(name) is None:
+            raise Invalid(f"{name} is missing", field=name, remedy=field.about)
+    return body
+
+
+def hint(name: str, known: Mapping[str, object]) -> str:
+    """The closest known name, or all of them."""
+    close = get_close_matches(name, known, 1, cutoff=0.7)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known fields: {', '.join(known)}" if known else "leave it out"
+
+
+def json_schema(known: Mapping[str, Field]) -> dict[str, Any]:
+    """The same table as JSON Schema, for the reference."""
+    properties = {
+        name: {
+            "type": field.type if field.required and field.also is None else _all_types(field),
+            "description": field.about,
+            **({"example": field.example} if field.example is not None else {}),
+        }
+        for name, field in known.items()
+    }
+    required = [name for name, field in known.items() if field.required]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _all_types(field: Field) -> list[str]:
+    """Null stands for a field that was left out, where it may be."""
+    return [*field.types, *(() if field.required else ("null",))]

@@ -1,0 +1,84 @@
+"""Rewinds: the database has gone back, and what was due may have been sent on the copy that is lost.
+
+The nodes that notice share one row for the server on which they do; one of them at a time works on it, and
+none of them starts anything before it is finished. Plans make their due tasks once more first. What waits and
+was due is unknown then, and follows its channel's rule as if its node had died. What was claimed counts as
+started, and is left to the reaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ..model.task import NodeId, Task
+from ..model.time import SECOND
+from ..observability.events import DatabaseRewound, Emit
+from ..store.port import Row, Step, Store, WriteConflict, ordering_keys
+from .actor import Actor
+from .decisions import decide_after_rewind
+from .handler import Handler, collect_effects
+from .heartbeats import RewindDetected
+
+_PAGE = 500
+_STALE = 10 * SECOND  # after which another node takes over
+
+
+class RewindRecovery:
+    """One node's part in them. `open` and `step` may be repeated at any time."""
+
+    def __init__(
+        self,
+        store: Store,
+        handlers: Mapping[str, Handler],
+        *,
+        emit: Emit,
+        me: Callable[[], NodeId],
+        actors: Iterable[Actor] = (),
+    ) -> None:
+        self._store = store
+        self._handlers = handlers
+        self._emit = emit
+        self._me = me
+        self._makers = [actor for actor in actors if getattr(actor, "makes_tasks", False)]
+
+    async def open(self, found: RewindDetected) -> None:
+        """Write down that the database has gone back, unless another node has."""
+        known = {"server": self._store.server, "survived_at": found.survived_at, "again": found.again}
+        await self._store.write([Step("rewind_open", known)])
+
+    async def step(self) -> bool:
+        """Mark what may have been sent, if a rewind is unfinished; False while another node does that."""
+        server = self._store.server
+        open_ = [] if self._store.sole_worker else await self._store.read("rewind_find", server=server)
+        if not open_:
+            return True
+        until = open_[0]["found_at"]
+        try:
+            await self._store.write([self._take(), Step("rewind_started", {"until": until})])
+            for maker in self._makers:  # what they had made on the lost copy: now, while nothing is claimed
+                await maker.step()
+            while page := await self._store.read("rewind_page", until=until, limit=_PAGE):
+                await self._mark(page, until)
+            finish = Step("rewind_finish", {"server": server, "node": self._me()}, needed=True)
+            [row] = (await self._store.write([finish]))[0]
+        except WriteConflict:
+            return False
+        self._emit(DatabaseRewound(self._me(), row["survived_at"], until, row["unknown"]))
+        return True
+
+    def _take(self, more: int = 0) -> Step:
+        mine = {"server": self._store.server, "node": self._me(), "stale": _STALE, "more": more}
+        return Step("rewind_take", mine, needed=True)
+
+    async def _mark(self, page: list[Row], until: int) -> None:
+        tasks = [Task(*(row[name] for name in Task._fields[:14])) for row in page]
+        moves = [
+            decide_after_rewind(task, row["on_unknown"], at=until + row["deadline"])
+            for task, row in zip(tasks, page, strict=True)
+        ]
+        ids, claims, states, _, dues, *_ = map(list, zip(*moves, strict=True))
+        settle = {"ids": ids, "claims": claims, "states": states, "dues": dues, "node": self._me()}
+        settle["detail"] = moves[0].detail
+        own = collect_effects(self._handlers, tasks, moves)
+        steps = [self._take(len(page)), Step("rewind_settle", settle), *own]
+        await self._store.change(steps, keys=ordering_keys(tasks))

@@ -1,0 +1,165 @@
+"""Starts: from what was claimed to what runs.
+
+Contents are loaded in batches by kind, turns taken and starts marked where that is needed; whatever cannot
+start is handed in with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from ..model.errors import TemporaryError, error_text
+from ..model.outcome import Defer, Retry
+from ..model.task import Category, Task, TaskId
+from ..model.time import SECOND
+from ..observability.events import Emit, StoreTrouble
+from ..store.port import Store
+from .clock import Clock
+from .crash_points import crash_point
+from .executor import ReadyTask
+from .handler import Handler, RateLimitedHandler, ReservedSlot
+from .heartbeats import Node
+from .lanes import Lane
+from .settler import AttemptResult
+
+
+class TaskStarter:
+    """One node's way from a claim to its slots."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        node: Node,
+        lanes: Mapping[str, Lane],
+        handlers: Mapping[str, Handler],
+        *,
+        keyed: frozenset[str],  # queues whose recipients have turns
+        emit: Emit,
+        feed: Callable[[Sequence[ReadyTask]], None],
+        hand_in: Callable[[AttemptResult], None],
+        drop: Callable[[Task], None],  # its slot is free, and nothing is settled
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._lanes = lanes
+        self._handlers = handlers
+        self._keyed = keyed
+        self._emit = emit
+        self._feed = feed
+        self._hand_in = hand_in
+        self._drop = drop
+
+    async def start_tasks(self, tasks: list[Task], durable: Awaitable[bool] | None = None) -> bool:
+        """Start them all once their claim is durable; False where nobody knows whether it is."""
+        if not tasks:
+            return True
+        claimed_at = self._clock.now()
+        by_kind: dict[str, list[Task]] = {}
+        for task in tasks:
+            by_kind.setdefault(task.kind, []).append(task)
+        loaded = await self._load_all(by_kind, claimed_at)
+        if durable is not None:
+            try:
+                stands = await durable
+            except Exception as error:  # as when the claim itself fails: perhaps it was written
+                self._emit(StoreTrouble("claim", error_text(error)))
+                for task in tasks:
+                    self._drop(task)
+                return False
+            if not stands:
+                loaded = await self._load_all(by_kind, claimed_at)
+        crash_point("claimed")
+        for kind, contents in loaded.items():
+            await self._set_off(kind, by_kind[kind], contents, claimed_at)
+        return True
+
+    async def _set_off(
+        self, kind: str, group: list[Task], contents: Mapping[TaskId, Any] | Defer | Retry, claimed_at: int
+    ) -> None:
+        """Take turns, mark the starts and run; or hand in what became of all of them."""
+        marked: set[TaskId] = set()
+        if not isinstance(contents, Defer | Retry):
+            try:
+                group, contents = await self._take_turns(kind, group, contents)
+                marked = await self._mark_started(group)
+            except TemporaryError as error:
+                contents = self._unanswered(error, claimed_at)
+        if isinstance(contents, Defer | Retry):
+            for task in group:
+                self._hand_in(AttemptResult(task, contents, claimed_at, 0.0))
+        else:
+            self._run_all(self._handlers[kind], group, contents, marked, claimed_at)
+
+    async def _take_turns(
+        self, kind: str, group: list[Task], contents: Mapping[TaskId, Any]
+    ) -> tuple[list[Task], Mapping[TaskId, Any]]:
+        """The tasks of keyed queues with their instants; they had none when they were claimed."""
+        handler = self._handlers[kind]
+        keyed = [task for task in group if task.queue in self._keyed and task.id in contents]
+        if not keyed or not isinstance(handler, RateLimitedHandler):
+            return group, contents
+        taken = await handler.take_slots(keyed, contents)
+        timed = {id_: turn.at for id_, turn in taken.items() if isinstance(turn, ReservedSlot)}
+        group = [task._replace(start_at=timed[task.id]) if task.id in timed else task for task in group]
+        return group, {**contents, **taken}
+
+    async def _load_all(
+        self, by_kind: Mapping[str, list[Task]], claimed_at: int
+    ) -> dict[str, Mapping[TaskId, Any] | Defer | Retry]:
+        return {kind: await self._load(kind, group, claimed_at) for kind, group in by_kind.items()}
+
+    async def _load(
+        self, kind: str, group: list[Task], claimed_at: int
+    ) -> Mapping[TaskId, Any] | Defer | Retry:
+        """The contents of these tasks, or what becomes of all of them without."""
+        handler = self._handlers.get(kind)
+        if handler is None:
+            return Defer(claimed_at + 60 * SECOND, f"this node does not know {kind!r}")
+        try:
+            return await handler.load(group)
+        except TemporaryError as error:
+            return self._unanswered(error, claimed_at)
+        except Exception as error:  # a handler may do anything; its tasks must not vanish with it
+            return Retry(Category.SYSTEM, error_text(error))
+
+    def _unanswered(self, error: TemporaryError, claimed_at: int) -> Defer:
+        self._emit(StoreTrouble("load", error.problem))
+        return Defer(claimed_at, "the database did not answer")
+
+    def _run_all(
+        self,
+        handler: Handler,
+        group: list[Task],
+        contents: Mapping[TaskId, Any],
+        marked: set[TaskId],
+        claimed_at: int,
+    ) -> None:
+        now = self._clock.monotonic()
+        jobs: list[ReadyTask] = []
+        for task in group:
+            lane = self._lanes[task.queue]
+            if task.id not in contents:
+                missing = Retry(Category.SYSTEM, "its content is missing")
+                self._hand_in(AttemptResult(task, missing, claimed_at, 0.0))
+            elif lane.marks_start and not task.start_at and task.id not in marked:
+                self._drop(task)  # the claim was lost before the start: somebody else has it
+            else:
+                paced = (task.start_at - claimed_at) / SECOND if task.start_at else 0
+                jobs.append(
+                    ReadyTask(
+                        task, lane, contents[task.id], handler.run, claimed_at, now + paced + lane.patience
+                    )
+                )
+        self._feed(jobs)
+
+    async def _mark_started(self, group: list[Task]) -> set[TaskId]:
+        """Intent before effect: one write for the whole batch."""
+        to_mark = [task for task in group if self._lanes[task.queue].marks_start and not task.start_at]
+        if not to_mark:
+            return set()
+        marked = await self._store.start(self._node.id, to_mark)
+        crash_point("started")
+        return marked

@@ -1,0 +1,236 @@
+"""Files of records, one after the other, read in pages by place.
+
+A cursor is a place in the file together with the file's size and time of change, so that a file which changed
+underneath is noticed. A record over the limit is passed by without being held in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple, Protocol
+
+from .confined_paths import ConfinedPath
+from .port import (
+    Attribute,
+    ConnectorError,
+    ErrorKind,
+    Fields,
+    Record,
+    RecordPage,
+    SystemLimits,
+    UnreadableRecord,
+)
+from .record_validation import InvalidRecord
+
+PAGE_ROWS = 1_000
+PAGE_BYTES = 4 << 20
+
+_CHUNK = 1 << 20
+_SLICE = 50  # rows that are understood without a pause: about a millisecond
+
+
+class FileRow(NamedTuple):
+    """One record's bytes, where they stand, and what is wrong with them as far as their form shows."""
+
+    start: int
+    end: int
+    line: int
+    raw: bytes
+    lines: int = 1
+    flaw: str | None = None
+
+
+class FileFormat(Protocol):
+    """What makes one kind of file differ from another."""
+
+    suffix: str
+    id: str  # the column or field that names a record
+
+    def head(self, file: BinaryIO) -> Sequence[str] | None:
+        """Read what stands before the records, if anything does; the file is then at the first record."""
+
+    def rows(self, file: BinaryIO, line: int) -> Iterator[FileRow]:
+        """The records from where the file is."""
+
+    def parse(self, raw: bytes, head: Sequence[str] | None) -> Fields:
+        """A record; raises Flaw."""
+
+    def first(self, fields: Fields) -> bytes:
+        """What a new file begins with."""
+
+    def spell(self, fields: Fields, head: Sequence[str] | None) -> bytes:
+        """A record as bytes with its line end; raises Trouble."""
+
+
+def path_of_type(path: ConfinedPath, type_: str, suffix: str) -> ConfinedPath:
+    """A folder has one file per record type; a file serves whatever type is asked for."""
+    found = path.mode
+    is_folder = stat.S_ISDIR(found) or not (path.path.suffix or found)
+    return path.below(f"{type_.replace('/', '_')}{suffix}") if is_folder else path
+
+
+class FileSource:
+    """Reads records from files."""
+
+    limits = SystemLimits(concurrency=1)
+
+    def __init__(self, kind: str, path: ConfinedPath, form: FileFormat) -> None:
+        self.kind, self._path, self._form = kind, path, form
+
+    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
+        """The columns, where the file has a head."""
+        return await asyncio.to_thread(
+            attributes_of, path_of_type(self._path, type_, self._form.suffix), self._form
+        )
+
+    async def count(self, type_: str) -> int | None:
+        """Nobody knows before reading."""
+        return None
+
+    async def page(self, type_: str, cursor: str | None) -> RecordPage:
+        """The next records: bytes are read off the event loop, and understood on it, a few at a time.
+
+        A thread that parses holds the interpreter for milliseconds on end, and every call under way waits.
+        """
+        rows, head, following = await asyncio.to_thread(self._rows, type_, cursor)
+        records: list[Record] = []
+        spoiled: list[UnreadableRecord] = []
+        for begin in range(0, len(rows), _SLICE):
+            for row in rows[begin : begin + _SLICE]:
+                self._take(type_, row, head, records, spoiled)
+            await asyncio.sleep(0)
+        return RecordPage(records, following, spoiled)
+
+    async def close(self) -> None:
+        """Nothing is open between two pages."""
+
+    def _rows(self, type_: str, cursor: str | None) -> tuple[list[FileRow], Sequence[str] | None, str | None]:
+        """The bytes of a page, the head, and where the next page begins."""
+        with _opened(path_of_type(self._path, type_, self._form.suffix)) as file:
+            head = self._form.head(file)
+            mark, line = _mark(file), 1 if head is None else 2
+            if cursor is not None:
+                seen, place, line = _parsed(cursor)
+                if seen != mark:
+                    raise ConnectorError(
+                        ErrorKind.PERMANENT,
+                        "the file was changed while it was being read; put it back or start a new job",
+                    )
+                file.seek(place)
+            rows: list[FileRow] = []
+            begun = file.tell()
+            for row in self._form.rows(file, line):
+                rows.append(row)
+                if len(rows) == PAGE_ROWS or row.end - begun >= PAGE_BYTES:
+                    return rows, head, f"{mark}:{row.end}:{row.line + row.lines}"
+            return rows, head, None
+
+    def _take(
+        self,
+        type_: str,
+        row: FileRow,
+        head: Sequence[str] | None,
+        records: list[Record],
+        spoiled: list[UnreadableRecord],
+    ) -> None:
+        place = f"line {row.line}"
+        try:
+            if row.flaw is not None:
+                raise InvalidRecord(row.flaw)
+            fields = self._form.parse(row.raw, head)
+            records.append(Record(type_, id_of(fields, self._form.id), fields))
+        except InvalidRecord as flaw:
+            spoiled.append(UnreadableRecord(type_, flaw.id or place, f"{flaw.reason} ({place})", flaw.field))
+
+
+def attributes_of(path: ConfinedPath, form: FileFormat) -> list[Attribute] | None:
+    """The columns of a file that has a head."""
+    with _opened(path) as file:
+        head = form.head(file)
+    if head is None:
+        return None
+    return [Attribute(name, "text", required=name == form.id, unique=name == form.id) for name in head]
+
+
+@contextmanager
+def _opened(place: ConfinedPath) -> Iterator[BinaryIO]:
+    name = place.path.name
+    try:
+        file = os.fdopen(place.open(os.O_RDONLY), "rb")
+    except FileNotFoundError:
+        raise ConnectorError(ErrorKind.NOT_FOUND, f"there is no file {name!r}; check the path") from None
+    except OSError as error:
+        raise ConnectorError(ErrorKind.PERMISSION, f"{name!r} cannot be read: {error.strerror}") from error
+    with file:
+        yield file
+
+
+def id_of(fields: Fields, name: str) -> str:
+    """What names a record; raises Flaw."""
+    found = fields.get(name)
+    if found is None or isinstance(found, dict | list | bool) or str(found) == "":
+        raise InvalidRecord(f"it has no {name!r}, which names a record", name)
+    return str(found)
+
+
+def _mark(file: BinaryIO) -> str:
+    found = os.fstat(file.fileno())
+    return f"{found.st_size:x}-{found.st_mtime_ns:x}"
+
+
+def _parsed(cursor: str) -> tuple[str, int, int]:
+    mark, _, rest = cursor.partition(":")
+    place, _, line = rest.partition(":")
+    if not (place.isdigit() and line.isdigit()):
+        raise ConnectorError(ErrorKind.PERMANENT, "the cursor was not made by this source")
+    return mark, int(place), int(line)
+
+
+def read_records(
+    file: BinaryIO, most: int, is_open: Callable[[bytes], bool] | None = None, *, line: int = 1
+) -> Iterator[FileRow]:
+    """Records that end with a line, or go on over it while `is_open` says so; none of them over `most` bytes.
+
+    Only a line with a quote in it can end what is open. What is over the limit is passed by in pieces. The
+    first of them is line number `line`.
+    """
+    start = file.tell()
+    while raw := file.readline(most + 1):
+        end, count = start + len(raw), 1
+        opened = is_open is not None and is_open(raw)
+        if opened or len(raw) > most:
+            raw, count = _rest(file, most, bytearray(raw), is_open if opened else None, is_open is not None)
+            end = file.tell()
+        if len(raw) > most:
+            yield FileRow(start, end, line, b"", count, f"it is over {most} bytes")
+        elif raw.strip(b"\r\n"):
+            yield FileRow(start, end, line, raw, count)
+        line, start = line + count, end
+
+
+def _rest(
+    file: BinaryIO, most: int, raw: bytearray, is_open: Callable[[bytes], bool] | None, is_quoted: bool
+) -> tuple[bytes, int]:
+    """A record that goes on over its first line, or is over the limit: its bytes, and how many lines."""
+    while is_open is not None and len(raw) <= most and (more := file.readline(most + 1 - len(raw))):
+        raw += more
+        if b'"' in more and not is_open(bytes(raw)):
+            break
+    passed = _pass_by(file, raw, is_quoted) if len(raw) > most else 0
+    return bytes(raw), max(1, raw.count(b"\n") + passed)
+
+
+def _pass_by(file: BinaryIO, begun: bytearray, is_quoted: bool) -> int:
+    """To the end of a record: the first line end, or where quotes count, the first outside of them."""
+    quotes, passed, last = begun.count(b'"'), 0, bytes(begun[-1:])
+    while not (last.endswith(b"\n") and not (is_quoted and quotes % 2)):
+        last = file.readline(_CHUNK)
+        if not last:
+            break
+        quotes += last.count(b'"')
+        passed += last.count(b"\n")
+    return passed

@@ -1,0 +1,246 @@
+"""Files of records, written so that each key is there once.
+
+Lines are appended under a lock, in one write each, and forced to the disk before they count. One that broke
+off when the power failed was never acknowledged and is cut away. A record that changes is appended anew, and
+its old line becomes empty lines: a crash between the two leaves both, and the later one counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from .confined_paths import ConfinedPath
+from .file_source import FileFormat, FileRow, FileSource, attributes_of, id_of, path_of_type
+from .port import Attribute, ConnectorError, ErrorKind, Fields, SystemLimits, TargetRecord, WriteStrategy
+from .record_validation import InvalidRecord
+
+BULK = 500
+
+_CHUNK = 1 << 20
+
+
+class FileTarget:
+    """Writes records into files, by their key."""
+
+    limits = SystemLimits(concurrency=1, bulk=BULK)
+
+    def __init__(self, kind: str, path: ConfinedPath, form: FileFormat) -> None:
+        self.kind, self._path, self._form = kind, path, form
+        self._books: dict[ConfinedPath, _RecordFile] = {}
+
+    def strategy(self, type_: str) -> WriteStrategy:
+        """By the key, which stands in the file."""
+        return WriteStrategy.UPSERT
+
+    async def attributes(self, type_: str) -> Sequence[Attribute] | None:
+        """The columns of a file that is there already."""
+        path = path_of_type(self._path, type_, self._form.suffix)
+        return await asyncio.to_thread(attributes_of, path, self._form) if stat.S_ISREG(path.mode) else None
+
+    async def find(self, type_: str, key: str, fields: Fields) -> Sequence[TargetRecord]:
+        """The record with this key, if it is there."""
+        found = await asyncio.to_thread(self._book(type_).find, key)
+        return [] if found is None else [TargetRecord(key, found)]
+
+    async def write(self, type_: str, key: str, fields: Fields, known: str | None) -> TargetRecord:
+        """Write one."""
+        (written,) = await self.write_many(type_, [(key, fields, known)])
+        if isinstance(written, ConnectorError):
+            raise written
+        return written
+
+    async def write_many(
+        self, type_: str, records: Sequence[tuple[str, Fields, str | None]]
+    ) -> Sequence[TargetRecord | ConnectorError]:
+        """Write many, with one wait for the disk."""
+        return await asyncio.to_thread(self._book(type_).put, [(key, fields) for key, fields, _ in records])
+
+    async def erase(self, type_: str, id_: str) -> None:
+        """Its line becomes empty lines."""
+        await asyncio.to_thread(self._book(type_).drop, id_)
+
+    async def read_all(self, type_: str) -> AsyncIterator[tuple[str, TargetRecord]]:
+        """Every record in the order of the file."""
+        source, cursor = FileSource(self.kind, self._path, self._form), None
+        if not stat.S_ISREG(path_of_type(self._path, type_, self._form.suffix).mode):
+            return
+        while True:
+            page = await source.page(type_, cursor)
+            for record in page.records:
+                yield record.id, TargetRecord(record.id, record.fields)
+            cursor = page.cursor
+            if cursor is None:
+                return
+
+    async def close(self) -> None:
+        """Forget where the keys stand."""
+        self._books.clear()
+
+    def _book(self, type_: str) -> _RecordFile:
+        path = path_of_type(self._path, type_, self._form.suffix)
+        book = self._books.setdefault(path, _RecordFile(path, type_, self._form))
+        if book.type != type_:
+            reason = f"{path.path.name} has {book.type} in it already; name a folder as the path"
+            raise ConnectorError(ErrorKind.VALIDATION, reason, field="path")
+        return book
+
+
+class _RecordFile:
+    """One file that is written: where each key stands, as far as the file has been seen."""
+
+    def __init__(self, place: ConfinedPath, type_: str, form: FileFormat) -> None:
+        self.type = type_
+        self._place, self._name, self._form = place, place.path.name, form
+        self._places: dict[str, tuple[int, int]] = {}
+        self._seen = 0
+        self._head: Sequence[str] | None = None
+
+    def find(self, key: str) -> Fields | None:
+        """A record by its key."""
+        with self._locked() as file:
+            return self._at(file, key)
+
+    def drop(self, key: str) -> None:
+        """Take a record out."""
+        with self._locked() as file:
+            place = self._places.pop(key, None)
+            if place is not None:
+                _blank(file, *place)
+                os.fsync(file.fileno())
+
+    def put(self, records: Sequence[tuple[str, Fields]]) -> list[TargetRecord | ConnectorError]:
+        """Write records that are not there yet, or differ."""
+        with self._locked() as file:
+            results: list[TargetRecord | ConnectorError] = []
+            for key, fields in records:
+                try:
+                    results.append(self._put(file, key, self._named(key, fields)))
+                except ConnectorError as trouble:
+                    results.append(trouble)
+            file.flush()
+            os.fsync(file.fileno())
+            return results
+
+    def _put(self, file: BinaryIO, key: str, fields: Fields) -> TargetRecord:
+        begins = b"" if self._seen else self._form.first(fields)
+        if begins:
+            self._append(file, begins)
+            file.seek(0)
+            self._head = self._form.head(file)
+        raw = self._form.spell(fields, self._head)
+        before = self._places.get(key)
+        if before is not None and _bytes(file, *before) == raw:
+            return TargetRecord(key, fields)
+        start = self._append(file, raw)
+        self._places[key] = (start, start + len(raw))
+        if before is not None:
+            _blank(file, *before)
+        return TargetRecord(key, fields)
+
+    def _append(self, file: BinaryIO, raw: bytes) -> int:
+        start = file.seek(0, os.SEEK_END)
+        file.write(raw)
+        file.flush()
+        self._seen = start + len(raw)
+        return start
+
+    def _named(self, key: str, fields: Fields) -> Fields:
+        name = self._form.id
+        given = fields.get(name)
+        if given is not None and str(given) != key:
+            raise ConnectorError(
+                ErrorKind.VALIDATION,
+                f"{name!r} is not the record's key; name another column as id",
+                field=name,
+            )
+        return {name: key, **fields}
+
+    def _at(self, file: BinaryIO, key: str) -> Fields | None:
+        place = self._places.get(key)
+        return None if place is None else self._form.parse(_bytes(file, *place), self._head)
+
+    @contextmanager
+    def _locked(self) -> Iterator[BinaryIO]:
+        """The file, ours alone, with everything seen that others have written meanwhile."""
+        try:
+            file = os.fdopen(self._place.open(os.O_RDWR | os.O_CREAT), "r+b")
+        except OSError as error:
+            raise ConnectorError(
+                ErrorKind.PERMISSION, f"{self._name} cannot be written: {error.strerror}"
+            ) from error
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self._catch_up(file)
+            yield file
+
+    def _catch_up(self, file: BinaryIO) -> None:
+        size = file.seek(0, os.SEEK_END)
+        if size < self._seen:  # somebody has begun it anew
+            self._seen, self._places, self._head = 0, {}, None
+        if size == self._seen:
+            return
+        size = self._mended(file, size)
+        file.seek(0)
+        if size:
+            self._head = self._form.head(file)
+        file.seek(max(self._seen, file.tell()))
+        for row in self._form.rows(file, 1):
+            self._note(file, row)
+        self._seen = size
+
+    def _note(self, file: BinaryIO, row: FileRow) -> None:
+        try:
+            key = id_of(self._form.parse(row.raw, self._head), self._form.id)
+        except InvalidRecord as flaw:
+            reason = f"{self._name} has a record that cannot be read: {flaw.reason}; mend it first"
+            raise ConnectorError(ErrorKind.PERMANENT, reason) from None
+        before = self._places.get(key)
+        self._places[key] = (row.start, row.end)
+        if before is not None:
+            _blank(file, *before)
+            file.seek(row.end)
+
+    def _mended(self, file: BinaryIO, size: int) -> int:
+        """A last line without its end: a whole record gets one, one that broke off is cut away."""
+        end = _last_line_end(file, size)
+        if end == size:
+            return size
+        file.seek(0)
+        try:
+            if end:
+                self._form.parse(_bytes(file, end, size), self._form.head(file))
+        except InvalidRecord:
+            file.truncate(end)
+            return end
+        file.seek(size)
+        file.write(b"\n")
+        file.flush()
+        return size + 1
+
+
+def _bytes(file: BinaryIO, start: int, end: int) -> bytes:
+    file.seek(start)
+    return file.read(end - start)
+
+
+def _blank(file: BinaryIO, start: int, end: int) -> None:
+    file.seek(start)
+    file.write(b"\n" * (end - start))
+    file.flush()
+
+
+def _last_line_end(file: BinaryIO, size: int) -> int:
+    end = size
+    while end:
+        start = max(0, end - _CHUNK)
+        found = _bytes(file, start, end).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0

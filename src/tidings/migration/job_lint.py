@@ -1,0 +1,36 @@
+"""Asking both systems what they know, so that the map can be held against them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..model.errors import Conflict
+from .connector_pool import OpenedJob
+from .connectors.port import Attribute, ConnectorError
+from .mapping.lint import LintFinding, lint, observed_attributes
+
+
+async def lint_job(opened: OpenedJob) -> list[LintFinding]:
+    """What lint has to say about a job; asked for once, since that costs calls."""
+    if opened.findings is None:
+        there: dict[str, Sequence[Attribute] | None] = {}
+        here: dict[str, Sequence[Attribute] | None] = {}
+        try:
+            for one in opened.job.types:
+                there[one.name] = await _attributes(opened, one.source)
+                here[one.name] = await opened.target.attributes(one.target)
+        except ConnectorError as trouble:
+            raise Conflict(
+                f"a system cannot be asked: {trouble.reason}", remedy="mend that, then try again"
+            ) from None
+        opened.findings = lint(opened.job.types, there, here)
+    return opened.findings
+
+
+async def _attributes(opened: OpenedJob, source: str) -> Sequence[Attribute] | None:
+    """As the source names them; otherwise as its first records show them."""
+    named = await opened.source.attributes(source)
+    if named is not None:
+        return named
+    page = await opened.source.page(source, None)
+    return observed_attributes(page.records) if page.records else None

@@ -1,0 +1,183 @@
+"""Jobs in plain values, as the API, the pages and `--json` show them: times in ISO 8601. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import orjson
+
+from ..model.durations import humanize
+from ..model.time import iso
+from ..store.port import Row
+from .connectors.port import RecordState
+from .jobs import ENDED, WORKING, FailureCause, JobState, JobStatus, JobView, PlanReport, TypeStatus, job_of
+from .mapping.lint import LintFinding
+from .mapping.mapped_record import HIDDEN
+
+if TYPE_CHECKING:
+    from .job_undo import UndoneRecord
+
+JsonObject = dict[str, Any]
+Word = TypeVar("Word", bound=StrEnum)
+
+DEAD_LETTER_STATES = (RecordState.REJECTED, RecordState.FAILED, RecordState.CONFLICT)
+_TIMES = ("at", "changed_at", "due_at", "claimed_at")
+_JSON = ("changes", "before", "mapped", "tries")
+
+
+def job(view: JobView) -> JsonObject:
+    """One of a list."""
+    return {
+        "id": view.id,
+        "name": view.name,
+        "tenant": view.tenant,
+        "state": str(view.state),
+        "reason": view.reason,
+        "parked_until": iso(view.parked_until) if view.state is JobState.PAUSED else None,
+        "round": view.round,
+        "source": view.definition["source"]["kind"],
+        "target": view.definition["target"]["kind"],
+        "mapping_hash": view.mapping_hash,
+        "created_at": iso(view.created_at),
+        "changed_at": iso(view.changed_at),
+        "started_at": iso(view.started_at),
+        "ended_at": iso(view.ended_at),
+        "forgotten_at": iso(view.forgotten_at),
+        "actions": allowed_actions(view.state, has_records=view.forgotten_at is None),
+    }
+
+
+def status(found: JobStatus) -> JsonObject:
+    """One by itself: how far it is, by type and state, and what holds it up."""
+    return {
+        **job(found.job),
+        "read": found.read,
+        "expected": expected_records(found),
+        "done": found.done,
+        "set_aside": dead_letter_count(found.counts),
+        "per_second": round(found.per_second, 2),
+        "seconds_left": None if found.seconds_left is None else round(found.seconds_left, 1),
+        "left": format_duration(found.seconds_left)
+        if found.seconds_left and found.job.state in WORKING
+        else None,
+        "problem": found.problem,
+        "counts": _counted(found.counts),
+        "types": [type_(one) for one in found.types],
+        "batches": _counted(found.batches),
+        "systems": [{**asdict(one), "parked_until": iso(one.parked_until)} for one in found.systems],
+        "definition": found.job.definition,
+    }
+
+
+def type_(one: TypeStatus) -> JsonObject:
+    """One record type of a job."""
+    return {
+        "type": one.type,
+        "wave": one.wave,
+        "is_read": one.is_read,
+        "expected": one.expected,
+        "read": one.read,
+        "done": one.done,
+        "set_aside": dead_letter_count(one.counts),
+        "counts": _counted(one.counts),
+        "links_open": one.links_open,
+        "note": one.note,
+    }
+
+
+def expected_records(found: JobStatus) -> int:
+    """How many records there will be, as far as anybody knows."""
+    return sum(max(one.read, 0 if one.is_read else one.expected or 0) for one in found.types)
+
+
+def dead_letter_count(counts: Mapping[RecordState, int]) -> int:
+    """Records that somebody has to look at."""
+    return sum(counts.get(standing, 0) for standing in DEAD_LETTER_STATES)
+
+
+def allowed_actions(state: JobState, *, has_records: bool = True) -> list[str]:
+    """What may be asked of a job in this state."""
+    if state in WORKING:
+        return ["pause", "cancel"]
+    if state in ENDED:
+        return ["plan", "run", *(["replay", "undo"] if has_records else []), "verify"]
+    return {
+        JobState.PAUSED: ["resume", "cancel"],
+        JobState.PLANNED: ["approve", "plan", "cancel"],
+        JobState.APPROVED: ["run", "plan", "cancel"],
+    }.get(state, ["plan", "run", "cancel"])
+
+
+def cause(one: FailureCause) -> JsonObject:
+    """Records that were set aside for one reason."""
+    return {**asdict(one), "standing": str(one.standing)}
+
+
+def plan(report: PlanReport) -> JsonObject:
+    """What a run would do."""
+    return {
+        "job": job(report.job),
+        "actions": {name: _counted(found) for name, found in report.actions.items()},
+        "causes": [cause(one) for one in report.causes],
+        "notes": list(report.notes),
+        "calls": report.calls,
+        "seconds": report.seconds,
+        "length": None if report.seconds is None else format_duration(report.seconds),
+        "fits_this_month": report.fits_this_month,
+    }
+
+
+def finding(one: LintFinding) -> JsonObject:
+    """What lint says."""
+    return {**one._asdict(), "level": str(one.level)}
+
+
+def undone_record(one: UndoneRecord) -> JsonObject:
+    """One record of an undoing, and what became of it."""
+    return {**one._asdict(), "fate": str(one.fate)}
+
+
+def row(found: Row) -> JsonObject:
+    """A record, a line of a log or of the audit trail: times and stored JSON in plain values."""
+    return {name: _plain(name, value) for name, value in found.items()}
+
+
+def record(found: Row, view: JobView) -> JsonObject:
+    """One record with its log; without the values that the map calls secret, which the export has."""
+    plain = row(found)
+    secret = [rule for rule in job_of(view).type(found["type"]).fields if rule.secret]
+    there = {name for rule in secret for path in rule.reads for name in (path, path.partition(".")[0])}
+    here = {rule.name for rule in secret}
+    hidden = {"raw": there, "mapped": here, "before": here}
+    return {**plain, **{part: _hidden(plain[part], names) for part, names in hidden.items() if part in plain}}
+
+
+def _hidden(fields: Any, names: set[str]) -> Any:
+    if not isinstance(fields, dict):
+        return fields
+    return {name: HIDDEN if name in names else value for name, value in fields.items()}
+
+
+def format_duration(seconds: float) -> str:
+    """Roughly how long, as people say it."""
+    return " ".join(humanize(timedelta(seconds=max(1, round(seconds)))).split()[:4])
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [row(one) if isinstance(one, dict) else one for one in value]
+    if name in _TIMES and isinstance(value, int):
+        return iso(value) if value else None
+    if name in _JSON and isinstance(value, str):
+        return orjson.loads(value)
+    return value
+
+
+def _counted(counts: Mapping[Word, int]) -> dict[str, int]:
+    """Without what is nought, in the order in which the words are defined."""
+    words = list(type(next(iter(counts)))) if counts else []
+    return {str(word): counts[word] for word in words if counts.get(word)}

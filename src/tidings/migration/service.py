@@ -1,0 +1,387 @@
+"""The desk of migration: what people and programs ask of jobs, one method each. Faces call nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..kernel.clock import Clock
+from ..model.errors import Conflict, Invalid, NotFound
+from ..model.time import DAY
+from ..store.port import IdempotencyRecord, Row, Step, Store, WriteConflict
+from . import serializers
+from .connector_pool import ConnectorPool
+from .connectors.port import ConnectorError, RecordState
+from .crosswalk import StoredJobRecords
+from .job_events import audit_step, event_step
+from .job_file import MigrationJob
+from .job_lint import lint_job
+from .job_replay import JobReplay, Repaired, dead_letters
+from .job_undo import JobUndo, UndoneRecord, UndoOutcome, refuse_during_undo, require_erase
+from .jobs import (
+    ENDED,
+    WORKING,
+    FailureCause,
+    JobState,
+    JobStatus,
+    JobView,
+    PlannedAction,
+    PlanReport,
+    create_job_steps,
+    job_of,
+    job_transition,
+    job_view,
+    new_job_view,
+)
+from .mapping.lint import LintFinding
+from .progress import causes_of, plan_report_of, status_of, summary_of
+from .verification import verify
+from .verification_report import RecordDifference, VerificationReport
+
+IDEMPOTENCY_KEY_RETENTION = DAY
+_LOG = 200  # lines of a record or of the audit trail that are shown
+_NEWEST = 1 << 62
+
+
+class CreatedJob(NamedTuple):
+    """A new job; or, when its key had been used before, what was answered then: digest, answer."""
+
+    job: JobView
+    earlier: Row | None = None
+
+
+class MigrationService:
+    """Jobs of all tenants; with `tenant`, another's job is one that is not there. `by` is for the audit."""
+
+    def __init__(self, store: Store, clock: Clock, connections: ConnectorPool) -> None:
+        self._store = store
+        self._clock = clock
+        self._connections = connections
+
+    # -- jobs
+
+    async def create(self, job: MigrationJob, *, by: str) -> JobView:
+        """Keep a job that `jobfile.read_file` or `read_job` has read; nothing runs yet."""
+        return (await self.create_once(job, None, by=by)).job
+
+    async def create_once(self, job: MigrationJob, once: IdempotencyRecord | None, *, by: str) -> CreatedJob:
+        """The same under a key: job, types, audit trail, key and its answer are one transaction."""
+        self._connections.allowed.check(job)
+        id_, now = self._clock.new_id(), self._clock.now()
+        steps = [*create_job_steps(id_, job, now), Step("job_audit_first", {"id": id_, "who": by[:200]})]
+        view = new_job_view(id_, job, now)
+        if once is not None:
+            answer = orjson.dumps(serializers.job(view)).decode()
+            once = once._replace(answer=answer, expires_at=now + IDEMPOTENCY_KEY_RETENTION)
+        done = await self._store.enqueue([], once=once, also=steps)
+        return CreatedJob(view, done.earlier)
+
+    async def find(self, id: str, *, tenant: str | None = None) -> JobView:
+        """One job; NotFound."""
+        return job_view(await self._row(id, tenant))
+
+    async def page(
+        self,
+        *,
+        tenant: str | None = None,
+        state: JobState | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[JobView]:
+        """Jobs, the newest first; `before` is the `n` of the last one of the page before."""
+        rows = await self._store.read(
+            "job_page", tenant=tenant, state=None if state is None else state.value,
+            before=before or _NEWEST, limit=limit,
+        )  # fmt: skip
+        return [job_view(row) for row in rows]
+
+    async def lint(self, id: str, *, tenant: str | None = None) -> list[LintFinding]:
+        """The map against both systems: what would be lost or refused."""
+        row = await self._row(id, tenant)
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            return await lint_job(opened)
+
+    # -- what a job does
+
+    async def plan(self, id: str, *, by: str, look: bool = True, tenant: str | None = None) -> JobView:
+        """Begin a dry run; with `look` the target is asked what is there. It is over at state planned."""
+        row = await self._row(id, tenant)
+        self._expect(row, "planned", {JobState.NEW, JobState.PLANNED, JobState.APPROVED, *ENDED})
+        return await self._begin(row, by, JobState.PLANNING, looks=look, planned=False, anew=True)
+
+    async def plan_report(self, id: str, *, tenant: str | None = None) -> PlanReport:
+        """What a run would do: counts, causes, calls, time, and whether it fits."""
+        row = await self._row(id, tenant)
+        view = job_view(row)
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            findings = await lint_job(opened)
+            return await plan_report_of(self._store, view, opened, findings, self._clock.now())
+
+    async def plan_page(
+        self,
+        id: str,
+        *,
+        type: str | None = None,
+        action: PlannedAction | None = None,
+        after: int = 0,
+        limit: int = 100,
+        tenant: str | None = None,
+    ) -> list[Row]:
+        """Planned records: seq, type, source_id, action, changes, reason; `after` is the last `seq`."""
+        word = None if action is None else action.value
+        rows = await self._records(id, tenant, type=type, state=None, action=word, after=after, limit=limit)
+        return [{**row, "changes": orjson.loads(row["changes"] or "[]")} for row in rows]
+
+    async def approve(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
+        """The plan may be run."""
+        row = await self._row(id, tenant)
+        self._expect(row, "approved", {JobState.PLANNED})
+        return await self._move(row, by, "approved", JobState.APPROVED)
+
+    async def run(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
+        """Begin: the approved plan exactly, or without a plan everything the source has.
+
+        One that is over begins again: the source is read anew, and only what has changed is written.
+        """
+        row = await self._row(id, tenant)
+        if row["state"] == JobState.PLANNED:
+            raise Conflict(
+                "the migration has a plan that nobody has approved",
+                remedy=f"approve it: tidings migrate approve {id}",
+            )
+        self._expect(row, "run", {JobState.NEW, JobState.APPROVED, *ENDED})
+        is_planned = row["state"] == JobState.APPROVED
+        return await self._begin(
+            row, by, JobState.RUNNING, looks=bool(row["looks"]), planned=is_planned, anew=not is_planned
+        )
+
+    async def pause(self, id: str, *, by: str, reason: str = "by hand", tenant: str | None = None) -> JobView:
+        """Nothing new is read or written until it is resumed."""
+        row = await self._row(id, tenant)
+        self._expect(row, "paused", set(WORKING))
+        halt = Step("job_halt", {"n": row["n"], "reason": reason[:500], "until": None}, needed=True)
+        tell = event_step(row["tenant"], row["name"], "migration.paused", reason)
+        return await self._write(row, [halt, audit_step(row["n"], by, "paused", reason), tell])
+
+    async def resume(self, id: str, *, by: str, tenant: str | None = None) -> JobView:
+        """Go on."""
+        row = await self._row(id, tenant)
+        self._expect(row, "resumed", {JobState.PAUSED})
+        steps = [
+            job_transition(row, JobState(row["held"]), None),
+            Step("job_type_wake", {"job": row["n"]}),
+            audit_step(row["n"], by, "resumed"),
+            event_step(row["tenant"], row["name"], "migration.resumed", None),
+        ]
+        return await self._write(row, steps)
+
+    async def cancel(
+        self, id: str, *, by: str, reason: str = "by hand", tenant: str | None = None
+    ) -> JobView:
+        """Stop for good; what is written stays, what is open stays open in its record."""
+        row = await self._row(id, tenant)
+        self._expect(row, "cancelled", set(JobState) - ENDED)
+        return await self._move(row, by, "cancelled", JobState.CANCELLED, reason, told="migration.cancelled")
+
+    async def _begin(
+        self, row: Row, by: str, state: JobState, *, looks: bool, planned: bool, anew: bool
+    ) -> JobView:
+        if row["state"] in ENDED:
+            refuse_during_undo(row, self._clock.now())
+        begin = {
+            "n": row["n"], "version": row["version"], "expected": row["state"], "state": state.value,
+            "rounds": int(anew), "looks": looks, "planned": planned,
+            "done": 0 if anew else (await status_of(self._store, job_view(row), self._clock.now())).done,
+        }  # fmt: skip
+        steps = [
+            Step("job_begin", begin, needed=True),
+            Step("job_type_reset" if anew else "job_type_recut", {"job": row["n"]}),
+            audit_step(row["n"], by, state.value),
+        ]
+        if state is JobState.RUNNING:
+            steps.append(event_step(row["tenant"], row["name"], "migration.started", None))
+        return await self._write(row, steps)
+
+    async def _move(
+        self, row: Row, by: str, what: str, state: JobState, reason: str = "", *, told: str | None = None
+    ) -> JobView:
+        steps = [job_transition(row, state, reason or None), audit_step(row["n"], by, what, reason)]
+        if told is not None:
+            steps.append(event_step(row["tenant"], row["name"], told, reason or None))
+        return await self._write(row, steps)
+
+    async def _write(self, row: Row, steps: list[Step]) -> JobView:
+        try:
+            await self._store.write(steps)
+        except WriteConflict:
+            raise Conflict(
+                "the migration was moved by somebody else at this moment", remedy="look at it, then try again"
+            ) from None
+        await self._store.hint()
+        return await self.find(row["id"])
+
+    # -- what is known
+
+    async def status(self, id: str, *, tenant: str | None = None) -> JobStatus:
+        """How far it is."""
+        return await status_of(self._store, await self.find(id, tenant=tenant), self._clock.now())
+
+    async def glance(self, view: JobView) -> JobStatus:
+        """How far one of a page is; its batches, open links and, if it is at rest, systems are left out."""
+        return await summary_of(self._store, view, self._clock.now())
+
+    async def records(
+        self,
+        id: str,
+        *,
+        type: str | None = None,
+        standing: RecordState | None = None,
+        after: int = 0,
+        limit: int = 100,
+        tenant: str | None = None,
+    ) -> list[Row]:
+        """Records: seq, type, source_id, state, target_id, failure, field, reason, changed_at."""
+        word = None if standing is None else standing.value
+        return await self._records(id, tenant, type=type, state=word, action=None, after=after, limit=limit)
+
+    async def record(self, id: str, type: str, source_id: str, *, tenant: str | None = None) -> Row:
+        """One record with what the source said (`raw`), and its `log`: every attempt."""
+        row = await self._row(id, tenant)
+        found = await self._store.read("job_record_find", job=row["n"], type=type, source_id=source_id)
+        if not found:
+            problem = f"the migration has no {type[:60]} {source_id[:60]!r}"
+            raise NotFound(problem, remedy="tidings migrate records shows them")
+        log = await self._store.read("job_log_of", record=found[0]["seq"], limit=_LOG)
+        raw = found[0]["raw"]
+        return {**found[0], "raw": None if raw is None else orjson.loads(raw), "log": log}
+
+    async def dead(self, id: str, *, tenant: str | None = None) -> list[FailureCause]:
+        """What was set aside, by cause, the most frequent first."""
+        return await causes_of(self._store, await self.find(id, tenant=tenant))
+
+    async def export(
+        self, id: str, *, fingerprint: str | None = None, type: str | None = None, tenant: str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The records set aside: type, id, standing, failure, field, reason, fields (of the source)."""
+        async for one in dead_letters(self._store, await self.find(id, tenant=tenant), fingerprint, type):
+            yield one
+
+    async def replay(
+        self,
+        id: str,
+        *,
+        by: str,
+        fingerprint: str | None = None,
+        type: str | None = None,
+        job: MigrationJob | None = None,
+        repaired: Repaired | None = None,
+        tell: Callable[[int], None] | None = None,
+        tenant: str | None = None,
+    ) -> int:
+        """Open what was set aside again, and only that; gives how many records.
+
+        `job` brings a repaired map, `repaired` repaired records: type, id, fields. Many are opened in
+        portions: `tell` hears how many are open so far.
+        """
+        row = await self._row(id, tenant)
+        if job is not None:
+            job = self._connections.allowed.checked(job, job_of(job_view(row)))
+        replay = JobReplay(self._store, self._clock, row, job_view(row), by, tell=tell)
+        try:
+            return await replay.open(fingerprint, type, job, repaired)
+        except WriteConflict:
+            raise Conflict(
+                "the migration was moved by somebody else at this moment", remedy="look at it, then try again"
+            ) from None
+
+    async def verify(
+        self, id: str, *, tell: Callable[[RecordDifference], None] | None = None, tenant: str | None = None
+    ) -> VerificationReport:
+        """Every record of the source against the target."""
+        row = await self._row(id, tenant)
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            ledger = StoredJobRecords(self._store, opened.crosswalk, row["n"], row["round"])
+            try:
+                return await verify(
+                    opened.job, opened.source, opened.target, opened.mapper, ledger, tell=tell
+                )
+            except ConnectorError as trouble:
+                raise Conflict(
+                    f"it cannot be verified: {trouble.reason}", remedy="mend that, then try again"
+                ) from None
+
+    async def check_undo(self, id: str, *, tenant: str | None = None) -> None:
+        """Refused unless it is over, its records are there, nobody undoes it, and the target can delete."""
+        row = await self._undoable(id, tenant)
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            require_erase(opened.target)
+
+    async def undo(
+        self,
+        id: str,
+        *,
+        by: str,
+        dry_run: bool,
+        tell: Callable[[UndoneRecord], None],
+        most: int | None = None,
+        tenant: str | None = None,
+    ) -> Counter[UndoOutcome]:
+        """Take what the job has created, and nobody has changed since, out of the target again.
+
+        A dry run only says what would become of each record; of the first `most`, if that is given.
+        """
+        row = await self._undoable(id, tenant)
+        async with self._connections.use(row["n"], row["version"]) as opened:
+            undo = JobUndo(self._store, self._clock, row, opened, tell=tell, most=most if dry_run else None)
+            return await undo.work(by=by, dry_run=dry_run)
+
+    async def _undoable(self, id_: str, tenant: str | None) -> Row:
+        row = await self._row(id_, tenant)
+        self._expect(row, "undone", set(ENDED))
+        if row["forgets"]:
+            raise Conflict("the migration's records are forgotten by now", remedy="nothing can be undone")
+        refuse_during_undo(row, self._clock.now())
+        return row
+
+    async def crosswalk(
+        self,
+        id: str,
+        type: str,
+        *,
+        source_id: str | None = None,
+        target_id: str | None = None,
+        tenant: str | None = None,
+    ) -> list[Row]:
+        """Which record of the target is which of the source: source_id, target_id, hash, job, changed_at."""
+        if (source_id is None) == (target_id is None):
+            raise Invalid("one id is needed", field="source_id", remedy="give source_id or target_id")
+        row = await self._row(id, tenant)
+        return await self._store.read(
+            "crosswalk_find", pair=row["pair"], type=type, source_id=source_id, target_id=target_id, limit=100
+        )
+
+    async def audit(self, id: str, *, tenant: str | None = None) -> list[Row]:
+        """Who did what, and when: at, who, what, detail."""
+        row = await self._row(id, tenant)
+        return await self._store.read("job_audit_page", job=row["n"], limit=_LOG)
+
+    # -- reading
+
+    async def _row(self, id_: str, tenant: str | None) -> Row:
+        rows = await self._store.read("job_find", id=id_)
+        if not rows or (tenant is not None and rows[0]["tenant"] != tenant):
+            raise NotFound(f"there is no migration {id_[:60]!r}", remedy="tidings migrate list shows them")
+        return rows[0]
+
+    async def _records(self, id_: str, tenant: str | None, **where: Any) -> list[Row]:
+        row = await self._row(id_, tenant)
+        return await self._store.read("job_record_page", job=row["n"], round=row["round"], **where)
+
+    @staticmethod
+    def _expect(row: Row, what: str, states: set[JobState]) -> None:
+        if JobState(row["state"]) not in states:
+            known = ", ".join(sorted(states))
+            raise Conflict(f"the migration is {row['state']}", remedy=f"it can be {what} when it is: {known}")

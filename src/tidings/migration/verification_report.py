@@ -1,0 +1,151 @@
+"""What a verification found: counts, differences with reasons, and whether it passed; as JSON and as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+LISTED = 1000  # differences kept per type; all are counted, and told as they are found
+
+
+class DifferenceCode(StrEnum):
+    """Why a record of one side is not the same on the other."""
+
+    MISSING = "missing"  # it should be in the target
+    DIFFERENT = "different"  # it is there, with other values
+    DOUBLED = "doubled"  # the target has it more than once
+    EXTRA = "extra"  # the target has it, the source does not
+    DUPLICATE_KEY = "duplicate_key"  # two records of the source claim one key
+    WAITING = "waiting"  # its parent is not in the target
+    REJECTED = "rejected"  # bad data, with the rule that refused it
+    FAILED = "failed"  # all tries used up
+    SKIPPED = "skipped"  # left out by decision
+    NOT_MIGRATED = "not_migrated"  # its whole type stays behind by decision
+
+
+EXPLAINED_CODES = frozenset({DifferenceCode.REJECTED, DifferenceCode.SKIPPED, DifferenceCode.NOT_MIGRATED})
+
+
+class FieldChange(NamedTuple):
+    """One field that differs, short and redacted."""
+
+    field: str
+    expected: str
+    found: str
+
+
+class RecordDifference(NamedTuple):
+    """One record that is not the same on both sides."""
+
+    code: DifferenceCode
+    type: str
+    key: str
+    source_id: str | None
+    target_id: str | None
+    reason: str
+    explained: bool
+    changes: Sequence[FieldChange] = ()
+
+    def plainly(self) -> dict[str, Any]:
+        """In plain values."""
+        return {**self._asdict(), "changes": [change._asdict() for change in self.changes]}
+
+    def __str__(self) -> str:
+        ids = f"source {self.source_id or '-'}, target {self.target_id or '-'}"
+        fields = "".join(f"\n      {one.field}: {one.expected} → {one.found}" for one in self.changes)
+        return f"{self.code}  {self.type} {self.key} ({ids}): {self.reason}{fields}"
+
+
+@dataclass(slots=True)
+class TypeVerification:
+    """One record type. `groups` counts by the field that the job names: source, target, same."""
+
+    type: str
+    source: int = 0
+    target: int = 0
+    same: int = 0
+    counts: Counter[DifferenceCode] = field(default_factory=Counter)
+    unexplained: int = 0
+    groups: dict[str, dict[str, int]] = field(default_factory=dict)
+    listed: list[RecordDifference] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def tell(self, difference: RecordDifference) -> None:
+        """Count it, and keep it while there is room."""
+        self.counts[difference.code] += 1
+        self.unexplained += not difference.explained
+        if len(self.listed) < LISTED:
+            self.listed.append(difference)
+
+    def plainly(self) -> dict[str, Any]:
+        """In plain values."""
+        return {
+            "type": self.type,
+            "source": self.source,
+            "target": self.target,
+            "same": self.same,
+            "counts": {str(code): count for code, count in sorted(self.counts.items())},
+            "unexplained": self.unexplained,
+            "groups": {name: dict(counts) for name, counts in sorted(self.groups.items())},
+            "differences": [one.plainly() for one in self.listed],
+            "not_listed": self.counts.total() - len(self.listed),
+            "notes": self.notes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationReport:
+    """A whole verification."""
+
+    types: Sequence[TypeVerification]
+    mapping_hash: str
+    not_migrated: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
+
+    @property
+    def unexplained(self) -> int:
+        """What nobody can explain; zero is the pass mark."""
+        return sum(one.unexplained for one in self.types)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the target is what it should be."""
+        return self.unexplained == 0
+
+    def plainly(self) -> dict[str, Any]:
+        """In plain values, for JSON."""
+        return {
+            "passed": self.passed,
+            "unexplained": self.unexplained,
+            "mapping_hash": self.mapping_hash,
+            "types": [one.plainly() for one in self.types],
+            "not_migrated": {
+                name: {"reason": reason, "count": count}
+                for name, (reason, count) in self.not_migrated.items()
+            },
+        }
+
+    def text(self, *, most: int | None = None) -> str:
+        """For people; `most` differences of each type."""
+        return "\n".join(self._lines(most))
+
+    def _lines(self, most: int | None) -> Iterator[str]:
+        yield (
+            "passed: nothing unexplained" if self.passed else f"NOT passed: {self.unexplained:,} unexplained"
+        )
+        yield f"map {self.mapping_hash}"
+        for one in self.types:
+            counts = "".join(f", {count:,} {code}" for code, count in sorted(one.counts.items()))
+            yield f"{one.type}: source {one.source:,}, target {one.target:,}, same {one.same:,}{counts}"
+            yield from (f"    note: {note}" for note in one.notes)
+            for name, group in sorted(one.groups.items()):
+                numbers = ", ".join(f"{what} {group[what]:,}" for what in ("source", "target", "same"))
+                yield f"    {name}: {numbers}"
+            listed = one.listed[:most]
+            yield from (f"    {difference}" for difference in listed)
+            if left := one.counts.total() - len(listed):
+                yield f"    ... and {left:,} more"
+        for name, (reason, count) in self.not_migrated.items():
+            yield f"{name}: not migrated by decision ({'?' if count is None else f'{count:,}'}): {reason}"

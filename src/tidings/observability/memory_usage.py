@@ -1,0 +1,53 @@
+"""Memory: how much of what this process may have it has in use.
+
+What it may have is the smallest of its container's limit, the process's own, and the machine's memory.
+"""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+_CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_USED = Path("/proc/self/statm")
+_MACHINE = Path("/proc/meminfo")
+
+
+def used_bytes() -> int | None:
+    """Bytes in use; None where the system does not say."""
+    try:
+        return int(_USED.read_text().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def limit_bytes() -> int | None:
+    """Bytes that this process may use; None where the system does not say."""
+    found = [limit for limit in (*map(_whole, _CONTAINER), _own(), _machine()) if limit is not None]
+    return min(found, default=None)
+
+
+def usage_fraction(limit: int | None = None) -> float | None:
+    """How much of it is in use, from 0 to 1; a limit of one's own counts before the system's."""
+    has, may = used_bytes(), limit or limit_bytes()
+    return None if has is None or not may else has / may
+
+
+def _whole(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):  # no container, or "max"
+        return None
+
+
+def _own() -> int | None:
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _machine() -> int | None:
+    try:
+        line = next(line for line in _MACHINE.read_text().splitlines() if line.startswith("MemTotal:"))
+        return int(line.split()[1]) * 1024
+    except (OSError, ValueError, StopIteration, IndexError):
+        return None

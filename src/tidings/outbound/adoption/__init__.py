@@ -1,1 +1,0 @@
-"""Adoption: taking over from another system, and going live step by step."""

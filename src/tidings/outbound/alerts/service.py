@@ -1,0 +1,85 @@
+"""Alerts as faces see them: a page, one by itself, and the one thing a person does: take it on."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...inputs.pagination import Page, page_size
+from ...kernel.clock import Clock
+from ...model.errors import Conflict, Invalid, NotFound
+from ...model.time import iso
+from ...store.port import Row, Step, Store
+from .evaluator import MAX_OPEN_ALERTS
+from .measurements import AlertMeasurements
+from .rules import AlertRule
+
+_LAST = "\x7f"  # behind every id
+_LONGEST_NAME = 120
+
+
+class AlertService:
+    """What was found wrong, and who takes care of it."""
+
+    def __init__(self, store: Store, clock: Clock, figures: AlertMeasurements) -> None:
+        self._store = store
+        self._clock = clock
+        self.figures = figures
+
+    async def page(
+        self, *, tenant: str = "default", past: bool = False, limit: int = 50, after: str | None = None
+    ) -> Page:
+        """Alerts that are open, newest first; with `past` also those that are over."""
+        rows = await self._store.read(
+            "alert_page", tenant=tenant, past=past, before=after or _LAST, limit=page_size(limit)
+        )
+        return Page([self._described(row) for row in rows], rows[-1]["id"] if len(rows) == limit else None)
+
+    async def show(self, id_: str, *, tenant: str = "default") -> Row:
+        """One alert."""
+        rows = await self._store.read("alert_find", id=id_, tenant=tenant)
+        if not rows:
+            raise NotFound(f"there is no alert {id_}", field="id", remedy="see: tidings alerts list")
+        return self._described(rows[0])
+
+    async def acknowledge(self, id_: str, by: str, *, tenant: str = "default") -> Row:
+        """Somebody takes it on; everybody else can see who."""
+        by = by.strip()
+        if not by or len(by) > _LONGEST_NAME or not by.isprintable():
+            raise Invalid("there is no name", field="by", remedy="say who takes it on")
+        taken = {"id": id_, "tenant": tenant, "by_whom": by, "at": self._clock.now()}
+        if not (await self._store.write([Step("alert_acknowledge", taken)]))[0]:
+            found = await self.show(id_, tenant=tenant)
+            holder = f" by {found['acknowledged_by']}" if found["state"] == "acknowledged" else ""
+            raise Conflict(f"the alert is {found['state']}{holder}", remedy="see: tidings alerts list")
+        return await self.show(id_, tenant=tenant)
+
+    async def open(self) -> dict[str, int]:
+        """How many are raised, by severity, over all tenants."""
+        rows = await self._store.read("alert_open", limit=MAX_OPEN_ALERTS)
+        return dict(Counter(row["severity"] for row in rows if row["state"] == "raised"))
+
+    def _described(self, row: Row) -> Row:
+        return serialize_alert(row, self.figures.rules.get(row["rule"]))
+
+
+def serialize_alert(row: Row, rule: AlertRule | None) -> Row:
+    """An alert as people see it; of an unknown rule there is less to say."""
+    is_taken = row["state"] == "raised" and row["acknowledged_at"] is not None
+    return {
+        "id": row["id"],
+        "state": "acknowledged" if is_taken else row["state"],
+        "rule": row["rule"],
+        "title": rule.title if rule is not None else row["rule"],
+        "subject": row["subject"] or None,
+        "severity": row["severity"],
+        "problem": row["problem"],
+        "value": row["value"],
+        "threshold": None if rule is None else rule.over,
+        "runbook": None if rule is None else rule.runbook,
+        "acknowledged_by": row["acknowledged_by"],
+        "not_told": row["not_told"],
+        **{
+            name: iso(row[name])
+            for name in ("first_at", "raised_at", "last_at", "acknowledged_at", "resolved_at")
+        },
+    }

@@ -1,1 +1,0 @@
-"""Broadcasts: one content to many people, frozen, paced and counted."""

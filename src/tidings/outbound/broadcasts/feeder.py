@@ -1,0 +1,225 @@
+"""The pump: takes recipients of broadcasts from their frozen rows, a window at a time, until all have ended.
+
+It runs on every working node. A look is taken by changing the broadcast's row, every move names what it
+expects, and tasks are made in the transaction that moves the cursor behind them: two pumps at once, or one
+that dies anywhere, neither lose nor repeat anybody. What is open is never counted in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...kernel.clock import Clock
+from ...model.broadcast import (
+    BroadcastState,
+    BroadcastTally,
+    TimezonePart,
+    broadcast_tally,
+    load_broadcast_options,
+)
+from ...model.time import SECOND
+from ...observability.events import BroadcastMoved, Emit, discard_event
+from ...store.port import Row, Step, Store, WriteConflict
+from ..message_validation import MESSAGE_KIND
+from . import open_tasks
+from .delivery_windows import (
+    EndBroadcast,
+    FeedRecipients,
+    FeedState,
+    PauseAfterCanary,
+    RetryFailedRecipients,
+    StartBroadcast,
+    WaitUntil,
+    decide_feed,
+)
+from .progress import compact_counts, tally_step
+from .recipient_snapshot import BroadcastCreator
+from .serializer import broadcast_event
+
+PAGE = 50  # broadcasts of one step
+LEASE = SECOND  # whoever looks is left alone for so long
+IDLE = 1.0  # seconds between two steps when nothing is known to be due
+_GOLDEN = 0.6180339887498949  # neighbours are spread as far from each other as can be
+
+
+class BroadcastFeeder:
+    """An actor; one step looks at what is due."""
+
+    name = "pump"
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        broadcast_creator: BroadcastCreator,
+        *,
+        grace: int,
+        emit: Emit = discard_event,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._broadcast_creator = broadcast_creator
+        self._grace = grace
+        self._emit = emit
+
+    async def step(self) -> float:
+        """Look at every broadcast whose look is due; gives the seconds until the next one."""
+        rows = await self._store.read("broadcast_due", limit=PAGE)
+        if not rows:
+            return IDLE
+        now: int = rows[0]["now"]
+        nexts: list[int] = [row["look_at"] for row in rows if row["look_at"] > now]
+        for row in rows:
+            if row["look_at"] <= now and (at := await self._look(row["lot"], row["look_at"])) is not None:
+                nexts.append(at)
+        if not nexts:
+            return IDLE if len(rows) < PAGE else 0.0
+        return min(IDLE, max(0.0, (min(nexts) - self._clock.now()) / SECOND))
+
+    async def _look(self, lot: int, seen: int) -> int | None:
+        """Take the look, and do what the broadcast's state asks for; gives when to look again."""
+        steps = [
+            Step("broadcast_look", {"lot": lot, "seen": seen, "lease": LEASE}),
+            Step("broadcast_row", {"lot": lot}, only_if=0),
+            tally_step(lot, only_if=0),
+            Step("broadcast_parts", {"lot": lot}, only_if=0),
+        ]
+        taken, found, counted, parts = await self._store.write(steps)
+        if not taken:
+            return None  # somebody else looks
+        now, leased = int(taken[0]["now"]), int(taken[0]["look_at"])
+        row, tally = found[0], broadcast_tally(counted[0])
+        await compact_counts(self._store, lot, tally)
+        try:
+            match BroadcastState(row["state"]):
+                case BroadcastState.LOADING:
+                    await self._broadcast_creator.load_from_source(row)
+                    return now
+                case BroadcastState.NEW | BroadcastState.PENDING:
+                    return await self._act(row, self._seen(row, tally, parts, now, seen), leased)
+                case _:
+                    return await self._settle_down(row, tally, now, leased)
+        except WriteConflict:
+            return leased  # somebody moved it meanwhile
+
+    async def _later(self, row: Row, leased: int, at: int | None) -> int | None:
+        """Write down when to look again, unless somebody wants it sooner."""
+        await self._store.write(
+            [Step("broadcast_next", {"lot": row["lot"], "look_at": at, "leased": leased})]
+        )
+        return at
+
+    def _seen(self, row: Row, tally: BroadcastTally, parts: list[Row], now: int, due_at: int) -> FeedState:
+        known = [TimezonePart(**part) for part in parts]
+        begins = [part.starts_at for part in known if part.starts_at is not None]
+        starts_at = max(min(begins, default=row["scheduled_at"] or 0), row["frozen_at"] or 0)
+        return FeedState(
+            now, row["state"], load_broadcast_options(row["options"]), tally, row["taken"], known, starts_at,
+            due_at, row["changed_at"], self._grace, self._store.bulk, row["paced_to"], row["gate"],
+            row["retry_to"] is not None,
+        )  # fmt: skip
+
+    # -- under way
+
+    async def _act(self, row: Row, look: FeedState, leased: int) -> int | None:
+        """Do what was judged; gives when to look again."""
+        if row["state"] == BroadcastState.PENDING and row["paused_at"] is not None:
+            await open_tasks.resume_tasks(self._store, row)
+            await self._store.write([Step("broadcast_unparked", {"lot": row["lot"]})])
+            await self._store.hint()
+        verdict = decide_feed(look)
+        match verdict:
+            case FeedRecipients() | WaitUntil():
+                for rest in verdict.resting:
+                    await open_tasks.delay_tasks(self._store, row, rest.part, rest.until)
+                if isinstance(verdict, WaitUntil):
+                    return await self._later(row, leased, verdict.look_at)
+                await self._take(row, verdict)
+                return verdict.look_at
+            case RetryFailedRecipients():
+                await self._revive(row, verdict)
+            case StartBroadcast():
+                step = Step("broadcast_start", {"lot": row["lot"]}, needed=True)
+                await self._move(row, look.tally, BroadcastState.PENDING, None, step)
+            case PauseAfterCanary(reason=reason):
+                params = {"lot": row["lot"], "reason": reason, "passes": True}
+                step = Step("broadcast_pause", params, needed=True)
+                await self._move(row, look.tally, BroadcastState.PAUSED, reason, step)
+            case EndBroadcast():
+                await self._end(row, look, verdict)
+        return look.now
+
+    async def _end(self, row: Row, look: FeedState, end: EndBroadcast) -> None:
+        params = {
+            "lot": row["lot"], "state": end.state.value, "reason": end.reason, "expected": row["state"],
+            "taken": row["taken"], "retry_to": -1 if row["retry_to"] is None else row["retry_to"],
+            "parks": end.parks, "look_at": look.now if look.tally.open else None,
+        }  # fmt: skip
+        step = Step("broadcast_end", params, needed=True)
+        await self._move(row, look.tally, end.state, end.reason, step)
+
+    async def _move(
+        self, row: Row, tally: BroadcastTally, state: BroadcastState, reason: str | None, step: Step
+    ) -> None:
+        """A move by a rule, told to others with it."""
+        await self._store.write([step, broadcast_event(row, tally, state, reason)])
+        self._emit(BroadcastMoved(row["id"], row["tenant"], state.value, reason))
+
+    async def _take(self, row: Row, take: FeedRecipients) -> None:
+        """Make tasks of the next recipients, and move the cursors behind them: both or neither."""
+        lot, options = row["lot"], load_broadcast_options(row["options"])
+        moved = {
+            "lot": lot, "n": take.size, "expected": row["taken"], "paced_to": take.paced_to,
+            "look_at": take.look_at,
+        }  # fmt: skip
+        common: dict[str, Any] = {
+            "lot": lot, "kind": MESSAGE_KIND, "priority": options.priority, "grace": self._grace,
+            "gap": take.gap, "max_tries": options.max_tries, "spread": options.spread,
+            "stride": round(_GOLDEN * (options.spread + 1)),
+        }  # fmt: skip
+        steps, due_at = [Step("broadcast_taken", moved, needed=True)], take.due_at
+        for part, n in take.portions:
+            where = {"lot": lot, "part": part.part, "after": part.taken_to, "n": n}
+            steps.append(Step("lot_take", {**common, **where, "due_at": due_at}))
+            steps.append(Step("broadcast_part_taken", where, needed=True))
+            due_at += n * take.gap
+        await self._store.write(steps)
+        await self._store.hint()
+
+    async def _revive(self, row: Row, revive: RetryFailedRecipients) -> None:
+        """Start the next failed ones afresh; the cursor goes behind them, so none is met twice."""
+        lot, after, held = row["lot"], row["retry_to"], bool(row["retry_held"])
+        found = (await self._store.read("lot_failed", lot=lot, after=after, held=held, limit=revive.room))[0]
+        is_last = found["seen"] < revive.room
+        move = {"lot": lot, "expected": after, "place": None if is_last else found["place"]}
+        params = {
+            "lot": lot, "after": after, "upto": found["place"] or after, "held": held,
+            "due_at": revive.due_at, "gap": revive.gap, "grace": self._grace,
+            "reason": "retried with its broadcast",
+        }  # fmt: skip
+        steps = [Step("broadcast_retried", {**move, "look_at": revive.due_at}, needed=True)]
+        await self._store.write([*steps, *open_tasks.with_history(self._store, "lot_revive", params)])
+        await self._store.hint()
+
+    # -- at rest
+
+    async def _settle_down(self, row: Row, tally: BroadcastTally, now: int, leased: int) -> int | None:
+        """Set aside or end what is open of one that is paused, stopped or over, until nothing is."""
+        match BroadcastState(row["state"]):
+            case BroadcastState.PAUSED:
+                moved = await open_tasks.pause_tasks(self._store, row)
+            case BroadcastState.FAILED if row["paused_at"] is not None:
+                moved = await open_tasks.pause_tasks(self._store, row)
+            case BroadcastState.CANCELLED:
+                reason = "its broadcast was cancelled"
+                moved = await open_tasks.end_tasks(
+                    self._store, row, state="cancelled", reason=reason, asked=True
+                )
+            case BroadcastState.EXPIRED:
+                reason = "its broadcast expired"
+                moved = await open_tasks.end_tasks(
+                    self._store, row, state="expired", reason=reason, asked=False
+                )
+            case _:
+                moved = 0
+        return await self._later(row, leased, now + SECOND if moved or tally.processing else None)

@@ -1,0 +1,300 @@
+"""Loading: recipients are judged, de-duplicated and written down before any task exists.
+
+They come in as a stream and are written a chunk a transaction, each chunk only behind the one before. So two
+uploads cannot mix, a broken one goes on where it stopped (what is in already must be the same, line by line),
+and nothing is sent before one statement has frozen all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from ...inputs.timezones import parse_timezone
+from ...kernel.clock import Clock
+from ...model.broadcast import BroadcastOptions, BroadcastState, load_broadcast_options
+from ...model.errors import Conflict, InProgress, Invalid, TidingsError, TooLarge
+from ...model.time import SECOND
+from ...store.port import Row, Step, Store, TableRows, WriteConflict
+from ..channels.base import Channel
+from ..contacts.contact_fields import normalize_address
+from .contact_matches import FindContacts, MatchedRecipient, match_contacts
+from .recipient_parser import BroadcastRecipient, NumberedRecipient
+
+if TYPE_CHECKING:
+    from ..templates.renderer import CompiledTemplate  # Jinja is slow to load, and most commands never render
+
+RECIPIENT_COLUMNS = (
+    "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "lot", "part",
+    "contact", "variables",
+)  # fmt: skip
+SLICE = 100  # rows that are judged without giving way
+MAX_SHOWN = 3  # recipients that a rehearsal remembers
+MAX_SAMPLES = 20  # of what is told about duplicates and bad rows
+MAX_CHUNK_SIZE = 8 << 20  # characters of rendered content in one transaction
+MOST_PARTS = 1000
+LEASE = 30 * SECOND  # how long whoever loads by itself may be silent
+
+
+class RecipientLoadResult(NamedTuple):
+    """What came of a stream: a sample of what was left out, with the rows' numbers."""
+
+    repeated: list[Row]
+    refused: list[Row]
+
+
+class RecipientDryRun(NamedTuple):
+    """What would come of a stream."""
+
+    seen: int
+    taken: int
+    first: list[BroadcastRecipient]  # of those that would be taken in
+
+
+class BroadcastContent(NamedTuple):
+    """What is said: one content for all, or one made for each."""
+
+    content: str  # encoded; '' when each has its own
+    compiled: CompiledTemplate | None = None
+    variables: Mapping[str, Any] = {}
+    zone: tzinfo = ZoneInfo("UTC")
+    largest: int = 256 * 1024
+    channel: Channel | None = None  # values are escaped for it
+
+    def of(self, recipient: BroadcastRecipient) -> dict[str, Any]:
+        """The content for one recipient."""
+        if self.compiled is None:
+            found: dict[str, Any] = orjson.loads(self.content)
+            return found
+        return self.compiled.render(
+            {**self.variables, **recipient.variables},
+            contact=None if recipient.person is None else recipient.person.card,
+            recipient=recipient.address,
+            zone=self.zone,
+            largest=self.largest,
+            strict=False,
+            channel=self.channel,
+        )
+
+
+class _RecipientChunk:
+    """What one transaction will take in."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, tuple[int, list[Any]]] = {}  # by address: line, values
+        self.lines = self.repeated = self.refused = self.size = 0
+
+
+class RecipientLoader:
+    """Takes the recipients of one broadcast in."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        row: Row,
+        channel: Channel,
+        wording: BroadcastContent,
+        people: FindContacts,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._row = row
+        self._lot: int = row["lot"]
+        self._options: BroadcastOptions = load_broadcast_options(row["options"])
+        self._channel = channel
+        self._wording = wording
+        self._people = people
+        self._common = None if wording.compiled is not None else wording.of(BroadcastRecipient(""))
+        self._parts: dict[str | None, int] = {}
+        self._zones: dict[str, str] = {}
+        self._digest = hashlib.sha256()
+        self._told = RecipientLoadResult([], [])
+        self._bad: list[tuple[int, TidingsError]] = []
+
+    async def load(self, recipients: AsyncIterator[NumberedRecipient]) -> RecipientLoadResult:
+        """Take in what is not in yet. A bad row refuses the rest, unless bad ones are to be skipped."""
+        self._parts = {
+            part["zone"]: part["part"] for part in await self._store.read("broadcast_parts", lot=self._lot)
+        }
+        chunk, known, seen = _RecipientChunk(), self._row["lines"], 0
+        async for number, mark, said in self._matched(recipients, known):
+            seen += 1
+            self._digest.update(mark)
+            if not seen % SLICE:
+                await asyncio.sleep(0)
+            if seen <= known:
+                if seen == known:
+                    self._compare()
+                continue
+            self._judge(chunk, number, said)
+            if self._bad and not self._options.skip_bad:
+                if len(self._bad) >= MAX_SAMPLES:
+                    break
+                continue
+            if chunk.lines >= self._store.bulk or chunk.size >= MAX_CHUNK_SIZE:
+                await self._write(chunk, seen)
+                chunk = _RecipientChunk()
+        if seen < known:
+            self._differ()
+        if self._bad and not self._options.skip_bad:
+            raise _refusal(self._bad)
+        if chunk.lines:
+            await self._write(chunk, seen)
+        return self._told
+
+    async def dry_run(self, recipients: AsyncIterator[NumberedRecipient]) -> RecipientDryRun:
+        """Judge without writing anything."""
+        chunk, first = _RecipientChunk(), list[BroadcastRecipient]()
+        async for number, _, said in self._matched(recipients):
+            is_taken = self._judge(chunk, number, said)
+            if is_taken and isinstance(said, BroadcastRecipient) and len(first) < MAX_SHOWN:
+                first.append(said)
+            if not chunk.lines % SLICE:
+                await asyncio.sleep(0)
+        if self._bad and not self._options.skip_bad:
+            raise _refusal(self._bad)
+        return RecipientDryRun(chunk.lines, len(chunk.rows), first)
+
+    def _matched(
+        self, recipients: AsyncIterator[NumberedRecipient], known: int = 0
+    ) -> AsyncIterator[MatchedRecipient]:
+        return match_contacts(recipients, self._people, most=self._store.bulk, after=known)
+
+    def _compare(self) -> None:
+        if self._digest.hexdigest() != self._row["digest"]:
+            self._differ()
+
+    def _differ(self) -> None:
+        raise Invalid(
+            f"this is not the upload that was begun: its first {self._row['lines']:,} rows differ",
+            field="recipients",
+            remedy="send the same rows again, or cancel this broadcast and begin a new one",
+        )
+
+    def _judge(self, chunk: _RecipientChunk, number: int, said: BroadcastRecipient | TidingsError) -> bool:
+        """Put one row into the chunk, or say why not; whether it is in."""
+        chunk.lines += 1
+        try:
+            if isinstance(said, TidingsError):
+                raise said
+            address = normalize_address(said.address)
+            if address in chunk.rows:
+                self._repeat(chunk, number, address)
+                return False
+            content = self._content(said if said.address == address else said._replace(address=address))
+            part = self._part(said.zone)
+        except TidingsError as error:
+            chunk.refused += 1
+            self._bad = [*self._bad[: MAX_SAMPLES - 1], (number, error)]
+            if len(self._told.refused) < MAX_SAMPLES:
+                self._told.refused.append(_told(number, error))
+            return False
+        variables = orjson.dumps(said.variables).decode() if said.variables else None
+        chunk.size += len(content) + len(variables or "")
+        chunk.rows[address] = (number, [content, self._lot, part, said.contact, variables])
+        return True
+
+    def _content(self, recipient: BroadcastRecipient) -> str:
+        """'' where the broadcast has it; refuses what the channel could never send."""
+        if self._common is not None:
+            self._channel.check(recipient.address, self._common)
+            return ""
+        made = self._wording.of(recipient)
+        self._channel.check(recipient.address, made)
+        encoded = orjson.dumps(made).decode()
+        if len(encoded) > self._wording.largest:
+            raise TooLarge(
+                f"its message has {len(encoded):,} bytes",
+                field="variables",
+                remedy=f"at most {self._wording.largest:,} are accepted (setting max_body)",
+            )
+        return encoded
+
+    def _part(self, zone: str | None) -> int:
+        """Which part a recipient belongs to; all to one where zones do not matter."""
+        if zone is not None and zone not in self._zones:
+            self._zones[zone] = parse_timezone(zone).key
+        place = self._zones[zone] if zone is not None and self._options.by_zone else None
+        if place not in self._parts:
+            if len(self._parts) >= MOST_PARTS:
+                raise Invalid("there are too many time zones", field="zone", remedy="use fewer of them")
+            self._parts[place] = len(self._parts)
+        return self._parts[place]
+
+    def _repeat(self, chunk: _RecipientChunk, number: int, address: str) -> None:
+        chunk.repeated += 1
+        if len(self._told.repeated) < MAX_SAMPLES:
+            self._told.repeated.append({"row": number, "address": address})
+
+    async def _write(self, chunk: _RecipientChunk, seen: int) -> None:
+        """One chunk, without those that the lot has already, behind the one before."""
+        asked = orjson.dumps(list(chunk.rows)).decode()
+        for row in await self._store.read("lot_known", lot=self._lot, recipients=asked) if chunk.rows else ():
+            number, _ = chunk.rows.pop(row["recipient"])
+            self._repeat(chunk, number, row["recipient"])
+        now, new_id, row = self._clock.now(), self._clock.new_id, self._row
+        at = now if row["scheduled_at"] is None else row["scheduled_at"]
+        head = (row["tenant"], row["channel"])
+        values = [(now, at, new_id(), *head, address, *rest) for address, (_, rest) in chunk.rows.items()]
+        try:
+            await self._store.keep(
+                TableRows("messages", RECIPIENT_COLUMNS, values), also=self._steps(chunk, seen, now)
+            )
+        except WriteConflict:
+            raise InProgress(
+                "somebody else is loading this broadcast", remedy="wait for that call to end, then look at it"
+            ) from None
+        self._row = {**row, "lines": seen}
+
+    def _steps(self, chunk: _RecipientChunk, seen: int, now: int) -> list[Step]:
+        places = {part: zone for zone, part in self._parts.items()}
+        counts = Counter(rest[2] for _, rest in chunk.rows.values())
+        loaded = {
+            "lot": self._lot, "expected": self._row["lines"], "lines": seen, "added": len(chunk.rows),
+            "repeated": chunk.repeated, "refused": chunk.refused, "digest": self._digest.hexdigest(),
+            "look_at": now + LEASE,
+        }  # fmt: skip
+        return [
+            Step("broadcast_loaded", loaded, needed=True),
+            *(
+                Step("broadcast_part_add", {"lot": self._lot, "part": part, "zone": places[part], "added": n})
+                for part, n in sorted(counts.items())
+            ),
+        ]
+
+
+def check_loading(row: Row) -> None:
+    """Recipients may only come in before the broadcast is frozen."""
+    if row["state"] != BroadcastState.LOADING:
+        raise Conflict(
+            f"this broadcast has its recipients already; it is {row['state']}",
+            remedy="make a new broadcast for more",
+        )
+
+
+def _told(number: int, error: TidingsError) -> Row:
+    return {"row": number, "problem": error.problem, "field": error.field, "remedy": error.remedy}
+
+
+def _refusal(bad: list[tuple[int, TidingsError]]) -> Invalid:
+    shown = "; ".join(f"row {number}: {error.problem}" for number, error in bad[:MAX_SAMPLES])
+    rows = (
+        "a row"
+        if len(bad) == 1
+        else f"{len(bad)} rows"
+        if len(bad) < MAX_SAMPLES
+        else f"{MAX_SAMPLES} rows or more"
+    )
+    return Invalid(
+        f"{rows} cannot be used, so nothing is sent: {shown}",
+        field="recipients",
+        remedy="mend them and send it again, or say skip_bad to leave them out",
+    )

@@ -1,0 +1,94 @@
+"""A recipient as a caller, an upload or a list of contacts names it. Nothing is judged yet but its shape."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from ...model.errors import Invalid, TidingsError
+from ..contacts.contact_lists import ListRecipient as Person
+from ..templates.depth_limit import check_depth
+
+_ADDRESS = ("address", "to")
+
+
+class BroadcastRecipient(NamedTuple):
+    """Somebody a broadcast goes to."""
+
+    address: str
+    zone: str | None = None
+    contact: str | None = None
+    variables: Mapping[str, Any] = {}
+    person: Person | None = None  # the contact itself
+
+
+NumberedRecipient = tuple[int, BroadcastRecipient | TidingsError]
+
+
+def parse_recipient(said: object) -> BroadcastRecipient:
+    """A recipient as a caller writes it: an address, or an object; unknown names are variables."""
+    if isinstance(said, str):
+        return BroadcastRecipient(said)
+    if not isinstance(said, dict):
+        raise Invalid("this is neither an address nor an object", field="addresses", remedy=_EXAMPLE)
+    names = [name for name in _ADDRESS if said.get(name) is not None]
+    if len(names) != 1 or not isinstance(said[names[0]], str):
+        problem = (
+            "both `address` and `to` are given" if len(names) > 1 else "the address is missing or no text"
+        )
+        raise Invalid(problem, field="address", remedy=_EXAMPLE)
+    zone, variables = said.get("zone"), said.get("variables")
+    if zone is not None and not isinstance(zone, str):
+        raise Invalid("zone is not a text", field="zone", remedy='for example "Europe/Berlin"')
+    if isinstance(variables, str):  # a cell of a table
+        variables = _unpacked(variables)
+    if variables is not None and not isinstance(variables, dict):
+        raise Invalid("variables is not an object", field="variables", remedy=_EXAMPLE)
+    rest = {name: value for name, value in said.items() if name not in (*_ADDRESS, "zone", "variables")}
+    rest |= variables or {}
+    if any(isinstance(value, dict | list) for value in rest.values()):
+        check_depth(rest, "variables")
+    return BroadcastRecipient(said[names[0]], zone or None, None, rest)
+
+
+def _unpacked(cell: str) -> object:
+    """An object in one cell, as an export writes it."""
+    try:
+        return orjson.loads(cell) if cell.strip() else None
+    except orjson.JSONDecodeError:
+        return cell
+
+
+_EXAMPLE = 'write {"address": "ada", "zone": "Europe/Berlin", "variables": {"name": "Ada"}}, or only "ada"'
+
+
+async def number_recipients(said: Iterable[object]) -> AsyncIterator[NumberedRecipient]:
+    """Recipients of a list in memory, counted from 1."""
+    for number, entry in enumerate(said, 1):
+        yield number, _read(entry)
+
+
+async def from_rows(rows: AsyncIterator[tuple[int, object]]) -> AsyncIterator[NumberedRecipient]:
+    """Recipients of an upload."""
+    async for number, row in rows:
+        yield number, row if isinstance(row, TidingsError) else _read(row)
+
+
+async def from_audience(people: AsyncIterator[Person]) -> AsyncIterator[NumberedRecipient]:
+    """Recipients of a list of contacts."""
+    number = 0
+    async for person in people:
+        number += 1
+        yield (
+            number,
+            BroadcastRecipient(person.address, person.zone, person.contact, person.variables, person),
+        )
+
+
+def _read(said: object) -> BroadcastRecipient | TidingsError:
+    try:
+        return parse_recipient(said)
+    except TidingsError as error:
+        return error

@@ -1,0 +1,105 @@
+"""The roll of a broadcast: every recipient with its standing, its tries and what the other side said.
+
+Read by pages along the frozen order, so an export holds no transaction open however long it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+
+from ...inputs.pagination import Page, invalid_cursor, page_size
+from ...model.broadcast import TALLY_WORDS, BroadcastState
+from ...model.errors import Invalid
+from ...model.time import iso
+from ...store.port import Row, Store
+
+RESULT_COLUMNS = (
+    "address", "state", "tries", "category", "said", "sent_at", "changed_at", "next_attempt_at", "zone",
+    "contact", "variables", "id",
+)  # fmt: skip
+WINDOW = 20_000  # recipients that one page looks at, at the most
+EXPORT_PAGE = 500
+
+
+async def results_page(store: Store, row: Row, *, state: str | None, limit: int, after: str | None) -> Page:
+    """One page. With a state it looks at a bounded number of rows, so it may be short before the end."""
+    size, (part, task) = page_size(limit), _place(after)
+    window = WINDOW if state is not None else size
+    where = {"lot": row["lot"], "part": part, "after": task, "window": window}
+    zones = {p["part"]: p["zone"] for p in await store.read("broadcast_parts", lot=row["lot"])}
+    rows = await store.read(
+        "broadcast_recipients", **where, state=_word(state), limit=size, untaken=_untaken(row["state"])
+    )
+    items = [_entry(found, zones) for found in rows]
+    if len(rows) == size:
+        return Page(items, _cursor(rows[-1]))
+    floor = await store.read("broadcast_floor", **where)
+    more = bool(floor) and floor[0]["seen"] >= window
+    return Page(items, _cursor(floor[0]) if more else None)
+
+
+async def export_results(store: Store, row: Row, *, state: str | None = None) -> AsyncIterator[list[Row]]:
+    """All of it, page by page."""
+    after: str | None = None
+    while True:
+        found = await results_page(store, row, state=state, limit=EXPORT_PAGE, after=after)
+        yield found.items
+        if found.next is None:
+            return
+        after = found.next
+
+
+def result_cells(row: Row) -> Row:
+    """A recipient as a line of a table: variables in one cell, as an upload takes them back."""
+    variables = row["variables"]
+    return {**row, "variables": None if variables is None else orjson.dumps(variables).decode()}
+
+
+def _untaken(state: str) -> str:
+    """What a recipient is called that was never taken: it goes the way of the whole."""
+    return state if state in (BroadcastState.CANCELLED, BroadcastState.EXPIRED) else "waiting"
+
+
+def _entry(row: Row, zones: dict[int, str | None]) -> dict[str, Any]:
+    standing = row["standing"]
+    return {
+        "id": row["id"],
+        "address": row["recipient"],
+        "state": standing,
+        "tries": row["tries"] or 0,
+        "category": row["category"],
+        "said": row["said"],
+        "sent_at": iso(row["changed_at"]) if standing == "sent" else None,
+        "changed_at": iso(row["changed_at"]),
+        "next_attempt_at": iso(row["due_at"]) if standing == "waiting" else None,
+        "zone": zones.get(row["part"]),
+        "contact": row["contact"],
+        "variables": None if row["variables"] is None else orjson.loads(row["variables"]),
+    }
+
+
+def _word(state: str | None) -> str | None:
+    if state is not None and state.lower() not in TALLY_WORDS:
+        raise Invalid(
+            f"there is no state {state[:60]!r}", field="state", remedy=f"use one of: {', '.join(TALLY_WORDS)}"
+        )
+    return None if state is None else state.lower()
+
+
+def _cursor(row: Row) -> str:
+    return f"{row['part']}.{row['task']}"
+
+
+def _place(after: str | None) -> tuple[int, int]:
+    if after is None:
+        return -1, 0
+    part, dot, task = after.partition(".")
+    if (
+        not (dot and part.isascii() and task.isascii() and part.isdigit() and task.isdigit())
+        or len(after) > 24
+    ):
+        raise invalid_cursor(after)
+    return min(int(part), 32_767), min(int(task), (1 << 62))

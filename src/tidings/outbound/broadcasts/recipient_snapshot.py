@@ -1,0 +1,337 @@
+"""Freezing: a broadcast is made, its recipients come in, and one statement freezes all of it.
+
+Until then nothing is sent. A call with a key can be repeated whatever broke it: the broadcast is the same
+one, and rows that are in already are not taken twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from ...kernel.clock import Clock
+from ...model.broadcast import (
+    BroadcastOptions,
+    BroadcastState,
+    BroadcastTally,
+    BroadcastTrigger,
+    load_broadcast_options,
+)
+from ...model.errors import Conflict, Invalid, NotFound, RateLimited, TooLarge
+from ...model.time import iso, micros
+from ...store.port import IdempotencyRecord, Row, Step, Store, WriteConflict
+from ...wire.ssrf_guard import SsrfRules as Callable
+from ..channels.base import Channel
+from ..contacts.contact_lists import ContactListService
+from ..contacts.contact_lists import ListRecipient as Person
+from ..idempotency import CreateResult, create_once, find_replay, idempotency_key
+from ..message_validation import MessageLimits
+from ..schedules.occurrence_builder import Occurrence, PreparedOccurrence
+from ..templates.service import TemplateService
+from ..tenant_quotas import QUOTA_TAKE
+from .delivery_windows import local_start
+from .recipient_loader import BroadcastContent, RecipientLoader, RecipientLoadResult, check_loading
+from .recipient_parser import NumberedRecipient, from_audience, from_rows, number_recipients
+from .request_parser import BROADCAST_FIELDS, parse_broadcast
+from .serializer import broadcast_event, serialize_broadcast
+from .upload_rollback import withdraw
+from .validation import BroadcastValidator
+
+BROADCAST_KIND = "broadcast"
+MAX_PREVIEWED = 300  # of a list, that a preview looks at
+_NOBODY = BroadcastTally(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+_NO_TIME = ("trigger", "at", "in", "recipients")  # a schedule says when, and nobody is there to upload
+
+
+class BroadcastCreator:
+    """Makes broadcasts and takes their recipients in."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[str, Channel],
+        templates: TemplateService,
+        audience: ContactListService,
+        *,
+        rules: MessageLimits = MessageLimits(),
+        zone: ZoneInfo = ZoneInfo("UTC"),
+        webhooks: Callable = Callable(),
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._checks = BroadcastValidator(channels, templates, rules, webhooks)
+        self._audience = audience
+        self._keep_keys = micros(rules.keep_keys)
+        self._tenants = rules.tenants
+        self._zone = zone
+
+    # -- making
+
+    async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
+        """Make a broadcast. Inline addresses and lists are taken in and frozen at once."""
+        now, id_ = self._clock.now(), self._clock.new_id()
+        kept = None
+        if key is not None:
+            until = now + self._keep_keys
+            kept = idempotency_key("broadcasts", key, body, {"id": id_}, tenant=tenant, until=until)
+        done = await find_replay(self._store, kept)
+        if done is None:
+            ready = await self._checks.ready(
+                parse_broadcast(body, now=now, zone=self._zone), id_, now, tenant
+            )
+            if ready.plan.list is not None:
+                await self._audience.find(ready.plan.list, tenant=tenant)
+            elif ready.plan.addresses is not None:
+                loading = self._loading(ready.row, ready.channel, ready.wording)
+                if not (await loading.dry_run(number_recipients(ready.plan.addresses))).taken:
+                    raise _nobody()
+            answer = serialize_broadcast(ready.row, _NOBODY) if ready.plan.is_upload else {"id": id_}
+            if kept is not None:
+                kept = kept._replace(answer=orjson.dumps(answer).decode())
+            done = await create_once(self._store, _adding(ready.row), answer, kept)
+        if "state" in done.answer:
+            return done
+        return await self._finish(done, body, kept, tenant)
+
+    async def _finish(
+        self, done: CreateResult, body: object, kept: IdempotencyRecord | None, tenant: str
+    ) -> CreateResult:
+        """Take in and freeze what was made; also what an earlier call with this key left half done."""
+        row = await self.find(done.answer["id"], tenant=tenant)
+        if row["state"] == BroadcastState.LOADING:
+            plan = parse_broadcast(body, now=self._clock.now(), zone=self._zone)
+            recipients = self._source({"addresses": plan.addresses, "list": plan.list}, row)
+            try:
+                told = await self._load(row, recipients)
+                return CreateResult(await self._freeze(row["lot"], told, kept))
+            except (Invalid, NotFound, TooLarge, RateLimited) as error:
+                await withdraw(self._store, row["lot"], error.problem, kept)
+                raise
+        earlier = await find_replay(self._store, kept)
+        if earlier is not None and "state" in earlier.answer:
+            return earlier
+        return CreateResult(serialize_broadcast(row, _NOBODY._replace(total=row["total"])), replayed=True)
+
+    async def withdraw(
+        self, id_: str, *, reason: str, key: str | None = None, tenant: str = "default"
+    ) -> None:
+        """Take back what was made and never frozen, with its recipients and its key."""
+        row = await self.find(id_, tenant=tenant)
+        kept = None if key is None else idempotency_key("broadcasts", key, None, None, tenant=tenant, until=0)
+        await withdraw(self._store, row["lot"], reason, kept)
+
+    async def foresee(self, body: object, *, tenant: str = "default") -> Row:
+        """What would come of it: how many would get it, and what the first would read. Nothing is written.
+
+        Addresses are all judged, as they will be when it is made; of a list only the first are looked at.
+        """
+        now = self._clock.now()
+        ready = await self._checks.ready(parse_broadcast(body, now=now, zone=self._zone), "", now, tenant)
+        plan, is_all, members = ready.plan, True, None
+        people = number_recipients(plan.addresses or [])
+        if plan.list is not None:
+            found, is_all = await self._audience.first(
+                plan.list, plan.channel, most=MAX_PREVIEWED, tenant=tenant
+            )
+            members = (await self._audience.show(plan.list, tenant=tenant))["members"]
+            people = from_audience(_each(found))
+        rehearsed = await self._loading(ready.row, ready.channel, ready.wording).dry_run(people)
+        if not rehearsed.taken and is_all:
+            raise _nobody()
+        return {
+            "channel": plan.channel,
+            "recipients": rehearsed.taken,
+            "duplicates": rehearsed.seen - rehearsed.taken,
+            "more": not is_all,
+            "members": members,
+            "starts": plan.starts.value,
+            "starts_at": iso(plan.scheduled_at),
+            "samples": [{"address": one.address, **ready.wording.of(one)} for one in rehearsed.first],
+        }
+
+    # -- taking recipients in
+
+    async def upload(
+        self,
+        id_: str,
+        rows: AsyncIterator[tuple[int, object]],
+        *,
+        freezes: bool = True,
+        expected: int | None = None,
+        tenant: str = "default",
+    ) -> Row:
+        """Take a stream in, and freeze it when it has ended well. Repeat a broken one from its beginning."""
+        row = await self.find(id_, tenant=tenant)
+        check_loading(row)
+        if load_broadcast_options(row["options"]).source is not None:
+            raise Conflict("this broadcast finds its recipients by itself", remedy="wait until it has them")
+        told = await self._load(row, from_rows(rows))
+        if expected is not None and (seen := (await self.find(id_, tenant=tenant))["lines"]) != expected:
+            raise Invalid(
+                f"{seen:,} rows came in, and {expected:,} were expected, so nothing is sent",
+                field="expect",
+                remedy="send the whole again, or another number",
+            )
+        if freezes:
+            return await self._freeze(row["lot"], told)
+        row = await self.find(id_, tenant=tenant)
+        return {**serialize_broadcast(row, _NOBODY._replace(total=row["total"])), **_samples(told)}
+
+    async def freeze(self, id_: str, *, tenant: str = "default") -> Row:
+        """Nothing more will come in: it may start."""
+        row = await self.find(id_, tenant=tenant)
+        check_loading(row)
+        return await self._freeze(row["lot"], RecipientLoadResult([], []))
+
+    async def load_from_source(self, row: Row) -> None:
+        """Recipients of what a schedule has made: taken in and frozen by whoever finds it (the pump)."""
+        source = load_broadcast_options(row["options"]).source
+        assert source is not None
+        try:
+            await self._freeze(row["lot"], await self._load(row, self._source(source, row)))
+        except (Invalid, NotFound, TooLarge, RateLimited, Conflict) as error:
+            reason = f"its recipients could not be taken in: {error.problem}"[:500]
+            end = {
+                "lot": row["lot"],
+                "state": BroadcastState.FAILED.value,
+                "reason": reason,
+                "expected": BroadcastState.LOADING.value,
+                "taken": 0,
+                "retry_to": -1,
+                "parks": False,
+                "look_at": None,
+            }
+            step = Step("broadcast_end", end)
+            await self._store.write([step, broadcast_event(row, _NOBODY, BroadcastState.FAILED, reason)])
+
+    def _source(self, source: Mapping[str, Any], row: Row) -> AsyncIterator[NumberedRecipient]:
+        if source.get("addresses") is not None:
+            return number_recipients(source["addresses"])
+        people = self._audience.recipients(source["list"], row["channel"], tenant=row["tenant"])
+        return from_audience(people)
+
+    async def _load(self, row: Row, recipients: AsyncIterator[NumberedRecipient]) -> RecipientLoadResult:
+        channel, wording = self._checks.channel(row["channel"]), await self._checks.wording(row)
+        return await self._loading(row, channel, wording).load(recipients)
+
+    def _loading(self, row: Row, channel: Channel, wording: BroadcastContent) -> RecipientLoader:
+        people = partial(self._audience.at, channel=row["channel"], tenant=row["tenant"])
+        return RecipientLoader(self._store, self._clock, row, channel, wording, people)
+
+    async def _freeze(
+        self, lot: int, told: RecipientLoadResult, kept: IdempotencyRecord | None = None
+    ) -> Row:
+        """One conditional move; whoever comes second finds it done."""
+        found = await self._store.read("broadcast_row", lot=lot)
+        if not found:
+            raise Conflict("somebody else has taken it back meanwhile", remedy="make it again")
+        row = found[0]
+        if not row["total"]:
+            raise _nobody()
+        now = self._clock.now()
+        starts = await self._starts(row)
+        is_now = row["starts"] == BroadcastTrigger.IMMEDIATE
+        frozen: Row = {
+            **row,
+            "state": BroadcastState.PENDING.value if is_now else BroadcastState.NEW.value,
+            "frozen_at": now,
+            "started_at": now if is_now else None,
+            "look_at": now if is_now else min(starts.values(), default=None),
+        }
+        tally = _NOBODY._replace(total=row["total"], waiting=row["total"])
+        answer = {**serialize_broadcast(frozen, tally), **_samples(told)}
+        steps = [
+            Step("broadcast_freeze", {**frozen, "now": now}, needed=True),
+            *self._tenants.take(row["tenant"], row["total"], now),
+            *(
+                Step("broadcast_part_start", {"lot": lot, "part": part, "starts_at": at})
+                for part, at in starts.items()
+            ),
+        ]
+        if is_now:
+            steps.append(broadcast_event(row, tally, BroadcastState.PENDING, None))
+        if kept is not None:
+            kept_answer = {"scope": kept.scope, "key": kept.key, "answer": orjson.dumps(answer).decode()}
+            steps.append(Step("key_answer", kept_answer))
+        try:
+            await self._store.write(steps)
+        except WriteConflict as lost:
+            if lost.args == (QUOTA_TAKE,):
+                raise self._tenants.used_up(row["tenant"], now) from None
+            raise Conflict(
+                "somebody else has frozen or changed it meanwhile", remedy="look at it again"
+            ) from None
+        await self._store.hint()
+        return answer
+
+    async def _starts(self, row: Row) -> dict[int, int]:
+        """When each part begins, by its own clock if that is wanted; none without a time."""
+        if row["scheduled_at"] is None:
+            return {}
+        options = load_broadcast_options(row["options"])
+        parts = await self._store.read("broadcast_parts", lot=row["lot"])
+        return {part["part"]: local_start(row["scheduled_at"], part["zone"], options) for part in parts}
+
+    async def find(self, id_: str, *, tenant: str = "default") -> Row:
+        """One broadcast as stored."""
+        rows = await self._store.read("broadcast_find", id=id_, tenant=tenant)
+        if not rows:
+            raise NotFound(f"there is no broadcast {id_[:60]}", remedy="see: tidings broadcasts list")
+        return rows[0]
+
+    # -- for schedules
+
+    async def prepare(self, body: Mapping[str, Any], occasion: Occurrence) -> PreparedOccurrence:
+        """What a schedule makes: written with its occurrence; the pump takes the recipients in."""
+        for name in _NO_TIME:
+            if body.get(name) is not None:
+                raise Invalid(
+                    f"{name} has no place in a schedule",
+                    field=name,
+                    remedy="the schedule says when it starts",
+                )
+        plan = parse_broadcast(dict(body), now=occasion.now, zone=self._zone)
+        source = {name: body[name] for name in ("addresses", "list") if body.get(name) is not None}
+        if plan.list is not None:
+            await self._audience.find(plan.list, tenant=occasion.tenant)
+        options: BroadcastOptions = replace(plan.options, source=source)
+        id_ = self._clock.new_id()
+        ready = await self._checks.ready(plan._replace(options=options), id_, occasion.now, occasion.tenant)
+        row = {
+            **ready.row,
+            "schedule": occasion.schedule,
+            "occurrence": occasion.at,
+            "scheduled_at": occasion.at,
+            "starts": BroadcastTrigger.SCHEDULED.value,
+            "look_at": occasion.now,
+        }
+        return PreparedOccurrence(id_, steps=_adding(row))
+
+
+SCHEDULED_FIELDS = {name: field for name, field in BROADCAST_FIELDS.items() if name not in _NO_TIME}
+
+
+def _adding(row: Row) -> list[Step]:
+    return [Step("lot_add", {"kind": BROADCAST_KIND}), Step("broadcast_add", row)]
+
+
+def _samples(told: RecipientLoadResult) -> Row:
+    """What was left out, with the numbers of the rows."""
+    return {"samples": {"duplicates": told.repeated, "refused": told.refused}}
+
+
+async def _each(people: Sequence[Person]) -> AsyncIterator[Person]:
+    for person in people:
+        yield person
+
+
+def _nobody() -> Invalid:
+    return Invalid(
+        "there is nobody to send it to", field="recipients", remedy="give at least one usable address"
+    )

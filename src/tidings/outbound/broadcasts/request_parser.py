@@ -1,0 +1,230 @@
+"""Plans: what somebody wants broadcast, read and checked in shape. The recipients are another matter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from ...inputs.fields import Field, check_fields
+from ...inputs.timezones import parse_timezone
+from ...model.broadcast import BroadcastOptions, BroadcastTrigger, QuietHours
+from ...model.errors import Invalid
+from ...model.time import MINUTE, SECOND, iso
+from ..draft_parser import TIME_FIELDS, DraftParser
+from ..message_validation import MAX_SCHEDULE_AHEAD
+from ..templates.depth_limit import check_depth
+
+LONGEST_NAME = 200
+LONGEST_SPREAD = 10.0  # seconds
+MOST_TRIES = 1000
+LONGEST_INTERVAL = 24 * 60  # minutes
+UPLOAD = "upload"
+
+BROADCAST_FIELDS: Mapping[str, Field] = {
+    "channel": Field("string", "name of a configured channel", "phone", required=True),
+    "name": Field("string", "what people call it", "Flood warning"),
+    "addresses": Field(
+        "array", "who gets it: addresses, or objects with address, zone and variables", ["ada", "bob"]
+    ),
+    "list": Field("string", "a list of contacts instead, by id or name", "volunteers"),
+    "recipients": Field("string", '"upload": they come as CSV or NDJSON in a call of their own', UPLOAD),
+    "text": Field("string", "the words", "Hello"),
+    "subject": Field("string", "a headline, for channels that have one"),
+    "data": Field("object", "anything else that the channel understands"),
+    "template": Field(
+        "string", "a template instead, by id or name; it has the recipients' variables", "welcome"
+    ),
+    "template_version": Field("integer", "this version of it; without it the newest", 1),
+    "variables": Field(
+        "object", "variables of the template that are the same for everybody", {"town": "Bonn"}
+    ),
+    "trigger": Field("string", "IMMEDIATE, SCHEDULED (with `at` or `in`) or MANUAL", "IMMEDIATE"),
+    **TIME_FIELDS,
+    "maxAttempts": Field("integer", "tries at the most, the first one included", 6),
+    "attemptIntervalMinutes": Field(
+        "number", "minutes between two tries, instead of what the channel's policy says", 5
+    ),
+    "webhook": Field("string", "this URL is told when it has ended", "https://example.org/done"),
+    "xref": Field("string", "a key of your own, to group broadcasts by", "project-7"),
+    "per_second": Field("number", "so many first tries a second at the most", 50),
+    "spread": Field("number", "starts are spread over so many seconds, 0 to 10", 5),
+    "error_limit": Field("number", "stop when more than this percentage has failed, once 20 have ended", 10),
+    "canary": Field("integer", "send to so many first, then wait for a go (resume)", 100),
+    "quiet": Field(
+        "object", "hours without a message, by the recipient's clock", {"from": "22:00", "to": "07:00"}
+    ),
+    "zone": Field("string", "time zone of `at`, and of recipients that have none", "Europe/Berlin"),
+    "own_zone": Field("boolean", "everybody at the same time of day by their own clock", False),
+    "priority": Field("integer", "0 (first) to 9 (last)", 5),
+    "skip_bad": Field("boolean", "leave bad rows out and report them; otherwise one refuses them all", False),
+}
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+class BroadcastRequest(NamedTuple):
+    """A broadcast as it was asked for."""
+
+    channel: str
+    name: str
+    xref: str | None
+    starts: BroadcastTrigger
+    scheduled_at: int | None
+    content: dict[str, Any] | None  # None: a template's
+    template: str | None
+    template_version: int | None
+    retry_in: int | None
+    options: BroadcastOptions
+    addresses: list[Any] | None
+    list: str | None
+
+    @property
+    def is_upload(self) -> bool:
+        """Whether the recipients come in a call of their own."""
+        return self.addresses is None and self.list is None
+
+
+def parse_broadcast(body: object, *, now: int, zone: ZoneInfo) -> BroadcastRequest:
+    """The plan in a request's body; anything that cannot be meant is refused."""
+    given = check_fields(body, BROADCAST_FIELDS)
+    place = zone if given.get("zone") is None else parse_timezone(given["zone"])
+    starts, at = _start(given, DraftParser(now=now, zone=place), now)
+    content = _content(given)
+    _one_source(given)
+    interval = _within(given, "attemptIntervalMinutes", 1 / 60, LONGEST_INTERVAL)
+    return BroadcastRequest(
+        given["channel"],
+        _name(given),
+        _line(given, "xref", 255),
+        starts,
+        at,
+        content,
+        given.get("template"),
+        given.get("template_version"),
+        None if interval is None else round(interval * MINUTE),
+        _options(given, place),
+        given.get("addresses"),
+        given.get("list"),
+    )
+
+
+def parse_rate(given: Mapping[str, Any], options: BroadcastOptions) -> BroadcastOptions:
+    """The options with another rate; null lifts it."""
+    return replace(options, per_second=_within(given, "per_second", 0.001, 100_000))
+
+
+def _options(given: Mapping[str, Any], zone: ZoneInfo) -> BroadcastOptions:
+    limit = _within(given, "error_limit", 0, 100)
+    spread = _within(given, "spread", 0, LONGEST_SPREAD)
+    canary = _within(given, "canary", 1, 1_000_000)
+    tries = _within(given, "maxAttempts", 1, MOST_TRIES)
+    priority = _within(given, "priority", 0, 9)
+    return BroadcastOptions(
+        per_second=_within(given, "per_second", 0.001, 100_000),
+        spread=0 if spread is None else round(spread * SECOND),
+        error_limit=None if limit is None else limit / 100,
+        canary=None if canary is None else int(canary),
+        quiet=_quiet(given.get("quiet")),
+        zone=zone.key,
+        own_zone=bool(given.get("own_zone")),
+        max_tries=None if tries is None else int(tries),
+        priority=5 if priority is None else int(priority),
+        webhook=given.get("webhook"),
+        skip_bad=bool(given.get("skip_bad")),
+        variables=given.get("variables"),
+    )
+
+
+def _start(given: Mapping[str, Any], reading: DraftParser, now: int) -> tuple[BroadcastTrigger, int | None]:
+    at = reading.when(given)
+    if at is not None and at > now + MAX_SCHEDULE_AHEAD:
+        raise Invalid(f"{iso(at)} is more than ten years ahead", field="at", remedy="give an earlier time")
+    word = given.get("trigger")
+    if word is None:
+        return (BroadcastTrigger.IMMEDIATE, None) if at is None else (BroadcastTrigger.SCHEDULED, at)
+    try:
+        starts = BroadcastTrigger(word.strip().lower())
+    except ValueError:
+        known = ", ".join(start.upper() for start in BroadcastTrigger)
+        raise Invalid(f"there is no trigger {word[:60]!r}", field="trigger", remedy=f"use {known}") from None
+    if starts is BroadcastTrigger.SCHEDULED and at is None:
+        raise Invalid("SCHEDULED has no time", field="at", remedy="say when with `at` or `in`")
+    if starts is not BroadcastTrigger.SCHEDULED and at is not None:
+        raise Invalid(f"{starts.upper()} has a time", field="at", remedy="leave it out, or use SCHEDULED")
+    return starts, at
+
+
+def _content(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The content itself; None when a template makes it."""
+    own = {name: given[name] for name in ("text", "subject", "data") if given.get(name) is not None}
+    if given.get("template") is not None:
+        if own:
+            raise Invalid(
+                "a template and a content are both given", field="template", remedy="give one of them"
+            )
+        return None
+    for name in ("template_version", "variables"):
+        if given.get(name) is not None:
+            raise Invalid(f"{name} is given without a template", field=name, remedy="name the template too")
+    if not own.get("text") and not own.get("data"):
+        raise Invalid("the message is empty", field="text", remedy="give a text, data or a template")
+    if "data" in own:
+        check_depth(own["data"])
+    return {"text": "", **own}
+
+
+def _one_source(given: Mapping[str, Any]) -> None:
+    named = [name for name in ("addresses", "list", "recipients") if given.get(name) is not None]
+    remedy = 'give `addresses`, or a `list`, or "recipients": "upload"'
+    if len(named) != 1:
+        problem = f"{' and '.join(named)} are both given" if named else "nothing says who gets it"
+        raise Invalid(problem, field=named[0] if named else "addresses", remedy=remedy)
+    if given.get("recipients") not in (None, UPLOAD):
+        raise Invalid(f"recipients is {given['recipients'][:60]!r}", field="recipients", remedy=remedy)
+    if given.get("addresses") == []:
+        raise Invalid("the list of addresses is empty", field="addresses", remedy="give at least one")
+
+
+def _quiet(given: Mapping[str, Any] | None) -> QuietHours | None:
+    if given is None:
+        return None
+    remedy = 'for example {"from": "22:00", "to": "07:00"}'
+    found = [_CLOCK.fullmatch(str(given.get(name, ""))) for name in ("from", "to")]
+    if set(given) != {"from", "to"} or None in found:
+        raise Invalid("quiet is not two times of day", field="quiet", remedy=remedy)
+    begin, end = (int(clock[1]) * 60 + int(clock[2]) for clock in found if clock is not None)
+    if begin == end:
+        raise Invalid("quiet hours would never end", field="quiet", remedy=remedy)
+    return QuietHours(begin, end)
+
+
+def _name(given: Mapping[str, Any]) -> str:
+    """Its name, or the first words of what it says."""
+    name = _line(given, "name", LONGEST_NAME)
+    if name is not None:
+        return name
+    text = str(given.get("text") or given.get("subject") or given.get("template") or "broadcast")
+    words = " ".join("".join(c if c.isprintable() else " " for c in text[:300]).split())
+    return words if len(words) <= 60 else f"{words[:59]}…"
+
+
+def _line(given: Mapping[str, Any], name: str, longest: int) -> str | None:
+    text: str | None = given.get(name)
+    if text is None:
+        return None
+    if not text.strip() or len(text) > longest or not text.isprintable():
+        raise Invalid(
+            f"{name} is empty, too long or has control characters",
+            field=name,
+            remedy=f"use 1 to {longest} printable characters, or leave it out",
+        )
+    return text.strip()
+
+
+def _within(given: Mapping[str, Any], name: str, low: float, high: float) -> float | None:
+    value: float | None = given.get(name)
+    if value is not None and not low <= value <= high:
+        raise Invalid(f"{name} is {value:g}", field=name, remedy=f"use {low:g} to {high:,g}")
+    return value

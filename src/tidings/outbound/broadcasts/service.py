@@ -1,0 +1,319 @@
+"""Broadcasts: what a person may do with one, and how it stands.
+
+Every wish is one conditional statement on the broadcast's row; the pump then does what follows from it, a
+bounded transaction at a time. Whoever asks twice, or fifty at once, changes it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...inputs.fields import Field, check_fields
+from ...inputs.pagination import Page, invalid_cursor, page_size
+from ...kernel.clock import Clock
+from ...model.broadcast import BroadcastState, BroadcastTally, load_broadcast_options
+from ...model.errors import Conflict, Invalid, NotFound
+from ...model.time import iso
+from ...store.port import Row, Step, Store
+from . import recipient_results
+from .progress import combined_report, read_tallies
+from .request_parser import BROADCAST_FIELDS, parse_rate
+from .serializer import broadcast_event, serialize_broadcast
+
+MOST_AT_ONCE = 100  # broadcasts whose counts one call asks for
+MOST_REPORTED = 1000  # broadcasts of one group that a report adds up
+LONGEST_REASON = 200
+CHANGES: Mapping[str, Field] = {"per_second": BROADCAST_FIELDS["per_second"]}
+_LAST = "\x7f"  # behind every id
+
+
+class BroadcastService:
+    """All that faces may do with broadcasts that exist."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    # -- looking
+
+    async def show(self, id_: str, *, tenant: str = "default") -> Row:
+        """One broadcast with its exact tally, and its parts where time zones matter."""
+        row = await self._find(id_, tenant)
+        shown = serialize_broadcast(row, await self._tally(row))
+        if load_broadcast_options(row["options"]).by_zone:
+            parts = await self._store.read("broadcast_parts", lot=row["lot"])
+            shown["parts"] = [
+                {
+                    "zone": part["zone"],
+                    "total": part["total"],
+                    "taken": part["taken"],
+                    "starts_at": iso(part["starts_at"]),
+                }
+                for part in parts
+            ]
+        return shown
+
+    async def page(
+        self,
+        *,
+        tenant: str = "default",
+        state: str | None = None,
+        xref: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Page:
+        """Broadcasts, newest first, each with its tally."""
+        params = {
+            "tenant": tenant,
+            "before": _place(after),
+            "state": _state(state),
+            "limit": page_size(limit),
+        }
+        if xref is None:
+            rows = await self._store.read("broadcast_page", **params)
+        else:
+            rows = await self._store.read("broadcast_of_xref", **params, xref=xref)
+        items = await self._all_described(rows)
+        return Page(items, rows[-1]["id"] if len(rows) == limit else None)
+
+    async def counts(self, ids: Sequence[str], *, tenant: str = "default") -> list[Row]:
+        """State and tally of several broadcasts, all at one moment; unknown ones are left out."""
+        if not 0 < len(ids) <= MOST_AT_ONCE:
+            raise Invalid(
+                f"{len(ids)} ids are given",
+                field="ids",
+                remedy=f"give 1 to {MOST_AT_ONCE}, with commas between",
+            )
+        rows: list[Row] = []
+        for id_ in dict.fromkeys(ids):
+            rows += await self._store.read("broadcast_find", id=id_, tenant=tenant)
+        found = await read_tallies(self._store, [row["lot"] for row in rows])
+        return [
+            {
+                "id": row["id"],
+                "state": row["state"],
+                "xref": row["xref"],
+                "total": found[row["lot"]].total,
+                "counts": found[row["lot"]].counts,
+            }
+            for row in rows
+            if row["lot"] in found
+        ]
+
+    async def report(self, xref: str, *, tenant: str = "default") -> Row:
+        """All broadcasts of one group added up; the newest thousand of them."""
+        params = {"tenant": tenant, "before": _LAST, "state": None, "limit": MOST_REPORTED}
+        rows = await self._store.read("broadcast_of_xref", **params, xref=xref)
+        if not rows:
+            raise NotFound(
+                f"no broadcast has the xref {xref[:60]!r}", field="xref", remedy="check its spelling"
+            )
+        found = await read_tallies(self._store, [row["lot"] for row in rows])
+        return {"xref": xref, **combined_report(rows, found), "more": len(rows) == MOST_REPORTED}
+
+    async def reports(self, *, tenant: str = "default", limit: int = 20, after: str | None = None) -> Page:
+        """The same for every group, by name."""
+        size = page_size(limit)
+        groups = await self._store.read("broadcast_xrefs", tenant=tenant, after=after or "", limit=size)
+        items = [await self.report(group["xref"], tenant=tenant) for group in groups]
+        return Page(items, groups[-1]["xref"] if len(groups) == size else None)
+
+    async def recipients(
+        self,
+        id_: str,
+        *,
+        tenant: str = "default",
+        state: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Page:
+        """Who gets it, in the order they were frozen, each with what came of it."""
+        row = await self._find(id_, tenant)
+        return await recipient_results.results_page(self._store, row, state=state, limit=limit, after=after)
+
+    async def export(
+        self, id_: str, *, tenant: str = "default", state: str | None = None
+    ) -> AsyncIterator[list[Row]]:
+        """All of them, page by page; nothing stays open in between."""
+        row = await self._find(id_, tenant)
+        await recipient_results.results_page(
+            self._store, row, state=state, limit=1, after=None
+        )  # a bad state is told at once
+        return recipient_results.export_results(self._store, row, state=state)
+
+    # -- what a person may ask
+
+    async def trigger(self, id_: str, *, tenant: str = "default") -> Row:
+        """Start what waits for its time or for this call. What has started already is left alone."""
+        row = await self._find(id_, tenant)
+        if row["state"] == BroadcastState.NEW:
+            steps = [
+                Step("broadcast_start", {"lot": row["lot"]}),
+                Step("broadcast_parts_now", {"lot": row["lot"]}, only_if=0),
+                broadcast_event(row, await self._tally(row), BroadcastState.PENDING, None),
+            ]
+            await self._move(steps)
+            row = await self._find(id_, tenant)
+        if row["started_at"] is None or row["state"] == BroadcastState.CANCELLED:
+            raise _refused("triggered", row)
+        return await self.show(id_, tenant=tenant)
+
+    async def pause(self, id_: str, *, reason: str = "paused by hand", tenant: str = "default") -> Row:
+        """Start nothing more of it; what is being sent at this moment ends as it would."""
+        row = await self._find(id_, tenant)
+        params = {"lot": row["lot"], "reason": _reason(reason), "passes": False}
+        steps = [
+            Step("broadcast_pause", params),
+            broadcast_event(row, await self._tally(row), BroadcastState.PAUSED, reason),
+        ]
+        if not await self._move(steps) and (await self._find(id_, tenant))["state"] != BroadcastState.PAUSED:
+            raise _refused("paused", await self._find(id_, tenant))
+        return await self.show(id_, tenant=tenant)
+
+    async def resume(self, id_: str, *, tenant: str = "default") -> Row:
+        """Go on after a pause, a canary, or a stop by errors; errors count anew from here."""
+        for _ in range(3):  # it may be changed between the look and the move
+            row = await self._find(id_, tenant)
+            tally = await self._tally(row)
+            if row["state"] != BroadcastState.PAUSED and not (
+                row["state"] == BroadcastState.FAILED and tally.waiting
+            ):
+                break
+            params = _anew(row, tally)
+            if await self._move(
+                [Step("broadcast_resume", params), broadcast_event(row, tally, BroadcastState.PENDING, None)]
+            ):
+                break
+        else:
+            raise Conflict("it changes all the time", remedy="try again in a second")
+        if (await self._find(id_, tenant))["state"] != BroadcastState.PENDING:
+            raise _refused("resumed", row)
+        return await self.show(id_, tenant=tenant)
+
+    async def cancel(self, id_: str, *, reason: str = "cancelled by hand", tenant: str = "default") -> Row:
+        """Give it up: what waits is cancelled, what is at work is asked to end."""
+        for _ in range(3):
+            row = await self._find(id_, tenant)
+            tally = await self._tally(row)
+            is_stopped = row["state"] == BroadcastState.FAILED and tally.waiting
+            if row["state"] not in _OPEN and not is_stopped:
+                break
+            params = {"lot": row["lot"], "expected": row["state"], "reason": _reason(reason)}
+            steps = [
+                Step("broadcast_cancel", params),
+                broadcast_event(row, tally, BroadcastState.CANCELLED, reason),
+            ]
+            if await self._move(steps):
+                break
+        if (await self._find(id_, tenant))["state"] != BroadcastState.CANCELLED:
+            raise _refused("cancelled", row)
+        return await self.show(id_, tenant=tenant)
+
+    async def retry(self, id_: str, *, held: bool = False, tenant: str = "default") -> Row:
+        """Start its failed ones afresh, with all their tries; those in doubt too, if `held`."""
+        row = await self._find(id_, tenant)
+        tally = await self._tally(row)
+        count = tally.errors if held else tally.failed
+        if row["state"] not in _RETRIABLE or (row["state"] == BroadcastState.FAILED and tally.waiting):
+            raise _refused("retried", row)
+        if not count:
+            more = "; those in doubt only with held" if tally.held else ""
+            raise Conflict("none of its recipients has failed", remedy=f"there is nothing to retry{more}")
+        first = (await self._store.read("lot_first", lot=row["lot"]))[0]["first"]
+        params = {"place": first - 1, "held": held, **_anew(row, tally)}
+        steps = [Step("broadcast_retry", params), broadcast_event(row, tally, BroadcastState.PENDING, None)]
+        if not await self._move(steps):
+            raise _refused("retried", await self._find(id_, tenant))
+        return {**await self.show(id_, tenant=tenant), "retrying": count}
+
+    async def change(self, id_: str, body: object, *, tenant: str = "default") -> Row:
+        """Another rate, from the next recipients on; null lifts it."""
+        given = check_fields(body, CHANGES)
+        if "per_second" not in given:
+            raise Invalid(
+                "nothing is to be changed", field="per_second", remedy="give a rate, or null for none"
+            )
+        row = await self._find(id_, tenant)
+        if row["state"] not in _OPEN:
+            raise _refused("changed", row)
+        options = parse_rate(given, load_broadcast_options(row["options"]))
+        params = {"lot": row["lot"], "options": options.to_json(), "version": row["version"]}
+        if not await self._move([Step("broadcast_options", params)]):
+            raise Conflict("somebody else changed it meanwhile", remedy="look at it again")
+        return await self.show(id_, tenant=tenant)
+
+    # -- inside
+
+    async def _move(self, steps: Sequence[Step]) -> bool:
+        """A wish in one transaction; the pump hears of it at once. Whether it was this call that moved it."""
+        done = await self._store.write(steps)
+        await self._store.hint()
+        return bool(done[0])
+
+    async def _find(self, id_: str, tenant: str) -> Row:
+        rows = await self._store.read("broadcast_find", id=id_, tenant=tenant)
+        if not rows:
+            raise _missing(id_)
+        return rows[0]
+
+    async def _tally(self, row: Row) -> BroadcastTally:
+        found = await read_tallies(self._store, [row["lot"]])
+        if not found:
+            raise _missing(row["id"])  # taken back between the two looks
+        return found[row["lot"]]
+
+    async def _all_described(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        found = await read_tallies(self._store, [row["lot"] for row in rows])
+        return [serialize_broadcast(row, found[row["lot"]]) for row in rows if row["lot"] in found]
+
+
+_OPEN = (BroadcastState.LOADING, BroadcastState.NEW, BroadcastState.PENDING, BroadcastState.PAUSED)
+_RETRIABLE = (BroadcastState.PENDING, BroadcastState.COMPLETED, BroadcastState.FAILED)
+
+
+def _anew(row: Row, tally: BroadcastTally) -> dict[str, Any]:
+    """A person lets it go on: errors so far are forgiven. Only as it was seen."""
+    options = replace(load_broadcast_options(row["options"]), since=(tally.sent, tally.errors))
+    return {
+        "lot": row["lot"],
+        "expected": row["state"],
+        "version": row["version"],
+        "options": options.to_json(),
+    }
+
+
+def _missing(id_: str) -> NotFound:
+    return NotFound(f"there is no broadcast {id_[:60]}", remedy="see: tidings broadcasts list")
+
+
+def _refused(what: str, row: Row) -> Conflict:
+    state = row["state"]
+    reason = f" ({row['reason']})" if row["reason"] else ""
+    return Conflict(
+        f"it cannot be {what}: it is {state}{reason}", remedy=f"see: tidings broadcasts show {row['id']}"
+    )
+
+
+def _reason(reason: str) -> str:
+    if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
+        raise Invalid(
+            "the reason is empty, too long or has control characters",
+            field="reason",
+            remedy=f"use 1 to {LONGEST_REASON} printable characters, or leave it out",
+        )
+    return reason
+
+
+def _state(state: str | None) -> str | None:
+    if state is not None and state.lower() not in list(BroadcastState):
+        known = ", ".join(BroadcastState)
+        raise Invalid(f"there is no state {state[:60]!r}", field="state", remedy=f"use one of: {known}")
+    return None if state is None else state.lower()
+
+
+def _place(after: str | None) -> str:
+    if after is not None and (len(after) > 64 or not after.isprintable()):
+        raise invalid_cursor(after)
+    return _LAST if after is None else after

@@ -1,1 +1,0 @@
-"""Connections: the sessions that channels hold, looked at and kept."""

@@ -1,0 +1,161 @@
+"""Suppressions: who must not be written to, on one channel or on all.
+
+Checked just before each send, so an opt-out also stops what was accepted before it. An e-mail address is the
+same person in capitals and in small letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import orjson
+
+from ...inputs.fields import Field, check_fields
+from ...inputs.pagination import Page, decode_cursor, encode_cursor, page_size
+from ...kernel.clock import Clock
+from ...model.errors import Invalid, NotFound, TidingsError
+from ...model.time import iso, micros
+from ...store.port import Row, Step, Store
+from .. import idempotency
+from ..idempotency import CreateResult
+from ..message_validation import MessageLimits
+from .contact_fields import normalize_address, unknown_channel_hint
+
+ALL_CHANNELS = ""  # the channel of an opt-out from all of them
+DEFAULT_REASON = "opted out"
+LONGEST_REASON = 200
+_KEEP_KEYS = micros(MessageLimits().keep_keys)
+
+SUPPRESSION_FIELDS: Mapping[str, Field] = {
+    "address": Field("string", "who does not want it", "ada", required=True),
+    "channel": Field("string", "on which channel; left out, on all of them", "phone"),
+    "reason": Field("string", "kept, and shown wherever a message is skipped for it", "asked by phone"),
+}
+
+
+class OptOut(NamedTuple):
+    """One address that is not written to any more."""
+
+    address: str
+    channel: str = ALL_CHANNELS
+    reason: str = DEFAULT_REASON
+
+
+class SuppressionService:
+    """All that faces may do with opt-outs."""
+
+    def __init__(self, store: Store, clock: Clock, channels: Collection[str]) -> None:
+        self._store = store
+        self._clock = clock
+        self.channels = tuple(channels)
+
+    async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
+        """Opt out; what is there already stays as it is, and is the answer."""
+        now = self._clock.now()
+        named = partial(
+            idempotency.idempotency_key,
+            "suppressions",
+            key or "",
+            body,
+            tenant=tenant,
+            until=now + _KEEP_KEYS,
+        )
+        if key is not None and (found := await idempotency.find_replay(self._store, named(None))) is not None:
+            return found
+        out = read_opt_out(body, self.channels)
+        earlier = await self._find(out, tenant)
+        answer = (
+            serialize_opt_out({**out._asdict(), "at": now}) if earlier is None else serialize_opt_out(earlier)
+        )
+        once = None if key is None else named(answer)
+        return await idempotency.create_once(self._store, [_step([out], tenant)], answer, once)
+
+    async def keep(self, outs: Sequence[OptOut | TidingsError], *, tenant: str = "default") -> list[bool]:
+        """Many at once, in one transaction; says of each whether it is new. Errors are passed over."""
+        good = [out for out in outs if isinstance(out, OptOut)]
+        new: set[tuple[str, str]] = set()
+        if good:
+            rows = (await self._store.write([_step(good, tenant)]))[0]
+            new = {(row["address"], row["channel"]) for row in rows}
+        told: list[bool] = []
+        for out in good:
+            told.append((out.address, out.channel) in new)
+            new.discard((out.address, out.channel))
+        return told
+
+    async def remove(self, address: str, channel: str | None = None, *, tenant: str = "default") -> None:
+        """The way back: this address may be written to again."""
+        place = {"address": normalize_address(address), "channel": channel or ALL_CHANNELS, "tenant": tenant}
+        if (await self._store.write([Step("suppression_drop", place)]))[0]:
+            return
+        rows = await self._store.read("suppression_find", address=place["address"], tenant=tenant)
+        if not rows:
+            raise NotFound(f"{address[:60]!r} has not opted out", remedy="check the address")
+        where = ", ".join(row["channel"] or "every channel (name none)" for row in rows)
+        raise NotFound(
+            f"{address[:60]!r} has not opted out on {channel or 'every channel'}",
+            field="channel",
+            remedy=f"it has on: {where}",
+        )
+
+    async def page(
+        self,
+        *,
+        address: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+        tenant: str = "default",
+    ) -> Page:
+        """Who has opted out, by address; or where one address has."""
+        page_size(limit)
+        if address is not None:
+            rows = await self._store.read(
+                "suppression_find", address=normalize_address(address), tenant=tenant
+            )
+            return Page([serialize_opt_out(row) for row in rows], None)
+        last, channel = decode_cursor(after, 2)
+        rows = await self._store.read(
+            "suppression_page", address=last, channel=channel, tenant=tenant, limit=limit
+        )
+        more = encode_cursor(rows[-1]["address"], rows[-1]["channel"]) if len(rows) == limit else None
+        return Page([serialize_opt_out(row) for row in rows], more)
+
+    async def _find(self, out: OptOut, tenant: str) -> Row | None:
+        rows = await self._store.read("suppression_find", address=out.address, tenant=tenant)
+        return next((row for row in rows if row["channel"] == out.channel), None)
+
+
+def read_opt_out(body: object, channels: Collection[str]) -> OptOut:
+    """An opt-out out of what a caller wrote."""
+    given = check_fields(body, SUPPRESSION_FIELDS)
+    channel, reason = (given.get("channel") or "").strip(), (given.get("reason") or "").strip()
+    if channel and channel not in channels:
+        raise Invalid(
+            f"there is no channel {channel[:60]!r}",
+            field="channel",
+            remedy=unknown_channel_hint(channel, dict.fromkeys(channels)),
+        )
+    if len(reason) > LONGEST_REASON or not reason.isprintable():
+        raise Invalid(
+            "the reason is too long or has control characters",
+            field="reason",
+            remedy=f"use at most {LONGEST_REASON} printable characters",
+        )
+    return OptOut(normalize_address(given["address"]), channel, reason or DEFAULT_REASON)
+
+
+def serialize_opt_out(row: Mapping[str, Any]) -> Row:
+    """An opt-out as people see it; the channel is null where it stands for all of them."""
+    return {
+        "address": row["address"],
+        "channel": row["channel"] or None,
+        "reason": row["reason"],
+        "at": iso(row["at"]),
+    }
+
+
+def _step(outs: Sequence[OptOut], tenant: str) -> Step:
+    rows = orjson.dumps([out._asdict() for out in outs]).decode()
+    return Step("suppression_add", {"rows": rows, "tenant": tenant})

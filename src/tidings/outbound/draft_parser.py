@@ -1,0 +1,126 @@
+"""Drafts from what a caller wrote: names and types are checked, times are read; the rest is for `accept`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from ..inputs.fields import Field, check_fields
+from ..inputs.natural_times import parse_in, parse_when
+from ..model.errors import Invalid
+from ..model.message import Draft
+from ..model.time import micros
+from .templates.depth_limit import check_depth
+
+_REMEMBERED = 1000
+
+TIME_FIELDS: Mapping[str, Field] = {
+    "at": Field("string", "when: ISO 8601 with its zone, or words", "tomorrow 9am"),
+    "in": Field("string", "how long from now, instead of `at`", "10 min"),
+}
+MESSAGE_FIELDS: Mapping[str, Field] = {
+    "channel": Field("string", "name of a configured channel", "phone", required=True),
+    "to": Field("string", "who gets it, as the channel names people", "ada", required=True),
+    "text": Field("string", "the words", "Hello"),
+    "subject": Field("string", "a headline, for channels that have one"),
+    "data": Field("object", "anything else that the channel understands"),
+    "template": Field("string", "name or id of a template, instead of text, subject and data", "welcome"),
+    "template_version": Field("integer", "which version of it; without it the newest", 1),
+    "variables": Field("object", "values for the gaps of the template", {"name": "Ada"}),
+    **TIME_FIELDS,
+    "priority": Field("integer", "0 (first) to 9 (last)", 5),
+    "order_key": Field("string", "messages of one key are sent one after the other", "customer-7"),
+    "expires_at": Field("string", "not sent after this: ISO 8601 with its zone, or words", "tomorrow 6pm"),
+    "expires_in": Field("string", "how long after its time it may still go out", "2h"),
+    "max_tries": Field("integer", "attempts at the most, the first one included", 6),
+}
+
+
+class DraftParser:
+    """Reads requests as of one moment, in one zone: the same words mean the same time throughout a call."""
+
+    def __init__(self, *, now: int, zone: ZoneInfo, tenant: str = "default") -> None:
+        self.now = now
+        self._zone = zone
+        self._tenant = tenant
+        self._known: dict[tuple[str, str], int] = {}
+
+    def draft(self, body: object, *, keep: bool = False) -> Draft:
+        """A draft; `keep` keeps the request's own words with it, so that a repeated call can be told."""
+        given = check_fields(body, MESSAGE_FIELDS)
+        data = given.get("data")
+        if data is not None:
+            check_depth(data)
+        at = self.when(given)
+        draft = Draft(
+            channel=given["channel"],
+            to=given["to"],
+            text=given.get("text") or "",
+            subject=given.get("subject"),
+            data=data,
+            at=at,
+            priority=5 if given.get("priority") is None else given["priority"],
+            order_key=given.get("order_key"),
+            expires_at=self._expiry(given, self.now if at is None else max(at, self.now)),
+            max_tries=given.get("max_tries"),
+            tenant=self._tenant,
+            said=orjson.dumps(given, option=orjson.OPT_SORT_KEYS).decode() if keep else None,
+        )
+        if "template" in given or "variables" in given or "template_version" in given:
+            return _of_template(draft, given)
+        return draft
+
+    def when(self, given: Mapping[str, Any]) -> int | None:
+        """The instant that `at` or `in` names; None when neither is given."""
+        at, length = given.get("at"), given.get("in")
+        if at is None:
+            return None if length is None else self.now + self._length(length, "in")
+        if length is not None:
+            raise Invalid("both `at` and `in` are given", field="at", remedy="give one of them")
+        return self._instant(at, "at")
+
+    def _expiry(self, given: Mapping[str, Any], due: int) -> int | None:
+        at, length = given.get("expires_at"), given.get("expires_in")
+        if at is None:
+            return None if length is None else due + self._length(length, "expires_in")
+        if length is not None:
+            raise Invalid(
+                "both `expires_at` and `expires_in` are given", field="expires_at", remedy="give one of them"
+            )
+        return self._instant(at, "expires_at")
+
+    def _instant(self, text: str, field: str) -> int:
+        return self._read((field, text), lambda: parse_when(text, now=self.now, zone=self._zone, field=field))
+
+    def _length(self, text: str, field: str) -> int:
+        return self._read((field, text), lambda: micros(parse_in(text, field=field)))
+
+    def _read(self, words: tuple[str, str], read: Callable[[], int]) -> int:
+        """Reading words is slow, and many lines of one call say the same."""
+        known = self._known.get(words)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[words] = read()
+        return known
+
+
+def _of_template(draft: Draft, given: Mapping[str, Any]) -> Draft:
+    """A template brings the whole content; what belongs to one means nothing without it."""
+    if given.get("template") is None:
+        for name in ("variables", "template_version"):
+            if given.get(name) is not None:
+                raise Invalid(f"{name} is given without a template", field=name, remedy="name the template")
+        return draft
+    for name in ("text", "subject", "data"):
+        if given.get(name) is not None:
+            raise Invalid(f"both `template` and `{name}` are given", field=name, remedy="give one of them")
+    check_depth(given.get("variables"), "variables")
+    return draft._replace(
+        template=given["template"],
+        template_version=given.get("template_version"),
+        variables=given.get("variables"),
+    )

@@ -1,0 +1,68 @@
+"""Repeats: the same key and body get the first answer again; another body is refused.
+
+The key is kept with what it made, in one transaction: both or neither. A twin still under way is refused by
+the store's try-lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..model.errors import Invalid
+from ..store.port import IdempotencyRecord, Row, Step, Store
+
+MAX_KEY_LENGTH = 255
+
+
+class CreateResult(NamedTuple):
+    """What a creating call answers; `replayed` when the same key had been answered before."""
+
+    answer: Any
+    replayed: bool = False
+
+
+def idempotency_key(
+    scope: str, key: str, said: object, answer: object, *, tenant: str, until: int
+) -> IdempotencyRecord:
+    """A key with the caller's own words, by which a repeat is told, and the answer to give again."""
+    if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
+        raise Invalid(
+            "the idempotency key is empty or too long",
+            field="Idempotency-Key",
+            remedy=f"use 1 to {MAX_KEY_LENGTH} characters",
+        )
+    digest = hashlib.sha256(orjson.dumps(said, default=repr, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return IdempotencyRecord(f"{tenant}/{scope}", key, digest, orjson.dumps(answer).decode(), until)
+
+
+def replayed_answer(earlier: Row, once: IdempotencyRecord) -> Any:
+    """The first answer, if the body is the same."""
+    if earlier["digest"] != once.digest:
+        raise Invalid(
+            f"the key {once.key!r} was used before with another body",
+            field="Idempotency-Key",
+            remedy="repeat the first body unchanged, or use a new key",
+        )
+    return orjson.loads(earlier["answer"])
+
+
+async def create_once(
+    store: Store, steps: Sequence[Step], answer: Any, key: IdempotencyRecord | None
+) -> CreateResult:
+    """Write something new; with a key, once."""
+    done = await store.enqueue([], once=key, also=steps)
+    if done.earlier is not None and key is not None:
+        return CreateResult(replayed_answer(done.earlier, key), replayed=True)
+    return CreateResult(answer)
+
+
+async def find_replay(store: Store, key: IdempotencyRecord | None) -> CreateResult | None:
+    """What was answered to this key before, looked up before anything is judged."""
+    if key is None:
+        return None
+    earlier = await store.read("key_find", scope=key.scope, key=key.key)
+    return CreateResult(replayed_answer(earlier[0], key), replayed=True) if earlier else None

@@ -1,0 +1,381 @@
+"""Take-over: the pending rows of another system's table become messages.
+
+First a dry run, which writes nothing. Each page of messages and the note of where each came from share one
+transaction, so a run that dies half way, or is repeated, or meets another one, takes no row twice. A run can
+be undone: what still waits is cancelled and may be taken again; what was sent is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from ...kernel.clock import Clock
+from ...model import durations
+from ...model.errors import Conflict, Invalid, NotFound, TidingsError
+from ...model.message import Draft
+from ...model.task import NewTask, TaskState
+from ...model.time import iso, micros
+from ...store.external_tables import ExternalTable
+from ...store.port import OrderingKey, Row, Step, Store, TableRows, WriteConflict
+from ..events import event_types
+from ..message_validation import MESSAGE_COLUMNS
+from ..messages import MessageService
+from .column_map import ColumnSource, object_of, parse_column_map, text_of, value_of
+from .timestamps import TIMESTAMP_FORMATS, parse_timestamp
+
+PAGE = 500
+SAMPLES = 5
+MOST_TOLD = 20
+LONGEST_SOURCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TableImportRequest:
+    """What is to be taken, and how it is to be read."""
+
+    map: Sequence[str]
+    where: str | None = None
+    key: str | None = None  # the column that tells rows apart; None: the primary key
+    channel: str | None = None  # where the map names none
+    time: str = "auto"
+    zone: ZoneInfo | None = None
+    overdue: bool = False  # also take what is late by more than the grace
+    source: str | None = None  # the name under which it is remembered; None: where the table is
+
+
+@dataclass(slots=True)
+class TableImportReport:
+    """What a run, or a dry one, found."""
+
+    run: str | None
+    source: str
+    fields: dict[str, str]
+    read: int = 0
+    taken: int = 0
+    known: int = 0  # taken by an earlier run
+    refused: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    bad: list[Row] = field(default_factory=list)
+    samples: list[Row] = field(default_factory=list)
+
+    def described(self) -> Row:
+        """As people see it."""
+        return {
+            "run": self.run,
+            "source": self.source,
+            "fields": self.fields,
+            "read": self.read,
+            "taken": self.taken,
+            "known": self.known,
+            "refused": self.refused,
+            "reasons": dict(self.reasons.most_common()),
+            "bad": self.bad,
+            "samples": self.samples,
+        }
+
+
+class _PreparedRow(NamedTuple):
+    key: str
+    task: NewTask
+    row: tuple[Any, ...]
+
+
+OnProgress = Callable[[TableImportReport], None]
+
+
+class TableImportService:
+    """All that a face may do with other systems' tables."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        messages: MessageService,
+        channels: Sequence[str],
+        *,
+        grace: timedelta,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._messages = messages
+        self._channels = [name for name in channels if name != event_types.EVENTS_CHANNEL]
+        self._grace = grace
+
+    async def take(
+        self,
+        table: ExternalTable,
+        wish: TableImportRequest,
+        *,
+        dry_run: bool,
+        tenant: str = "default",
+        progress: OnProgress = lambda _report: None,
+    ) -> TableImportReport:
+        """Go through the table once. A dry run judges everything and writes nothing."""
+        places, key = await self._settle(table, wish)
+        source = wish.source or table.name
+        run = None if dry_run else self._clock.new_id()
+        report = TableImportReport(run, source, {name: str(place) for name, place in places.items()})
+        if run is not None:
+            began = {"id": run, "tenant": tenant, "source": source}
+            await self._store.write([Step("import_begin", began)])
+        reading = _ImportRowReader(places, wish, tenant, self._clock.now(), self._grace)
+        async for rows in _pages(table, places, key, wish.where):
+            await self._page(rows, reading, report)
+            progress(report)
+        if run is not None:
+            await self._store.write([Step("import_end", {"id": run})])
+            await self._store.hint()
+        return report
+
+    async def _settle(
+        self, table: ExternalTable, wish: TableImportRequest
+    ) -> tuple[dict[str, ColumnSource], str]:
+        """Everything that can be wrong before the first row is read."""
+        if wish.time not in TIMESTAMP_FORMATS:
+            raise Invalid(
+                f"there is no form {wish.time[:20]!r}",
+                field="time",
+                remedy=f"use {', '.join(TIMESTAMP_FORMATS)}",
+            )
+        if wish.where is not None and ";" in wish.where:
+            raise Invalid("the condition has a semicolon", field="where", remedy="give one condition only")
+        if wish.source is not None and (len(wish.source) > LONGEST_SOURCE or not wish.source.isprintable()):
+            raise Invalid("the name is too long or has control characters", field="as", remedy="shorten it")
+        places = parse_column_map(wish.map, table.columns, self._channels)
+        if "channel" not in places:
+            if wish.channel is None:
+                remedy = f"give --channel, or map it; configured: {', '.join(self._channels)}"
+                raise Invalid("nothing says on which channel", field="channel", remedy=remedy)
+            places["channel"] = ColumnSource(None, constant=wish.channel)
+        key = wish.key or table.primary
+        if key is None:
+            raise Invalid("the table has no key of one column", field="key", remedy="name one with --key")
+        if key not in (*table.columns, table.primary):
+            columns = ", ".join(table.columns)
+            raise Invalid(
+                f"the table has no column {key[:60]!r}", field="key", remedy=f"there are: {columns}"
+            )
+        if key != table.primary and (problem := await table.unclear(key, wish.where)):
+            raise Invalid(problem, field="key", remedy="name a column that is different in every row")
+        return places, key
+
+    async def _page(self, rows: Sequence[Row], reading: _ImportRowReader, report: TableImportReport) -> None:
+        """Judge one page and write what is good and new; again if somebody else took some meanwhile."""
+        report.read += len(rows)
+        while True:
+            known = await self._known(report.source, [str(row[_KEY]) for row in rows])
+            judged, bad = await self._judge([row for row in rows if str(row[_KEY]) not in known], reading)
+            try:
+                if report.run is not None and judged:
+                    await self._write(report, judged)
+            except WriteConflict:
+                continue
+            break
+        report.known += len(known)
+        report.taken += len(judged)
+        report.refused += len(bad)
+        report.reasons.update(_PARTICULARS.sub("…", entry["problem"]) for entry in bad)
+        report.bad += bad[: max(0, MOST_TOLD - len(report.bad))]
+        report.samples += [_sample(one) for one in judged[: max(0, SAMPLES - len(report.samples))]]
+
+    async def _judge(
+        self, rows: Sequence[Row], reading: _ImportRowReader
+    ) -> tuple[list[_PreparedRow], list[Row]]:
+        judged: list[_PreparedRow] = []
+        bad: list[Row] = []
+        for row in rows:
+            try:
+                task, made = await self._messages.prepare(reading.draft(row), reading.now)
+                judged.append(_PreparedRow(str(row[_KEY]), task, made))
+            except TidingsError as error:
+                bad.append(
+                    {
+                        "key": str(row[_KEY]),
+                        "field": error.field,
+                        "problem": error.problem,
+                        "remedy": error.remedy,
+                    }
+                )
+        return judged, bad
+
+    async def _known(self, source: str, keys: Sequence[str]) -> set[str]:
+        said = orjson.dumps(keys).decode()
+        return {row["key"] for row in await self._store.read("import_known", source=source, keys=said)}
+
+    async def _write(self, report: TableImportReport, judged: Sequence[_PreparedRow]) -> None:
+        notes = [{"key": one.key, "message": one.row[2]} for one in judged]
+        note = {"source": report.source, "run": report.run, "rows": orjson.dumps(notes).decode()}
+        await self._store.enqueue(
+            [one.task for one in judged],
+            TableRows("messages", MESSAGE_COLUMNS, [one.row for one in judged]),
+            also=[
+                Step("import_add", note),
+                Step("import_check", {**note, "n": len(judged)}, needed=True),
+                Step("import_count", {"run": report.run, "n": len(judged)}),
+            ],
+        )
+
+    # -- looking back
+
+    async def runs(self, *, tenant: str = "default", limit: int = 50) -> list[Row]:
+        """Runs, newest first."""
+        rows = await self._store.read("import_list", tenant=tenant, limit=limit)
+        return [_run(row) for row in rows]
+
+    async def undo(self, run: str, *, tenant: str = "default") -> Row:
+        """Cancel what still waits of a run, so that it may be taken again; tell what was sent."""
+        found = await self._store.read("import_find", id=run, tenant=tenant)
+        if not found:
+            raise NotFound(f"there is no run {run[:60]!r}", field="run", remedy="see: tidings import list")
+        if found[0]["undone_at"] is not None:
+            raise Conflict(f"this run was undone at {iso(found[0]['undone_at'])}", remedy="take it again")
+        counts: Counter[str] = Counter()
+        after = ""
+        while page := await self._store.read("import_page", run=run, after=after, limit=PAGE):
+            after = page[-1]["key"]
+            counts += await self._undo(page)
+        if not counts["being_sent"]:
+            await self._store.write([Step("import_undone", {"id": run})])
+        words = ("cancelled", "being_sent", "sent", "failed")
+        return {"run": run, **{word: counts[word] for word in words}}
+
+    async def _undo(self, page: Sequence[Row]) -> Counter[str]:
+        """One page in one transaction; each move names the state it expects."""
+        steps: list[Step] = []
+        moves: list[int] = []
+        for row in page:
+            if row["state"] == TaskState.PENDING:
+                moves.append(len(steps))
+                steps += _cancelled(row, len(steps))
+            elif row["state"] == TaskState.PROCESSING:
+                steps.append(Step("ask_cancel", {"id": row["task"]}))
+            elif row["state"] in (TaskState.CANCELLED, TaskState.EXPIRED, None):
+                steps.append(Step("import_drop", {"source": row["source"], "key": row["key"]}))
+        keys: set[OrderingKey] = {
+            (row["queue"], row["order_key"]) for row in page if row["order_key"] is not None
+        }
+        done = await self._store.change(steps, keys=keys) if steps else []
+        missed = sum(not done[place] for place in moves)  # claimed between the look and the move
+        states = Counter(row["state"] for row in page)
+        return Counter(
+            cancelled=len(moves) - missed,
+            being_sent=states[TaskState.PROCESSING] + missed,
+            sent=states[TaskState.DONE],
+            failed=states[TaskState.FAILED],
+        )
+
+
+_PARTICULARS = re.compile(r"'[^']*'|\d[\w:.,+-]*")  # what differs from row to row
+_KEY = "\0key"  # no column has this name
+
+
+class _ImportRowReader:
+    """Reads rows as of one moment."""
+
+    def __init__(
+        self,
+        places: Mapping[str, ColumnSource],
+        wish: TableImportRequest,
+        tenant: str,
+        now: int,
+        grace: timedelta,
+    ) -> None:
+        self._places = places
+        self._wish = wish
+        self._tenant = tenant
+        self.now = now
+        self._grace = grace
+
+    def draft(self, row: Row) -> Draft:
+        """The message that a row asks for."""
+        said = {name: value_of(place, row) for name, place in self._places.items()}
+        at = self._time(said["at"], "at") if "at" in said else None
+        late = 0 if at is None else self.now - at
+        if late > micros(self._grace) and not self._wish.overdue:
+            raise Invalid(
+                f"it was due {durations.humanize(timedelta(microseconds=late))} ago",
+                field="at",
+                remedy="leave it, or take it all the same with --overdue",
+            )
+        expires = said.get("expires_at")
+        priority = _whole(said.get("priority"), "priority")
+        return Draft(
+            channel=text_of(said["channel"], "channel") or "",
+            to=text_of(said["to"], "to") or "",
+            text=text_of(said.get("text"), "text") or "",
+            subject=text_of(said.get("subject"), "subject"),
+            data=object_of(said.get("data"), "data"),
+            at=at,
+            priority=5 if priority is None else priority,
+            order_key=text_of(said.get("order_key"), "order_key"),
+            expires_at=None if expires is None else self._time(expires, "expires_at"),
+            max_tries=_whole(said.get("max_tries"), "max_tries"),
+            tenant=self._tenant,
+        )
+
+    def _time(self, value: Any, name: str) -> int:
+        return parse_timestamp(value, form=self._wish.time, zone=self._wish.zone, field=name)
+
+
+def _whole(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise Invalid(f"{name} is no whole number", field=name, remedy="map another column") from None
+
+
+async def _pages(
+    table: ExternalTable, places: Mapping[str, ColumnSource], key: str, where: str | None
+) -> AsyncIterator[list[Row]]:
+    """The rows as mappings, page by page, each with its key."""
+    wanted = list(dict.fromkeys(place.column for place in places.values() if place.column is not None))
+    after: Any = None
+    while rows := await table.rows([key, *wanted], where, after, PAGE):
+        yield [{_KEY: row[0], **dict(zip(wanted, row[1:], strict=True))} for row in rows]
+        after = rows[-1][0]
+        if len(rows) < PAGE:
+            return
+
+
+def _sample(one: _PreparedRow) -> Row:
+    content = orjson.loads(one.row[6])
+    return {
+        "key": one.key,
+        "channel": one.task.queue,
+        "to": one.row[5],
+        "at": iso(one.task.due_at),
+        "text": content.get("text"),
+        "data": content.get("data"),
+    }
+
+
+def _cancelled(row: Row, place: int) -> list[Step]:
+    line = {
+        "task": row["task"],
+        "origin": TaskState.PENDING.value,
+        "state": TaskState.CANCELLED.value,
+        "try": row["tries"],
+        "node": None,
+        "category": None,
+        "detail": "its take-over was undone",
+    }
+    return [
+        Step("cancel", {"id": row["task"], "expected": TaskState.PENDING.value}),
+        Step("record_now", line, only_if=place),
+        Step("import_drop", {"source": row["source"], "key": row["key"]}, only_if=place),
+    ]
+
+
+def _run(row: Row) -> Row:
+    times = {name: iso(row[name]) for name in ("began_at", "ended_at", "undone_at")}
+    return {"run": row["id"], "source": row["source"], "taken": row["taken"], **times}

@@ -1,0 +1,151 @@
+"""Judging drafts: everything that can be wrong with one, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from ..kernel.clock import Clock
+from ..model.errors import Invalid, TooLarge
+from ..model.message import Draft
+from ..model.task import NewTask
+from ..model.time import SECOND, iso, micros
+from .channels.base import Channel
+from .events import event_types
+from .idempotency import MAX_KEY_LENGTH
+from .tenant_quotas import TenantQuotas
+
+MESSAGE_KIND = "message"
+MESSAGE_COLUMNS = (
+    "accepted_at", "scheduled_at", "id", "tenant", "channel", "recipient", "content", "own_expiry",
+)  # fmt: skip
+MAX_SCHEDULE_AHEAD = 10 * 366 * 86_400 * SECOND  # ten years ahead
+MAX_RECIPIENT_LENGTH = 512
+
+
+@dataclass(frozen=True, slots=True)
+class MessageLimits:
+    """Limits of what is accepted."""
+
+    grace: timedelta = timedelta(hours=24)  # a message overdue by more than this expires
+    max_body: int = 256 * 1024
+    keep_keys: timedelta = timedelta(hours=24)
+    tenants: TenantQuotas = field(default_factory=TenantQuotas)
+
+
+class MessageValidator:
+    """Knows the channels and the limits."""
+
+    def __init__(self, clock: Clock, channels: Mapping[str, Channel], rules: MessageLimits) -> None:
+        self._clock = clock
+        self._channels = channels
+        self._max_body = rules.max_body
+        self._grace = micros(rules.grace)
+        self._tenants = rules.tenants
+
+    def knows(self, channel: str) -> bool:
+        """Whether this process has that channel configured."""
+        return channel in self._channels
+
+    def prepare(self, draft: Draft, now: int, id_: str | None = None) -> tuple[NewTask, tuple[Any, ...]]:
+        """A draft as a task and a row of COLUMNS; raises Invalid with field and remedy."""
+        channel = self._channels.get(draft.channel)
+        if channel is None:
+            known = ", ".join(sorted(self._channels.keys() - {event_types.EVENTS_CHANNEL})) or "none"
+            raise Invalid(
+                f"there is no channel {draft.channel!r}",
+                field="channel",
+                remedy=f"configured channels: {known}",
+            )
+        self._tenants.check_channel(draft.tenant, draft.channel)
+        content = _content(draft)
+        kept = encode_content(content)
+        _check(draft, kept, now, self._max_body)
+        channel.check(draft.to, content)
+        due = now if draft.at is None else draft.at
+        expires = draft.expires_at
+        own_expiry = expires is not None
+        if expires is None:
+            expires = (due if due > now else now) + self._grace
+        elif expires <= max(due, now):
+            raise Invalid(
+                f"it would expire at {iso(expires)}, before it is due at {iso(max(due, now))}",
+                field="expires_at",
+                remedy="give a later expiry, or leave it out",
+            )
+        order_key = draft.order_key
+        if order_key is None and channel.traits.in_order:
+            order_key = draft.to
+        task = NewTask(
+            draft.channel,
+            MESSAGE_KIND,
+            due,
+            draft.tenant,
+            draft.priority,
+            order_key,
+            expires,
+            draft.max_tries,
+        )
+        id_ = id_ or self._clock.new_id()
+        return task, (now, due, id_, draft.tenant, draft.channel, draft.to, kept, own_expiry)
+
+
+def _content(draft: Draft) -> dict[str, Any]:
+    content: dict[str, Any] = {"text": draft.text}
+    if draft.subject is not None:
+        content["subject"] = draft.subject
+    if draft.data is not None:
+        content["data"] = draft.data
+    return content
+
+
+def encode_content(content: Mapping[str, Any]) -> str:
+    """A content as it is kept; raises Invalid."""
+    try:
+        return orjson.dumps(content).decode()
+    except (TypeError, ValueError) as error:
+        raise Invalid(
+            f"the content cannot be written as JSON ({error})",
+            field="data",
+            remedy="use plain JSON values and valid text",
+        ) from error
+
+
+def _check(draft: Draft, encoded: str, now: int, max_body: int) -> None:
+    """Everything that can be wrong with a draft whatever its channel."""
+    if not draft.to.strip():
+        raise Invalid("the recipient is empty", field="to", remedy="say who should get it")
+    if len(draft.to) > MAX_RECIPIENT_LENGTH or not draft.to.isprintable():
+        raise Invalid(
+            "the recipient is too long or has control characters",
+            field="to",
+            remedy=f"use at most {MAX_RECIPIENT_LENGTH} printable characters",
+        )
+    if not draft.text and not draft.data:
+        raise Invalid("the message is empty", field="text", remedy="give a text, or data")
+    if len(encoded) > max_body and len(encoded.encode()) > max_body:
+        raise TooLarge(
+            f"the message has {len(encoded.encode()):,} bytes",
+            field="text",
+            remedy=f"at most {max_body:,} are accepted (setting max_body)",
+        )
+    if not 0 <= draft.priority <= 9:
+        raise Invalid(f"priority is {draft.priority}", field="priority", remedy="use 0 (first) to 9 (last)")
+    if draft.max_tries is not None and not 1 <= draft.max_tries <= 1000:
+        raise Invalid(f"max_tries is {draft.max_tries}", field="max_tries", remedy="use 1 to 1000")
+    if draft.order_key is not None and not (
+        0 < len(draft.order_key) <= MAX_KEY_LENGTH and draft.order_key.isprintable()
+    ):
+        raise Invalid(
+            "order_key is empty, too long or has control characters",
+            field="order_key",
+            remedy=f"use 1 to {MAX_KEY_LENGTH} printable characters",
+        )
+    if draft.at is not None and draft.at > now + MAX_SCHEDULE_AHEAD:
+        raise Invalid(
+            f"{iso(draft.at)} is more than ten years ahead", field="at", remedy="give an earlier time"
+        )

@@ -1,1 +1,0 @@
-"""People: contacts, lists, opt-outs, and how they come in."""

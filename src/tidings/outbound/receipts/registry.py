@@ -1,0 +1,29 @@
+"""Which channels are called back, and who reads what comes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from .base import CallbackReader
+
+CALLBACK_KINDS = (
+    "telegram",
+    "twilio",
+    "whatsapp_cloud",
+    "whatsapp_session",
+)  # each is read by the file of its name
+CALLBACK_PATH = "/callbacks/"
+
+
+def reader_of(kind: str, settings: Any, base: str | None) -> CallbackReader | None:
+    """The reader for a channel's settings; None where its provider is not asked to call back."""
+    if kind not in CALLBACK_KINDS:
+        return None
+    made: CallbackReader | None = import_module(f".{kind}", __package__).reader(settings, base)
+    return made
+
+
+def callback_url(base: str, channel: str) -> str:
+    """Where a channel's provider calls."""
+    return f"{base}{CALLBACK_PATH}{channel}"

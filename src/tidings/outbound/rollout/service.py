@@ -1,0 +1,251 @@
+"""Roll-out: how much of a channel's traffic really goes out, one step at a time, with a way back.
+
+    live      sent; with a share under 100 only to the people whose hash is below it, always the same ones
+    observe   nothing is sent: every message ends as skipped, and is counted
+    shadow    nothing is sent, but what would have been is noted and compared with another sender's report
+
+The switch is on the channel's row, so every process sees it at its next message; each switch is recorded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from ...inputs.fields import Field
+from ...inputs.pagination import page_size
+from ...kernel.clock import Clock
+from ...model.errors import Conflict, Invalid, NotFound, TidingsError
+from ...model.time import iso
+from ...store.port import Row, Step, Store
+from ..contacts.uploads import NumberedRow
+from ..events import event_types
+from ..imports.timestamps import parse_timestamp
+from ..message_validation import MAX_RECIPIENT_LENGTH
+from .shadow import DIFFERENCE_KINDS, MAX_TIME_GAP, ShadowRecord, compare_records, content_digest
+
+ROLLOUT_MODES = ("live", "observe", "shadow")
+LONGEST_REASON = 200
+PAGE = 1000
+PAST = 20  # switches that are shown
+TOLERANCE = timedelta(minutes=1)
+MOST_TOLD = 100  # bad rows of a report that are spelt out
+_LONGEST_REF = 1000
+
+ROLLOUT_FIELDS: Mapping[str, Field] = {
+    "mode": Field("string", "live, observe or shadow", "live"),
+    "share": Field("integer", "percent of the recipients, 0 to 100", 10),
+    "reason": Field("string", "kept with the switch", "second week"),
+}
+
+
+class ShadowComparison(NamedTuple):
+    """What a comparison found: counts of everything, and the first differences."""
+
+    counts: dict[str, int]
+    differences: list[dict[str, Any]]
+    more: bool
+
+
+class RolloutService:
+    """All that faces may do with roll-out."""
+
+    def __init__(
+        self, store: Store, clock: Clock, *, own: frozenset[str] = frozenset({event_types.EVENTS_CHANNEL})
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._own = own  # queues of the engine itself
+
+    async def all(self) -> list[Row]:
+        """Every channel with its mode and share."""
+        rows = await self._store.read("rollout_list")
+        return [_described(row) for row in rows if row["name"] not in self._own]
+
+    async def show(self, name: str) -> Row:
+        """One channel, and what was switched before."""
+        row = await self._find(name)
+        past = await self._store.read("rollout_past", channel=name, limit=PAST)
+        return {**_described(row), "past": [_switch(entry) for entry in past]}
+
+    async def set(
+        self, name: str, *, mode: str | None = None, share: int | None = None, reason: str | None = None
+    ) -> Row:
+        """Switch a channel; what is not given stays."""
+        row = await self._find(name)
+        if mode is None and share is None:
+            raise Invalid("nothing is to be switched", field="mode", remedy="give a mode, a share, or both")
+        if mode is not None and mode not in ROLLOUT_MODES:
+            raise Invalid(
+                f"there is no mode {mode[:60]!r}", field="mode", remedy=f"use {', '.join(ROLLOUT_MODES)}"
+            )
+        if share is not None and not 0 <= share <= 100:
+            raise Invalid(f"share is {share}", field="share", remedy="use 0 to 100 percent")
+        if reason is not None and (len(reason) > LONGEST_REASON or not reason.isprintable()):
+            remedy = f"use at most {LONGEST_REASON} printable characters"
+            raise Invalid("the reason is too long or has control characters", field="reason", remedy=remedy)
+        switch = {
+            "name": name,
+            "mode": mode or row["mode"],
+            "share": row["share"] if share is None else share,
+        }
+        await self._store.write(
+            [
+                Step("rollout_note", {**switch, "reason": reason}),
+                Step("rollout_set", switch, only_if=0),
+            ]
+        )
+        return await self.show(name)
+
+    async def back(self, name: str) -> Row:
+        """To what it was before the last switch."""
+        await self._find(name)
+        past = await self._store.read("rollout_past", channel=name, limit=1)
+        if not past:
+            raise Conflict(f"nothing was switched on {name!r} yet", remedy="see: tidings rollout show")
+        last = past[0]
+        reason = f"back from {last['mode']}, {last['share']} %"
+        return await self.set(name, mode=last["mode_before"], share=last["share_before"], reason=reason)
+
+    # -- the other sender's report
+
+    async def report(self, name: str, rows: AsyncIterator[NumberedRow], *, zone: ZoneInfo) -> Row:
+        """Record what another sender sent: `to`, `at`, and `text` (`subject`, `data`) or `content_digest`.
+
+        The same report again changes nothing: a row is known by its `ref`, or by all that it says.
+        """
+        await self._find(name)
+        taken = known = refused = 0
+        bad: list[Row] = []
+        page: list[Row] = []
+
+        async def keep() -> int:
+            if not page:
+                return 0
+            step = {"channel": name, "rows": orjson.dumps(page).decode()}
+            return len((await self._store.write([Step("shadow_theirs", step)]))[0])
+
+        async for number, said in rows:
+            try:
+                page.append(_reported(said, zone))
+            except TidingsError as error:
+                refused += 1
+                if len(bad) < MOST_TOLD:
+                    bad.append(
+                        {
+                            "line": number,
+                            "field": error.field,
+                            "problem": error.problem,
+                            "remedy": error.remedy,
+                        }
+                    )
+            if len(page) == PAGE:
+                new = await keep()
+                taken, known, page = taken + new, known + PAGE - new, []
+        new = await keep()
+        return {"taken": taken + new, "known": known + len(page) - new, "refused": refused, "bad": bad}
+
+    async def compare(
+        self, name: str, *, since: int, until: int, tolerance: timedelta = TOLERANCE, limit: int = 100
+    ) -> ShadowComparison:
+        """Both sides within a time: how many agree, and where they differ."""
+        await self._find(name)
+        if until <= since:
+            raise Invalid("until is not after since", field="until", remedy="give a later one")
+        room = page_size(limit)
+        counts: Counter[str] = Counter()
+        told: list[dict[str, Any]] = []
+        async for recipient, ours, theirs in self._recipients(
+            name, since - MAX_TIME_GAP, until + MAX_TIME_GAP
+        ):
+            counts["ours"] += sum(since <= one.at < until for one in ours)
+            counts["theirs"] += sum(since <= one.at < until for one in theirs)
+            for difference in compare_records(ours, theirs, tolerance)[1]:
+                if since <= difference.at < until:
+                    counts[difference.kind] += 1
+                    if len(told) < room:
+                        told.append(difference.described(recipient))
+        unlike = sum(counts[kind] for kind in DIFFERENCE_KINDS if kind != "only_theirs")
+        figures = {"ours": counts["ours"], "theirs": counts["theirs"], "same": counts["ours"] - unlike}
+        found = {kind: counts[kind] for kind in DIFFERENCE_KINDS}
+        return ShadowComparison({**figures, **found}, told, sum(found.values()) > len(told))
+
+    async def _recipients(
+        self, name: str, since: int, until: int
+    ) -> AsyncIterator[tuple[str, list[ShadowRecord], list[ShadowRecord]]]:
+        """Both sides of one recipient after the other."""
+        place: dict[str, Any] = {"recipient": "", "at": 0, "id": 0}
+        recipient = None
+        sides: dict[str, list[ShadowRecord]] = {"ours": [], "theirs": []}
+        while True:
+            page = await self._store.read(
+                "shadow_page", channel=name, since=since, until=until, **place, limit=PAGE
+            )
+            for row in page:
+                if row["recipient"] != recipient:
+                    if recipient is not None:
+                        yield recipient, sides["ours"], sides["theirs"]
+                    recipient, sides = row["recipient"], {"ours": [], "theirs": []}
+                sides[row["side"]].append(ShadowRecord(row["at"], row["digest"], row["ref"]))
+            if len(page) < PAGE:
+                break
+            place = {field: page[-1][field] for field in place}
+        if recipient is not None:
+            yield recipient, sides["ours"], sides["theirs"]
+
+    async def _find(self, name: str) -> Row:
+        rows = await self._store.read("rollout_list")
+        for row in rows:
+            if row["name"] == name and name not in self._own:
+                return row
+        known = ", ".join(row["name"] for row in rows if row["name"] not in self._own) or "none"
+        raise NotFound(f"there is no channel {name[:60]!r}", field="name", remedy=f"known channels: {known}")
+
+
+def _reported(said: Mapping[str, Any] | TidingsError, zone: ZoneInfo) -> Row:
+    """One row of a report."""
+    if isinstance(said, TidingsError):
+        raise said
+    to = next((said[name] for name in ("to", "address", "recipient") if said.get(name)), None)
+    if not isinstance(to, str) or len(to) > MAX_RECIPIENT_LENGTH or not to.isprintable():
+        raise Invalid(
+            "it does not say to whom", field="to", remedy="give the column to, address or recipient"
+        )
+    at = parse_timestamp(said.get("at"), zone=zone)
+    given = said.get("digest") or None
+    if given is None and not said.get("text") and not said.get("data"):
+        raise Invalid("it does not say what", field="text", remedy="give text, or digest")
+    told = str(given) if given is not None else content_digest({**said, "data": _data(said.get("data"))})
+    ref = str(said.get("ref") or f"{to}|{at}|{told}")
+    for name, value in (("digest", told), ("ref", ref)):
+        if not value.isprintable() or len(value) > _LONGEST_REF:
+            raise Invalid(f"{name} is too long or has control characters", field=name, remedy="shorten it")
+    return {"recipient": to, "digest": told, "at": at, "ref": ref}
+
+
+def _data(value: Any) -> Any:
+    """An object, also where a table could only hold it as text."""
+    if not isinstance(value, str) or not value:
+        return value
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        raise Invalid("data is not JSON", field="data", remedy='write {"name": "value"}') from None
+
+
+def _described(row: Row) -> Row:
+    return {
+        "channel": row["name"],
+        "mode": row["mode"],
+        "share": row["share"],
+        "changed_at": iso(row["changed_at"]),
+    }
+
+
+def _switch(entry: Row) -> Row:
+    return {**entry, "at": iso(entry["at"])}

@@ -1,0 +1,29 @@
+"""Where a schedule stands, from its row. Pure."""
+
+from __future__ import annotations
+
+from ...inputs.timezones import parse_timezone
+from ...store.port import Row
+from .catch_up import ScheduleState
+from .recurrence import RecurrenceSeries, compile_rule, days_to_skip
+
+
+def series_of(row: Row) -> RecurrenceSeries:
+    """The instants of a stored schedule."""
+    zone = parse_timezone(row["zone"])
+    rule = row["rule"]
+    return RecurrenceSeries(
+        compile_rule(rule, zone), zone, row["start_at"], row["end_at"], days_to_skip(rule)
+    )
+
+
+def schedule_state_of(row: Row) -> ScheduleState:
+    """What planning needs to know of it."""
+    return ScheduleState(
+        series_of(row),
+        row["next_at"],
+        row["missed"],
+        row["grace"],
+        None if row["most"] is None else max(0, row["most"] - row["fired"]),
+        max(row["last_at"] or 0, row["changed_at"]),
+    )

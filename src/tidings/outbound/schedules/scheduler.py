@@ -1,0 +1,286 @@
+"""The scheduler: makes what schedules are due for, by one indexed query a tick, however many there are.
+
+What an occurrence makes, its line in the log, and the schedule's last and next run are written in one
+transaction, under the condition that the schedule is still as it was read; the row of an occurrence is
+unique, so it runs once, whatever the clocks, restarts and other schedulers do. Catch-up after a time in
+which nothing ran is simply the first tick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from ...kernel.clock import Clock
+from ...model.errors import CallerError, Conflict, TemporaryError, error_text
+from ...model.task import NewTask
+from ...model.time import HOUR, SECOND, iso, micros
+from ...store.port import Row, Step, Store, TableRows, WriteConflict
+from ..events.subscription_cache import SubscriptionCache
+from ..message_validation import MESSAGE_COLUMNS
+from .catch_up import ScheduleState, late_expiry, plan_occurrences
+from .occurrence_builder import Occurrence, OccurrenceBuilder, PreparedOccurrence
+from .schedule_state import schedule_state_of
+
+PAGE = 1000  # schedules of one transaction, at the most
+SIZE = 4 << 20  # characters of what they make
+MAX_OCCURRENCES = 2000  # occurrences of one transaction
+IDLE = 1.0  # seconds between two looks when nothing is due; hints may be lost
+_DUTY = "schedule"
+_PRUNED = 5000
+_LONGEST_REASON = 500
+
+
+@dataclass(slots=True)
+class _ScheduleBatch:
+    """All that one transaction writes."""
+
+    moves: list[Row] = field(default_factory=list)
+    lines: list[Row] = field(default_factory=list)
+    tasks: list[NewTask] = field(default_factory=list)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def add(self, making: PreparedOccurrence) -> None:
+        """Take in what was prepared; conditions among its steps keep pointing at its own."""
+        shift = len(self.steps)
+        self.tasks += making.tasks
+        self.rows += making.rows
+        self.steps += [
+            step if step.only_if is None else step._replace(only_if=step.only_if + shift)
+            for step in making.steps
+        ]
+
+
+class Scheduler:
+    """An actor; one step makes all that is due. Any number of them may run."""
+
+    name = "scheduler"
+    makes_tasks = True
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        makers: Mapping[str, OccurrenceBuilder],
+        *,
+        listeners: SubscriptionCache | None = None,
+        hold: timedelta = timedelta(seconds=2),  # so long a silent scheduler keeps its turn
+        rest: timedelta = timedelta(milliseconds=100),  # between two looks, however many hints come
+        keep: timedelta = timedelta(days=30),  # the log
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._makers = makers
+        self._listeners = listeners
+        self._hold = micros(hold)
+        self._rest = rest.total_seconds()
+        self._keep = micros(keep)
+        self._me = int(clock.chance() * (1 << 52))
+        self._is_known = store.sole_worker
+        self._looked: float | None = None
+        self._pruned_at = 0
+
+    async def step(self) -> float:
+        """Make what is due; gives the seconds until the next instant."""
+        wait = self._resting()
+        if wait > 0:
+            return wait
+        while True:
+            look = (await self._store.read("schedule_next"))[0]
+            self._looked = self._clock.monotonic()
+            now, due = look["now"], look["next_at"]
+            if due is None or due > now:
+                await self._prune(now)
+                return IDLE if due is None else min(IDLE, max(0.001, (due - now) / SECOND))
+            if not await self._has_turn():
+                return self._hold / SECOND
+            await self._run_page(await self._due(), now)
+
+    def _resting(self) -> float:
+        if self._looked is None:
+            return 0.0
+        return self._rest - (self._clock.monotonic() - self._looked)
+
+    async def _has_turn(self) -> bool:
+        """One scheduler at a time works, so that they do not undo each other's work; correct without it."""
+        if self._store.sole_worker:
+            return True
+        if not self._is_known:
+            await self._store.write([Step("duty_join", {"name": _DUTY})])
+            self._is_known = True
+        turn = {"name": _DUTY, "me": self._me, "hold": self._hold}
+        return bool((await self._store.write([Step("schedule_turn", turn)]))[0])
+
+    async def _due(self) -> list[Row]:
+        return await self._store.read("schedule_due", limit=PAGE, size=SIZE)
+
+    async def _run_page(self, page: list[Row], now: int) -> None:
+        """All of a page in as few transactions as can be; one by one where something is in the way."""
+        try:
+            await self._run_together(page, now)
+        except TemporaryError:
+            raise
+        except Exception:  # an actor's step: one schedule that cannot be written spoils only itself
+            again = await self._due()
+            if _same(page, again):
+                for row in page:
+                    await self._run_alone(row, now)
+
+    async def _run_together(self, page: list[Row], now: int) -> None:
+        batch = _ScheduleBatch()
+        for number, row in enumerate(page):
+            await self._prepare(batch, row, now)
+            if len(batch.lines) >= MAX_OCCURRENCES:
+                await self._write(batch)
+                batch = _ScheduleBatch()
+            if not number % 20:
+                await asyncio.sleep(0)  # others have work, too
+        await self._write(batch)
+
+    async def _run_alone(self, row: Row, now: int) -> None:
+        """One schedule by itself: what has run already is left out, and what cannot be written is refused."""
+        lines = await self._store.read("occurrence_after", schedule=row["id"], at=row["next_at"], limit=5000)
+        ran = frozenset(line["at"] for line in lines)
+        try:
+            batch = _ScheduleBatch()
+            await self._prepare(batch, row, now, ran=ran)
+            await self._write(batch)
+        except TemporaryError:
+            raise
+        except WriteConflict:
+            return  # somebody else was faster
+        except Exception as error:  # an actor's step, as above: whatever it is, the others go on
+            batch = _ScheduleBatch()
+            await self._prepare(batch, row, now, ran=ran, refusal=error_text(error))
+            await self._write(batch)
+
+    async def _prepare(
+        self,
+        batch: _ScheduleBatch,
+        row: Row,
+        now: int,
+        *,
+        ran: frozenset[int] = frozenset(),
+        refusal: str | None = None,
+    ) -> None:
+        """What one schedule adds to a batch."""
+        try:
+            standing = schedule_state_of(row)
+            planned = plan_occurrences(standing, now)
+        except Exception as error:  # an actor's step: a rule that nobody understands must not stop the others
+            halted = {
+                "id": row["id"],
+                "version": row["version"],
+                "problem": error_text(error)[:_LONGEST_REASON],
+            }
+            await self._store.write([Step("schedule_halt", halted)])
+            return
+        made, last, problem = 0, row["last_made"], row["problem"]
+        lines = [line._asdict() for line in planned.lines if line.at not in ran]
+        for at in planned.make:
+            if at in ran:
+                continue
+            line = {"at": at, "outcome": "made", "made": None, "detail": _lateness(at, now)}
+            try:
+                if refusal is not None:
+                    raise Conflict(refusal)
+                making = await self._make(row, standing, at, now)
+            except CallerError as error:
+                problem = str(error)[:_LONGEST_REASON]
+                line |= {"outcome": "refused", "detail": problem}
+            else:
+                batch.add(making)
+                made, last, problem = made + 1, making.id, None
+                line["made"] = making.id
+            lines.append(line)
+        used_up = standing.left is not None and made >= standing.left
+        next_at = None if used_up else planned.next_at
+        batch.moves.append(
+            {
+                "id": row["id"], "version": row["version"], "due": row["next_at"], "next_at": next_at,
+                "state": "ended" if next_at is None else "active", "fired": row["fired"] + made,
+                "last_at": planned.last_at, "last_made": last, "problem": problem,
+            }
+        )  # fmt: skip
+        batch.lines += [{"made": None, **line, "schedule": row["id"]} for line in lines]
+        batch.steps += self._events(row, lines, ended=next_at is None)
+
+    async def _make(self, row: Row, standing: ScheduleState, at: int, now: int) -> PreparedOccurrence:
+        maker = self._makers.get(row["makes"])
+        if maker is None:
+            raise Conflict(f"this process cannot make a {row['makes']}", remedy="upgrade it")
+        occasion = Occurrence(row["id"], at, now, row["tenant"], late_expiry(standing, at, now))
+        return await maker.prepare(orjson.loads(row["body"]), occasion)
+
+    def _events(self, row: Row, lines: Sequence[Row], *, ended: bool) -> list[Step]:
+        """What is told to others: the last that was missed and the last that was refused, and the end."""
+        told_of = {f"schedule.{line['outcome']}": line for line in lines}
+        if ended:
+            told_of["schedule.ended"] = {"at": row["next_at"], "detail": None}
+        return [
+            Step(
+                "outbox_add",
+                {
+                    "at": None, "tenant": row["tenant"], "type": type_, "subject": row["id"], "target": None,
+                    "body": orjson.dumps(
+                        {
+                            "id": row["id"],
+                            "name": row["name"],
+                            "occurrence": iso(line["at"]),
+                            "reason": line["detail"],
+                        }
+                    ).decode(),
+                },
+            )
+            for type_, line in told_of.items()
+            if type_ in _TOLD and self._is_wanted(row["tenant"], type_)
+        ]  # fmt: skip
+
+    def _is_wanted(self, tenant: str, type_: str) -> bool:
+        return self._listeners is not None and self._listeners.has_subscriber(tenant, (type_,))
+
+    async def _write(self, batch: _ScheduleBatch) -> None:
+        if not batch.moves:
+            return
+        moves, lines = orjson.dumps(batch.moves).decode(), orjson.dumps(batch.lines).decode()
+        before = [
+            Step("schedule_hold", {"moves": moves, "lines": lines, "n": len(batch.moves)}, needed=True),
+            Step("schedule_move", {"moves": moves}),
+            Step("occurrence_add", {"lines": lines}),
+        ]
+        after = [
+            step if step.only_if is None else step._replace(only_if=step.only_if + len(before))
+            for step in batch.steps
+        ]
+        rows = TableRows("messages", MESSAGE_COLUMNS, batch.rows)
+        await self._store.enqueue(batch.tasks, rows, also=[*before, *after])
+        if batch.tasks or batch.steps:
+            await self._store.hint()
+
+    async def _prune(self, now: int) -> None:
+        """Forget old lines of the log, now and then, a page at a time."""
+        if abs(now - self._pruned_at) < HOUR:
+            return
+        old = {"before": now - self._keep, "limit": _PRUNED}
+        gone = (await self._store.write([Step("occurrence_prune", old)]))[0]
+        if len(gone) < _PRUNED:
+            self._pruned_at = now
+
+
+_TOLD = frozenset({"schedule.missed", "schedule.refused", "schedule.ended"})
+
+
+def _same(before: Sequence[Row], after: Sequence[Row]) -> bool:
+    """Whether nobody has changed anything in between."""
+    return [(row["id"], row["version"]) for row in before] == [(row["id"], row["version"]) for row in after]
+
+
+def _lateness(at: int, now: int) -> str | None:
+    late = (now - at) / SECOND
+    return f"{late:.0f} s late" if late >= 1 else None

@@ -1,0 +1,346 @@
+"""Schedules: rules that make messages or broadcasts at instants, and what a person may do to them.
+
+Each is one row; nothing else waits for its time but the scheduler's one query. A change takes effect at once:
+it names the version it was made from, and so does the tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from ...inputs.fields import check_fields
+from ...inputs.natural_times import describe_time
+from ...inputs.pagination import Page, decode_position, invalid_cursor, page_size
+from ...inputs.timezones import timezone_or_utc
+from ...kernel.clock import Clock
+from ...model import durations
+from ...model.errors import CallerError, Conflict, Invalid, NotFound
+from ...model.time import SECOND, iso, micros, moment
+from ...store.port import IdempotencyRecord, Row, Step, Store, TableRows, WriteConflict
+from ..idempotency import CreateResult, create_once, find_replay, idempotency_key, replayed_answer
+from ..message_validation import MESSAGE_COLUMNS, MessageLimits
+from . import request_parser as drafts
+from .occurrence_builder import Occurrence, OccurrenceBuilder, PreparedOccurrence, nested_error
+from .recurrence import RecurrenceSeries
+from .rule_descriptions import describe_rule
+from .rule_parser import serialize_rule
+from .schedule_state import series_of
+
+STATES = ("active", "paused", "ended")
+_TRIES = 5  # of a change that others keep overtaking
+_DROPPED = 5000
+_NEWEST = "~"  # sorts after every id
+
+
+class ScheduleService:
+    """All that faces may do with schedules."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        makers: Mapping[str, OccurrenceBuilder],
+        rules: MessageLimits = MessageLimits(),
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._makers = makers
+        self._rules = rules
+
+    # -- making and changing
+
+    async def create(
+        self, body: object, *, zone: ZoneInfo, key: str | None = None, tenant: str = "default"
+    ) -> CreateResult:
+        """A new schedule. `zone` is for a body that names none."""
+        given, now, id_ = check_fields(body, drafts.SCHEDULE_FIELDS), self._clock.now(), self._clock.new_id()
+        earlier = await find_replay(self._store, self._once("schedules", key, given, None, now, tenant))
+        if earlier is not None:
+            return earlier
+        wanted = drafts.parse_schedule(given, zone, now)
+        first = drafts.first_instant(wanted, now)
+        await self._judge(wanted, Occurrence(id_, now, now, tenant))
+        row = {**wanted._asdict(), "id": id_, "tenant": tenant, "next_at": first, "at": now}
+        blank = {"state": "active", "fired": 0, "last_at": None, "last_made": None, "problem": None}
+        shown = serialize_schedule({**row, **blank, "version": 0, "created_at": now, "changed_at": now}, now)
+        kept = self._once("schedules", key, given, shown, now, tenant)
+        made = await create_once(self._store, [Step("schedule_add", row)], shown, kept)
+        await self._hint(first, now)
+        return made
+
+    async def edit(self, id_: str, body: object, *, tenant: str = "default") -> Row:
+        """Change some fields; null takes a field back to what it is when left out. Takes effect at once."""
+        changes = check_fields(body, drafts.SCHEDULE_CHANGES)
+        for _ in range(_TRIES):
+            row, now = await self._find(id_, tenant), self._clock.now()
+            given = {**drafts.to_request(row), **changes}
+            if changes.get("message") is not None or changes.get("broadcast") is not None:
+                given |= {name: changes.get(name) for name in ("message", "broadcast")}
+            wanted = drafts.parse_schedule(given, timezone_or_utc(row["zone"]), now, before=row)
+            next_at = row["next_at"]
+            if drafts.timing_of(wanted._asdict()) != drafts.timing_of(row) and row["state"] == "active":
+                next_at = drafts.first_instant(wanted, max(now, row["last_at"] or 0))
+            if wanted.most is not None and wanted.most <= row["fired"] and row["state"] == "active":
+                raise drafts.never_fires(
+                    f"it has made {row['fired']} already", "count", "give a higher count, or end it"
+                )
+            await self._judge(wanted, Occurrence(id_, now, now, tenant))
+            step = {"id": id_, "tenant": tenant, "version": row["version"], "next_at": next_at, "at": now}
+            if (await self._store.write([Step("schedule_edit", {**wanted._asdict(), **step})]))[0]:
+                await self._hint(next_at, now)
+                return await self.show(id_, tenant=tenant)
+        raise _overtaken()
+
+    async def pause(self, id_: str, *, tenant: str = "default") -> Row:
+        """Nothing is made until it is resumed."""
+        return await self._switch(id_, tenant, "paused", ("active",))
+
+    async def resume(self, id_: str, *, tenant: str = "default") -> Row:
+        """Go on with the next instant from now; what fell into the pause is not made up for."""
+        return await self._switch(id_, tenant, "active", ("paused", "ended"))
+
+    async def end(self, id_: str, *, tenant: str = "default") -> Row:
+        """Make nothing more; the log stays."""
+        return await self._switch(id_, tenant, "ended", ("active", "paused"))
+
+    async def remove(self, id_: str, *, tenant: str = "default") -> Row:
+        """End it and forget it, with its log. What it has made stays."""
+        row = await self._find(id_, tenant)
+        if row["state"] != "ended":
+            await self._switch(id_, tenant, "ended", STATES)
+        page = Step("occurrence_drop", {"schedule": id_, "limit": _DROPPED})
+        while len((await self._store.write([page]))[0]) == _DROPPED:
+            pass
+        await self._store.write([Step("schedule_remove", {"id": id_, "tenant": tenant})])
+        return {"id": id_, "removed": True}
+
+    async def run(self, id_: str, *, key: str | None = None, tenant: str = "default") -> CreateResult:
+        """Make it once now, beside its rule."""
+        earlier = await find_replay(
+            self._store, self._once("schedules.run", key, id_, None, self._clock.now(), tenant)
+        )
+        if earlier is not None:
+            return earlier
+        for _ in range(_TRIES):
+            row, now = await self._find(id_, tenant), self._clock.now()
+            if row["state"] == "ended":
+                raise Conflict("it has ended", remedy="resume it first, or make a new one")
+            occasion = Occurrence(id_, now, now, tenant)
+            making = await self._maker(row["makes"]).prepare(orjson.loads(row["body"]), occasion)
+            answer = {"id": making.id, "makes": row["makes"], "schedule": id_, "at": iso(now)}
+            kept = self._once("schedules.run", key, id_, answer, now, tenant)
+            try:
+                return await self._write_run(row, making, answer, kept, now)
+            except WriteConflict:
+                continue
+        raise _overtaken()
+
+    async def _write_run(
+        self, row: Row, making: PreparedOccurrence, answer: Row, kept: IdempotencyRecord | None, now: int
+    ) -> CreateResult:
+        """What was made, its line in the log and the schedule's last run, in one transaction."""
+        id_ = row["id"]
+        line = {"schedule": id_, "at": now, "outcome": "made", "made": making.id, "detail": "run by hand"}
+        ran = {"id": id_, "version": row["version"], "at": now, "made": making.id}
+        steps = [
+            *making.steps,
+            Step("schedule_ran", ran, needed=True),
+            Step("occurrence_add", {"lines": orjson.dumps([line]).decode()}),
+        ]
+        rows = TableRows("messages", MESSAGE_COLUMNS, making.rows)
+        done = await self._store.enqueue(making.tasks, rows, once=kept, also=steps)
+        if done.earlier is not None and kept is not None:
+            return CreateResult(replayed_answer(done.earlier, kept), replayed=True)
+        await self._store.hint()
+        return CreateResult(answer)
+
+    # -- looking
+
+    async def show(self, id_: str, *, tenant: str = "default") -> Row:
+        """One schedule."""
+        return serialize_schedule(await self._find(id_, tenant), self._clock.now())
+
+    async def page(
+        self, *, state: str | None = None, limit: int = 50, after: str | None = None, tenant: str = "default"
+    ) -> Page:
+        """Schedules, newest first."""
+        if state is not None and state not in STATES:
+            raise Invalid(f"there is no state {state!r}", field="state", remedy=f"use {', '.join(STATES)}")
+        params = {"tenant": tenant, "before": _before(after), "limit": page_size(limit)}
+        if state is None:
+            rows = await self._store.read("schedule_page", **params)
+        else:
+            rows = await self._store.read("schedule_page_of_state", state=state, **params)
+        now = self._clock.now()
+        return Page(
+            [serialize_schedule(row, now) for row in rows], rows[-1]["id"] if len(rows) == limit else None
+        )
+
+    async def occurrences(
+        self, id_: str, *, limit: int = 50, after: str | None = None, tenant: str = "default"
+    ) -> Page:
+        """The log: what became of each occurrence, newest first."""
+        row, size = await self._find(id_, tenant), page_size(limit)
+        lines = await self._store.read(
+            "occurrence_page", schedule=id_, before=decode_position(after), limit=size
+        )
+        zone = timezone_or_utc(row["zone"])
+        return Page(
+            [_line(line, zone) for line in lines], str(lines[-1]["at"]) if len(lines) == size else None
+        )
+
+    async def preview(self, id_: str, n: int = 10, *, tenant: str = "default") -> list[Row]:
+        """The next firings of a schedule, as it stands or as it would go on when resumed."""
+        row, now = await self._find(id_, tenant), self._clock.now()
+        left = None if row["most"] is None else max(0, row["most"] - row["fired"])
+        start = max(now, row["last_at"] or 0) if row["next_at"] is None else row["next_at"] - 1
+        return _firings(series_of(row), start, _shown(n, left))
+
+    def foresee(self, body: object, *, zone: ZoneInfo) -> dict[str, Any]:
+        """The next firings of a rule that is not saved."""
+        given, now = check_fields(body, drafts.PREVIEW_FIELDS), self._clock.now()
+        count = given.get("n")
+        timing = {name: value for name, value in given.items() if name != "n"}
+        rule, chosen, start, end, most = drafts.parse_timing(timing, zone, now)
+        row = {"rule": rule, "zone": chosen.key, "start_at": start, "end_at": end}
+        items = _firings(series_of(row), now, _shown(10 if count is None else count, most))
+        return {"rule_in_words": describe_rule(rule), "zone": chosen.key, "items": items}
+
+    # -- within
+
+    async def _find(self, id_: str, tenant: str) -> Row:
+        rows = await self._store.read("schedule_find", id=id_, tenant=tenant)
+        if not rows:
+            raise NotFound(
+                f"there is no schedule {id_[:60]}", remedy="look it up with: tidings schedules list"
+            )
+        return rows[0]
+
+    async def _switch(self, id_: str, tenant: str, state: str, origins: tuple[str, ...]) -> Row:
+        for _ in range(_TRIES):
+            row, now = await self._find(id_, tenant), self._clock.now()
+            if row["state"] not in origins:
+                raise Conflict(f"it is {row['state']} already", remedy=f"see: tidings schedules show {id_}")
+            next_at = _resumed(row, now) if state == "active" else None
+            step = {"id": id_, "tenant": tenant, "version": row["version"], "state": state, "at": now}
+            if (await self._store.write([Step("schedule_switch", {**step, "next_at": next_at})]))[0]:
+                await self._hint(next_at, now)
+                return await self.show(id_, tenant=tenant)
+        raise _overtaken()
+
+    async def _judge(self, wanted: drafts.ScheduleRequest, occasion: Occurrence) -> None:
+        """What it makes must be makeable today."""
+        try:
+            await self._maker(wanted.makes).prepare(orjson.loads(wanted.body), occasion)
+        except CallerError as error:
+            raise nested_error(wanted.makes, error) from None
+
+    def _maker(self, makes: str) -> OccurrenceBuilder:
+        maker = self._makers.get(makes)
+        if maker is None:
+            raise Invalid(f"a schedule cannot make a {makes} here", remedy="use message")
+        return maker
+
+    def _once(
+        self, scope: str, key: str | None, said: object, answer: object, now: int, tenant: str
+    ) -> IdempotencyRecord | None:
+        if key is None:
+            return None
+        until = now + micros(self._rules.keep_keys)
+        return idempotency_key(scope, key, said, answer, tenant=tenant, until=until)
+
+    async def _hint(self, next_at: int | None, now: int) -> None:
+        if next_at is not None and next_at <= now + 2 * SECOND:
+            await self._store.hint()
+
+
+def serialize_schedule(row: Row, now: int) -> Row:
+    """A schedule as people see it."""
+    zone = timezone_or_utc(row["zone"])
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "state": row["state"],
+        "rule": serialize_rule(row["rule"]),
+        "rule_in_words": describe_rule(row["rule"]),
+        "zone": row["zone"],
+        "start": iso(row["start_at"]),
+        "end": iso(row["end_at"]),
+        "count": row["most"],
+        "skip": orjson.loads(row["rule"]).get("skip", []),
+        "missed": row["missed"],
+        "grace": _length(row["grace"]),
+        "makes": row["makes"],
+        row["makes"]: orjson.loads(row["body"]),
+        "made": row["fired"],
+        "next_at": iso(row["next_at"]),
+        "next": None if row["next_at"] is None else describe_time(row["next_at"], zone, now=now),
+        "last_at": iso(row["last_at"]),
+        "last_made": row["last_made"],
+        "problem": row["problem"],
+        "version": row["version"],
+        "created_at": iso(row["created_at"]),
+        "changed_at": iso(row["changed_at"]),
+    }
+
+
+def _line(line: Row, zone: ZoneInfo) -> Row:
+    return {
+        "at": iso(line["at"]),
+        "local": moment(line["at"]).astimezone(zone).isoformat(timespec="seconds"),
+        "outcome": line["outcome"],
+        "made": line["made"],
+        "detail": line["detail"],
+        "told_at": iso(line["told_at"]),
+    }
+
+
+def _firings(series: RecurrenceSeries, after: int, n: int) -> list[Row]:
+    return [
+        {
+            "at": iso(firing.at),
+            "local": moment(firing.at).astimezone(series.zone).isoformat(timespec="seconds"),
+            "words": f"{moment(firing.at).astimezone(series.zone):%a %d %b %Y %H:%M:%S %Z}",
+            "note": firing.note,
+        }
+        for firing in islice(series.after(after), n)
+    ]
+
+
+def _shown(n: int, left: int | None) -> int:
+    if not 1 <= n <= drafts.MAX_PREVIEWED:
+        raise Invalid(f"n is {n}", field="n", remedy=f"use 1 to {drafts.MAX_PREVIEWED}")
+    return n if left is None else min(n, left)
+
+
+def _length(grace: int) -> str:
+    return durations.humanize(timedelta(microseconds=grace)).replace(" ", "")
+
+
+def _resumed(row: Row, now: int) -> int:
+    if row["most"] is not None and row["fired"] >= row["most"]:
+        raise Conflict(f"it has made all {row['most']}", remedy="give it a higher count first")
+    following = series_of(row).first_after(max(now, row["last_at"] or 0))
+    if following is None:
+        raise Conflict("it has no occurrence left", remedy="give it a later end, or another rule, first")
+    return following.at
+
+
+def _before(after: str | None) -> str:
+    if after is None:
+        return _NEWEST
+    if not after.isprintable() or not after.isascii() or len(after) > 64:
+        raise invalid_cursor(after)
+    return after
+
+
+def _overtaken() -> Conflict:
+    return Conflict(
+        "somebody else changed it at the same time", remedy="look at it again, and repeat the call"
+    )

@@ -1,1 +1,0 @@
-"""Schedules: when messages are made, again and again."""

@@ -1,0 +1,124 @@
+"""The desk: all that a face may do with outbound messages, in one place, so that every face does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from ..kernel.clock import Clock
+from ..kernel.lanes import Lane
+from ..store.encryption import Cipher
+from ..store.port import Store
+from ..wire.ssrf_guard import SsrfRules
+from .alerts.measurements import AlertMeasurements
+from .alerts.service import AlertService
+from .broadcasts.recipient_snapshot import BroadcastCreator
+from .broadcasts.service import BroadcastService
+from .channel_control import ChannelControl
+from .channels.base import Channel
+from .contacts.contact_lists import ContactListService
+from .contacts.service import ContactService
+from .contacts.suppressions import SuppressionService
+from .dead_letters import DeadLetters
+from .events import event_types
+from .events.subscriptions import SubscriptionService
+from .explanation import Explanation
+from .health import HealthReport, check_health
+from .message_actions import explain_message
+from .messages import MessageService
+from .overview import Overview
+from .receipts.callbacks import CallbackService
+from .rollout.service import RolloutService
+from .schedules.occurrence_builder import MessageOccurrenceBuilder
+from .schedules.service import ScheduleService
+from .sent_log import SentLog
+from .templates.service import TemplateService
+from .trend_sampler import TrendSampler
+from .upcoming import Upcoming
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundService:
+    """The parts, each with its own rules."""
+
+    store: Store
+    clock: Clock
+    lease: timedelta
+    messages: MessageService
+    dead: DeadLetters
+    channels: ChannelControl
+    overview: Overview
+    sent: SentLog
+    subscriptions: SubscriptionService
+    contacts: ContactService
+    audience: ContactListService
+    suppressions: SuppressionService
+    schedules: ScheduleService
+    rollout: RolloutService
+    broadcasts: BroadcastService
+    broadcast_creator: BroadcastCreator
+    callbacks: CallbackService
+    alerts: AlertService
+
+    @property
+    def templates(self) -> TemplateService:
+        """Those that messages are made of."""
+        return self.messages.templates
+
+    @property
+    def ahead(self) -> Upcoming:
+        """What will go out, and when."""
+        return Upcoming(self.store, self.clock)
+
+    async def why(self, id_: str, *, tenant: str = "default") -> Explanation:
+        """What one message waits for, or what became of it."""
+        return await explain_message(self.store, self.messages, id_, tenant=tenant)
+
+    async def health(self) -> HealthReport:
+        """Whether work gets done."""
+        return await check_health(self.store, self.clock, lease=self.lease)
+
+    async def ping(self) -> None:
+        """Raises when the database does not answer."""
+        await self.store.read("now")
+
+
+def build_outbound_service(
+    store: Store,
+    cipher: Cipher,
+    clock: Clock,
+    messages: MessageService,
+    channels: Mapping[str, Channel],
+    lanes: Mapping[str, Lane],
+    *,
+    grace: timedelta,
+    lease: timedelta,
+    broadcast_creator: BroadcastCreator | None = None,
+    callbacks: CallbackService | None = None,
+    watch: TrendSampler | None = None,
+    figures: AlertMeasurements | None = None,
+) -> OutboundService:
+    """Put the parts together."""
+    callbacks = callbacks or CallbackService(store, clock, {})
+    board = ChannelControl(store, channels, lanes, callbacks.address)
+    dead = DeadLetters(store, grace=grace)
+    callable_at: SsrfRules = getattr(channels.get(event_types.EVENTS_CHANNEL), "rules", SsrfRules())
+    subscriptions = SubscriptionService(store, clock, cipher, callable_at)
+    reachable = [name for name in channels if name != event_types.EVENTS_CHANNEL]
+    own = frozenset({event_types.EVENTS_CHANNEL, *lanes} - set(reachable))  # queues of the engine itself
+    contacts = ContactService(store, clock, reachable)
+    audience = ContactListService(store, clock, contacts)
+    broadcast_creator = broadcast_creator or BroadcastCreator(
+        store, clock, channels, messages.templates, audience, webhooks=callable_at
+    )
+    return OutboundService(
+        store, clock, lease, messages, dead, board, Overview(store, watch or TrendSampler(store, clock)),
+        SentLog(store), subscriptions, contacts, audience, SuppressionService(store, clock, reachable),
+        schedules=ScheduleService(
+            store, clock, {"message": MessageOccurrenceBuilder(messages), "broadcast": broadcast_creator}
+        ),
+        rollout=RolloutService(store, clock, own=own), broadcasts=BroadcastService(store, clock),
+        broadcast_creator=broadcast_creator,
+        callbacks=callbacks, alerts=AlertService(store, clock, figures or AlertMeasurements(store)),
+    )  # fmt: skip

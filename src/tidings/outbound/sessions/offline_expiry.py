@@ -1,0 +1,64 @@
+"""Waiting: what has waited too long for a session to come back expires before the others go out.
+
+Counted from the latest of: due, accepted, the loss of the session. A message with an expiry of its own keeps
+that; those of a broadcast wait as long as their broadcast does.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import NamedTuple
+
+from ...kernel.task_actions import expire_tasks
+from ...model import durations
+from ...model.time import micros
+from ...store.port import Row, Store
+
+PAGE = 500
+MAX_PAGES = 20  # pages of one look, so that no look is long
+
+
+class OfflineExpiry(NamedTuple):
+    """How many expired, and whether there may be more."""
+
+    gone: int
+    more: bool
+
+
+async def expire_offline(
+    store: Store, queue: str, *, lost_at: int, wait: timedelta, now: int
+) -> OfflineExpiry:
+    """Expire what has waited longer than `wait`; nothing is read when the session was away for less."""
+    if now - lost_at <= micros(wait):
+        return OfflineExpiry(0, more=False)
+    gone, pages = 0, MAX_PAGES
+    for priority in range(10):
+        from_due, after, is_passed_on = 0, 0, False
+        while pages:
+            pages -= 1
+            place = {"priority": priority, "from_due": from_due, "after": after, "limit": PAGE}
+            page = await store.read("waited_page", queue=queue, before=now - micros(wait), **place)
+            late = [row for row in page if is_too_late(row, lost_at=lost_at, wait=micros(wait), now=now)]
+            gone += await _expire(store, late, wait)
+            is_passed_on = is_passed_on or any(row["order_key"] is not None for row in late)
+            if len(page) == PAGE:
+                from_due, after = page[-1]["due_at"], page[-1]["id"]
+            elif is_passed_on:  # the next of an order key may be too late as well
+                from_due, after, is_passed_on = 0, 0, False
+            else:
+                break
+    return OfflineExpiry(gone, more=not pages)
+
+
+async def _expire(store: Store, rows: list[Row], wait: timedelta) -> int:
+    if not rows:
+        return 0
+    detail = f"its channel was not connected for over {durations.humanize(wait)}"
+    return await expire_tasks(store, rows, 0, detail=detail, before="expiry_cut")
+
+
+def is_too_late(row: Row, *, lost_at: int, wait: int, now: int) -> bool:
+    """Whether a message that is due has waited too long for the session."""
+    if row["own_expiry"] or row["lot"] is not None:
+        return False
+    return bool(now - max(row["due_at"], row["accepted_at"], lost_at) > wait)

@@ -1,0 +1,108 @@
+"""Wording: dates and numbers as the recipient's language writes them, in the recipient's own zone.
+
+A language that is not listed gets the forms that nobody misreads: 2027-01-15 and 1234.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, tzinfo
+from typing import NamedTuple
+
+from .variables import read_date
+
+
+class LanguageFormat(NamedTuple):
+    """How a language writes a day and a number."""
+
+    months: tuple[str, ...]
+    days: tuple[str, ...]  # Monday first
+    day: str
+    full: str
+    thousands: str
+    point: str
+
+
+def language_format(code: str | None) -> LanguageFormat | None:
+    """The rules of a language by its code (`pt`, or `pt-BR` for the same); None when it is not listed."""
+    return LANGUAGES.get((code or "en").replace("_", "-").partition("-")[0].lower())
+
+
+def format_date(text: str, form: str, code: str | None, zone: tzinfo) -> str:
+    """A day in words; `full` names the weekday too, `short` is ISO 8601."""
+    found = read_date(text)
+    if found is None:
+        raise ValueError(f"{text[:40]!r} is not a date, nor a time with its zone")
+    day = found.astimezone(zone).date() if isinstance(found, datetime) else found
+    rules = language_format(code)
+    if rules is None or form == "short":
+        return day.isoformat()
+    if form not in ("day", "full"):
+        raise ValueError(f"there is no form {form[:40]!r} of a date: use day, full or short")
+    return _spelt(day, rules, rules.day if form == "day" else rules.full)
+
+
+def format_time(text: str, zone: tzinfo) -> str:
+    """The time of day in the recipient's zone."""
+    found = read_date(text)
+    if not isinstance(found, datetime):
+        raise ValueError(f"{text[:40]!r} is not a time with its zone")
+    return found.astimezone(zone).strftime("%H:%M")
+
+
+def format_number(value: int | float, digits: int | None, code: str | None) -> str:
+    """A number with the marks of the language; `digits` after the point, or as many as it has."""
+    rules = language_format(code)
+    written = f"{value:,}" if digits is None else f"{value:,.{digits}f}"
+    if rules is None:
+        return written.replace(",", "")
+    return written.translate({ord(","): rules.thousands, ord("."): rules.point})
+
+
+def _spelt(day: date, rules: LanguageFormat, form: str) -> str:
+    return form.format(
+        day=day.day, month=rules.months[day.month - 1], year=day.year, weekday=rules.days[day.weekday()]
+    )
+
+
+def _language(months: str, days: str, day: str, full: str, thousands: str, point: str) -> LanguageFormat:
+    return LanguageFormat(tuple(months.split()), tuple(days.split()), day, full, thousands, point)
+
+
+LANGUAGES: Mapping[str, LanguageFormat] = {
+    "en": _language(
+        "January February March April May June July August September October November December",
+        "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+        "{day} {month} {year}", "{weekday}, {day} {month} {year}", ",", ".",
+    ),
+    "de": _language(
+        "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+        "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
+        "{day}. {month} {year}", "{weekday}, {day}. {month} {year}", ".", ",",
+    ),
+    "es": _language(
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        "lunes martes miércoles jueves viernes sábado domingo",
+        "{day} de {month} de {year}", "{weekday}, {day} de {month} de {year}", ".", ",",
+    ),
+    "fr": _language(
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "lundi mardi mercredi jeudi vendredi samedi dimanche",
+        "{day} {month} {year}", "{weekday} {day} {month} {year}", "\u202f", ",",
+    ),
+    "it": _language(
+        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+        "lunedì martedì mercoledì giovedì venerdì sabato domenica",
+        "{day} {month} {year}", "{weekday} {day} {month} {year}", ".", ",",
+    ),
+    "nl": _language(
+        "januari februari maart april mei juni juli augustus september oktober november december",
+        "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
+        "{day} {month} {year}", "{weekday} {day} {month} {year}", ".", ",",
+    ),
+    "pt": _language(
+        "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+        "segunda-feira terça-feira quarta-feira quinta-feira sexta-feira sábado domingo",
+        "{day} de {month} de {year}", "{weekday}, {day} de {month} de {year}", ".", ",",
+    ),
+}  # fmt: skip

@@ -1,0 +1,80 @@
+"""Samples: whom a template is written to, as far as it may know; found, given, or made up for a preview."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from ...inputs.fields import hint
+from ...inputs.timezones import parse_timezone
+from ...model.errors import Invalid, NotFound
+from ...store.port import Store
+from .variables import CONTACT_FIELDS
+
+SAMPLE_CONTACT: Mapping[str, Any] = {
+    "name": "Ada Example",
+    "zone": None,
+    "language": None,
+    "tags": [],
+    "attributes": {},
+}
+
+
+async def preview_contact(store: Store, given: Mapping[str, Any], tenant: str) -> Mapping[str, Any]:
+    """The contact of a preview: as given, as stored under its address, or one made up."""
+    if given.get("contact") is not None:
+        return {**SAMPLE_CONTACT, **_checked_contact(given["contact"])}
+    if given.get("channel") is None or given.get("to") is None:
+        return SAMPLE_CONTACT
+    found = await contact_at_address(store, tenant, given["channel"], given["to"])
+    if found is None:
+        raise NotFound(
+            f"no contact has the address {given['to'][:100]!r} on {given['channel'][:100]!r}",
+            field="to",
+            remedy="give the contact itself: name, zone, language, tags, attributes",
+        )
+    return found
+
+
+async def contact_at_address(
+    store: Store, tenant: str, channel: str, address: str
+) -> Mapping[str, Any] | None:
+    """Who has this address, as templates see them."""
+    rows = await store.read("template_contact", tenant=tenant, channel=channel, address=address)
+    if not rows:
+        return None
+    row = rows[0]
+    return {**row, "tags": orjson.loads(row["tags"]), "attributes": orjson.loads(row["attributes"])}
+
+
+def _checked_contact(given: dict[str, Any]) -> dict[str, Any]:
+    """A contact as somebody made it up for a preview."""
+    kinds: dict[str, type] = {"name": str, "zone": str, "language": str, "tags": list, "attributes": dict}
+    for name, value in given.items():
+        if name not in CONTACT_FIELDS:
+            raise Invalid(
+                f"a contact has no field {name[:60]!r}",
+                field=f"contact.{name[:60]}",
+                remedy=hint(name, dict.fromkeys(CONTACT_FIELDS)),
+            )
+        if value is not None and not isinstance(value, kinds[name]):
+            raise Invalid(
+                f"contact.{name} is not {_KINDS[kinds[name]]}",
+                field=f"contact.{name}",
+                remedy=_EXAMPLES[name],
+            )
+    if given.get("zone") is not None:
+        parse_timezone(given["zone"], field="contact.zone")
+    return {name: value for name, value in given.items() if value is not None}
+
+
+_KINDS: Mapping[type, str] = {str: "a text", list: "a list", dict: "an object"}
+_EXAMPLES = {
+    "name": 'for example "Ada"',
+    "zone": 'for example "Europe/Berlin"',
+    "language": 'for example "de"',
+    "tags": 'for example ["volunteer"]',
+    "attributes": 'for example {"city": "Bergen"}',
+}

@@ -1,0 +1,395 @@
+"""Templates: contents with gaps, kept in versions that never change.
+
+Editing makes the next version. Whoever uses a template names a version or takes the newest, and from then on
+has it frozen. What a template cannot render is refused when it is saved, or before anything is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import UTC, timedelta, tzinfo
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+
+from ...inputs.fields import Field, check_fields
+from ...inputs.pagination import Page
+from ...kernel.clock import Clock
+from ...model.errors import Conflict, Invalid, NotFound
+from ...model.message import Draft
+from ...model.time import iso, micros
+from ...store.port import IdempotencyRecord, Row, Step, Store, WriteConflict
+from ..idempotency import CreateResult, create_once, find_replay, idempotency_key
+from .depth_limit import check_depth
+from .preview_contacts import contact_at_address, preview_contact
+from .variables import MAX_TEXT_SIZE, DeclaredVariables, parse_declarations
+
+if TYPE_CHECKING:
+    from .renderer import CompiledTemplate
+
+CONTENT_FIELDS: Mapping[str, Field] = {
+    "text": Field("string", "the words, with gaps such as {{ name }}", "Hello {{ name }}"),
+    "subject": Field("string", "a headline, for channels that have one; may have gaps"),
+    "data": Field("object", "anything else that the channel understands; its strings may have gaps"),
+    "variables": Field(
+        "object", "the gaps: each name with its type, or with type, required, default and example"
+    ),
+}
+TEMPLATE_FIELDS: Mapping[str, Field] = {
+    "name": Field("string", "what it is called: letters, digits, . _ and -", "welcome", required=True),
+    **CONTENT_FIELDS,
+}
+SAMPLE_FIELDS: Mapping[str, Field] = {
+    "variables": Field("object", "values for the gaps; examples stand in for the others"),
+    "contact": Field("object", "who it is written to: name, zone, language, tags, attributes"),
+    "channel": Field(
+        "string", "values are escaped for it; with `to`: take the contact that has this address"
+    ),
+    "to": Field("string", "the recipient's address", "ada"),
+}
+PREVIEW_FIELDS: Mapping[str, Field] = {
+    "version": Field("integer", "which version; without it the newest", 1),
+    **SAMPLE_FIELDS,
+}
+UNSAVED_PREVIEW_FIELDS: Mapping[str, Field] = {
+    "template": Field(
+        "object", "a template that is not saved: text, subject, data, variables", required=True
+    ),
+    **SAMPLE_FIELDS,
+}
+MAX_CACHED = 100  # compiled versions; they cannot change, so they never grow old
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+
+
+class TemplateVersion(NamedTuple):
+    """One version of a template, ready to be rendered."""
+
+    id: str
+    version: int
+    compiled: CompiledTemplate
+
+
+class TemplateService:
+    """All that faces and senders may do with templates."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        zone: tzinfo = UTC,
+        max_body: int = MAX_TEXT_SIZE,
+        keep_keys: timedelta = timedelta(hours=24),
+        channels: Mapping[str, object] | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._zone = zone
+        self.channels = channels or {}  # values are escaped for them
+        self._largest = min(max_body, MAX_TEXT_SIZE)
+        self._keep_keys = micros(keep_keys)
+        self._compiled: OrderedDict[tuple[str, int], CompiledTemplate] = OrderedDict()
+
+    # -- saving
+
+    async def create(self, body: object, *, key: str | None = None, tenant: str = "default") -> CreateResult:
+        """A new template; its first version is 1. The same `key` and body give the first answer."""
+        id_, at = self._clock.new_id(), self._clock.now()
+        repeat = self._once("templates", key, body, id_, tenant, at)
+        done = await find_replay(self._store, repeat)
+        if done is None:
+            given = check_fields(body, TEMPLATE_FIELDS)
+            name = _checked_name(given["name"])
+            content, variables = _judged(given)
+            if await self._store.read("template_find", place=name, tenant=tenant):
+                raise _taken(name)
+            steps = [
+                Step("template_add", {"id": id_, "tenant": tenant, "name": name, "at": at}, needed=True),
+                Step("template_version_add", _saved(id_, at, content, variables)),
+            ]
+            try:
+                done = await create_once(self._store, steps, id_, repeat)
+            except WriteConflict:
+                raise _taken(name) from None
+        return CreateResult(await self.show(done.answer, version=1, tenant=tenant), done.replayed)
+
+    async def revise(
+        self, name: str, body: object, *, key: str | None = None, tenant: str = "default"
+    ) -> CreateResult:
+        """The next version; those before stay as they are."""
+        at = self._clock.now()
+        found = await self._find(name, tenant)
+        repeat = self._once(f"templates.{found['id']}", key, body, at, tenant, at)
+        done = await find_replay(self._store, repeat)
+        content, variables = _judged(check_fields(body, CONTENT_FIELDS))
+        saved = _saved(found["id"], at, content, variables)
+        if done is None:
+            _refuse_retired(found)
+            steps = [
+                Step("template_advance", {"id": found["id"], "at": at}, needed=True),
+                Step("template_version_add", saved),
+            ]
+            try:
+                done = await create_once(self._store, steps, at, repeat)
+            except WriteConflict:
+                raise Conflict(f"{name!r} was retired meanwhile", remedy=_BACK.format(name)) from None
+        made = {"template": found["id"], "content": content, "variables": variables, "at": done.answer}
+        rows = await self._store.read("template_version_made", **made)
+        return CreateResult(await self.show(name, version=rows[0]["version"], tenant=tenant), done.replayed)
+
+    async def retire(self, name: str, *, tenant: str = "default") -> Row:
+        """Out of use: nothing new is made of it. What was made stays, and it can be restored."""
+        return await self._turn("template_retire", name, tenant)
+
+    async def restore(self, name: str, *, tenant: str = "default") -> Row:
+        """Back in use."""
+        return await self._turn("template_restore", name, tenant)
+
+    async def _turn(self, how: str, name: str, tenant: str) -> Row:
+        found = await self._find(name, tenant)
+        await self._store.write([Step(how, {"id": found["id"], "at": self._clock.now()})])
+        return await self.show(name, tenant=tenant)
+
+    def _once(
+        self, scope: str, key: str | None, said: object, answer: object, tenant: str, now: int
+    ) -> IdempotencyRecord | None:
+        if key is None:
+            return None
+        return idempotency_key(scope, key, said, answer, tenant=tenant, until=now + self._keep_keys)
+
+    # -- finding
+
+    async def show(self, name: str, *, version: int | None = None, tenant: str = "default") -> Row:
+        """One template with what a version of it says: the newest, unless one is named."""
+        found = await self._find(name, tenant)
+        return {**_listed(found), **_said(await self._version(found, version))}
+
+    async def page(
+        self, *, retired: bool = False, limit: int = 50, after: str | None = None, tenant: str = "default"
+    ) -> Page:
+        """Templates by name."""
+        _check_limit(limit)
+        if after is not None and not _NAME.fullmatch(after):
+            raise _no_place(after)
+        rows = await self._store.read(
+            "template_page", tenant=tenant, after=after or "", gone=int(retired), limit=limit
+        )
+        return Page([_listed(row) for row in rows], rows[-1]["name"] if len(rows) == limit else None)
+
+    async def versions(
+        self, name: str, *, limit: int = 50, after: str | None = None, tenant: str = "default"
+    ) -> Page:
+        """All that a template has said, newest first."""
+        _check_limit(limit)
+        found = await self._find(name, tenant)
+        rows = await self._store.read(
+            "template_version_page", template=found["id"], before=_place(after), limit=limit
+        )
+        items = [{"id": found["id"], "name": found["name"], **_said(row)} for row in rows]
+        return Page(items, str(rows[-1]["version"]) if len(rows) == limit else None)
+
+    async def _find(self, name: str, tenant: str) -> Row:
+        is_possible = _NAME.fullmatch(name) is not None
+        rows = await self._store.read("template_find", place=name, tenant=tenant) if is_possible else []
+        if not rows:
+            raise NotFound(
+                f"there is no template {name[:100]!r}", field="template", remedy="see: tidings templates list"
+            )
+        return rows[0]
+
+    async def _version(self, found: Row, version: int | None) -> Row:
+        wanted = found["version"] if version is None else version
+        rows = (
+            await self._store.read("template_version_find", template=found["id"], version=wanted)
+            if 0 < wanted <= found["version"]
+            else []
+        )
+        if not rows:
+            raise NotFound(
+                f"the template {found['name']!r} has no version {wanted}",
+                field="version",
+                remedy=f"there are 1 to {found['version']}",
+            )
+        return rows[0]
+
+    # -- using
+
+    async def frozen(
+        self, name: str, version: int | None = None, *, tenant: str = "default"
+    ) -> TemplateVersion:
+        """A version to render with, by the template's name or id: the newest, unless one is named."""
+        found = await self._find(name, tenant)
+        _refuse_retired(found)
+        wanted = found["version"] if version is None else version
+        known = self._compiled.get((found["id"], wanted))
+        if known is None:
+            row = await self._version(found, wanted)
+            known = _compile(orjson.loads(row["content"]), parse_declarations(orjson.loads(row["variables"])))
+            self._compiled[found["id"], wanted] = known
+            if len(self._compiled) > MAX_CACHED:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end((found["id"], wanted))
+        return TemplateVersion(found["id"], wanted, known)
+
+    def filling(self) -> TemplateFiller:
+        """For the length of one call, in which each template stays the version it was at first."""
+        return TemplateFiller(self, self._store, self._zone, self._largest)
+
+    # -- trying
+
+    async def preview(self, name: str, body: object, *, tenant: str = "default") -> Row:
+        """What a version would say to somebody, without sending anything."""
+        given = check_fields(body, PREVIEW_FIELDS)
+        frozen = await self.frozen(name, given.get("version"), tenant=tenant)
+        return {"version": frozen.version, **await self._tried(frozen.compiled, given, tenant)}
+
+    async def trial(self, body: object, *, tenant: str = "default") -> Row:
+        """The same for a template that is not saved."""
+        given = check_fields(body, UNSAVED_PREVIEW_FIELDS)
+        content, variables = _judged(check_fields(given["template"], CONTENT_FIELDS))
+        compiled = _compile(orjson.loads(content), parse_declarations(orjson.loads(variables)))
+        return {"version": None, **await self._tried(compiled, given, tenant)}
+
+    async def _tried(self, compiled: CompiledTemplate, given: Mapping[str, Any], tenant: str) -> Row:
+        contact, to = await preview_contact(self._store, given, tenant), given.get("to") or ""
+        values, examples = compiled.declared.sampled(given.get("variables") or {})
+        channel = self.channels.get(given.get("channel") or "")
+        content = compiled.render(
+            values, contact=contact, recipient=to, zone=self._zone, largest=self._largest, channel=channel
+        )
+        filled = {name: content.get(name) for name in ("text", "subject", "data")}
+        return {**filled, "contact": dict(contact) if compiled.uses_contact else None, "examples": examples}
+
+
+class TemplateFiller:
+    """Drafts that name a template get its words."""
+
+    def __init__(self, templates: TemplateService, store: Store, zone: tzinfo, largest: int) -> None:
+        self._templates = templates
+        self._store = store
+        self._zone = zone
+        self._largest = largest
+        self._frozen: dict[tuple[str, str, int | None], TemplateVersion] = {}
+
+    async def fill(self, draft: Draft) -> Draft:
+        """The draft with its content rendered; a missing variable is told before anything is written."""
+        assert draft.template is not None
+        place = draft.tenant, draft.template, draft.template_version
+        frozen = self._frozen.get(place)
+        if frozen is None:
+            frozen = await self._templates.frozen(draft.template, draft.template_version, tenant=draft.tenant)
+            self._frozen[place] = frozen
+        who = draft.tenant, draft.channel, draft.to
+        contact = await contact_at_address(self._store, *who) if frozen.compiled.uses_contact else None
+        content = frozen.compiled.render(
+            draft.variables or {},
+            contact=contact,
+            recipient=draft.to,
+            zone=self._zone,
+            largest=self._largest,
+            channel=self._templates.channels.get(draft.channel),
+        )
+        return draft._replace(
+            text=content.get("text", ""),
+            subject=content.get("subject"),
+            data=content.get("data"),
+            template=None,
+            template_version=None,
+            variables=None,
+        )
+
+
+_BACK = "bring it back with: tidings templates restore {}"
+
+
+def _compile(content: Mapping[str, Any], declared: DeclaredVariables) -> CompiledTemplate:
+    """Loads the template engine only here, for most processes never see a template."""
+    from .renderer import compile_content
+
+    return compile_content(content, declared)
+
+
+def _judged(given: Mapping[str, Any]) -> tuple[str, str]:
+    """Content and declarations as they are stored, if the one can be rendered with the other."""
+    content = {name: given.get(name) for name in ("text", "subject", "data")}
+    if not content["text"] and not content["data"]:
+        raise Invalid("the template is empty", field="text", remedy="give a text, or data")
+    check_depth(content["data"])
+    declared = parse_declarations(given.get("variables"))
+    _compile(content, declared)
+    return orjson.dumps(content).decode(), orjson.dumps(declared.as_json()).decode()
+
+
+def _saved(id_: str, at: int, content: str, variables: str) -> dict[str, Any]:
+    return {"id": id_, "at": at, "content": content, "variables": variables}
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name) or _ID.fullmatch(name):
+        raise Invalid(
+            f"{name[:100]!r} cannot be a template's name",
+            field="name",
+            remedy="use 1 to 100 letters, digits, dots, - and _, such as welcome or rain-warning",
+        )
+    return name
+
+
+def _refuse_retired(found: Row) -> None:
+    if found["gone_at"] is not None:
+        raise Conflict(
+            f"the template {found['name']!r} is retired",
+            field="template",
+            remedy=_BACK.format(found["name"]),
+        )
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(
+        f"there is a template {name[:100]!r} already",
+        field="name",
+        remedy=f"save a new version of it (tidings templates edit {name[:100]}), or take another name",
+    )
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= 1000:
+        raise Invalid(f"limit is {limit}", field="limit", remedy="use 1 to 1000")
+
+
+def _place(after: str | None) -> int:
+    if after is None:
+        return (1 << 31) - 1
+    if not after.isascii() or not after.isdigit() or len(after) > 9:
+        raise _no_place(after)
+    return int(after)
+
+
+def _no_place(after: str) -> Invalid:
+    return Invalid(
+        f"{after[:100]!r} is not a place in a list", field="after", remedy="use the `next` of the page before"
+    )
+
+
+def _listed(row: Row) -> Row:
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "version": row["version"],
+        "created_at": iso(row["created_at"]),
+        "changed_at": iso(row["changed_at"]),
+        "retired_at": iso(row["gone_at"]),
+    }
+
+
+def _said(row: Row) -> Row:
+    """What one version says, and since when."""
+    content = orjson.loads(row["content"])
+    return {
+        "version": row["version"],
+        **{name: content.get(name) for name in ("text", "subject", "data")},
+        "variables": orjson.loads(row["variables"]),
+        "saved_at": iso(row["created_at"]),
+    }

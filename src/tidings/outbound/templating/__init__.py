@@ -1,1 +1,0 @@
-"""Templates: words with variables, rendered in narrow confines."""

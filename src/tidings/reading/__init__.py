@@ -1,1 +1,0 @@
-"""Reading what people and programs write: times in words, zones, fields with their remedies, cursors."""

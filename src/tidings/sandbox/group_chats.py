@@ -1,0 +1,164 @@
+"""Chats: what people say in the pretend groups, for whoever reads them. A bounded memory, never the truth.
+
+`POST /sandbox/said` says something as a person: {"channel": "groupme", "chat": "9", "sender": "1001", "name":
+"Ada", "text": "hello"}; `edits` or `deletes` name an earlier one. Numbers are the ledger's, so what was said
+and what was sent stand in one order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidings.model.errors import Invalid, NotFound
+from tidings.model.time import SECOND
+
+from .callbacks import SandboxCallbacks
+from .responses import SandboxJson, read_command, with_error_response
+
+MOST = 20_000
+MAX_NAME = 256
+MAX_TEXT = 20_000
+CHAT_CHANNELS = ("groupme", "telegram", "whatsapp_cloud", "waha")  # the last two call back with what was said
+_TEXTS = ("channel", "chat", "sender", "name", "text")
+_FLAGS = ("system", "bot")
+
+
+@dataclass(slots=True)
+class ChatMessage:
+    """One thing a person said."""
+
+    n: int
+    at: int
+    channel: str
+    chat: str
+    sender: str
+    name: str
+    text: str
+    system: bool = False
+    bot: bool = False
+    reply_to: str | None = None
+    edits: int | None = None  # the number of the line that this one edits
+    deletes: int | None = None
+    edited_at: int | None = None
+
+
+class GroupChats:
+    """All that was said, oldest first."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._lines: deque[ChatMessage] = deque(maxlen=most)
+
+    def add(self, line: ChatMessage) -> None:
+        """One more; an edit also changes what it edits."""
+        changed = self.find(line.channel, line.edits) if line.edits is not None else None
+        if changed is not None:
+            changed.text, changed.edited_at = line.text, line.at
+        self._lines.append(line)
+
+    def of(self, channel: str, chat: str | None = None) -> Iterator[ChatMessage]:
+        """What was said on a channel, or in one chat of it."""
+        return (line for line in self._lines if line.channel == channel and chat in (None, line.chat))
+
+    def find(self, channel: str, n: int) -> ChatMessage | None:
+        """One line by its number."""
+        return next((line for line in self.of(channel) if line.n == n), None)
+
+
+def parse_chat_message(given: object, chats: GroupChats, *, n: int, at: int) -> ChatMessage:
+    """A line out of what a caller wrote."""
+    if not isinstance(given, dict):
+        raise Invalid("The body is not a JSON object", remedy='{"channel": "groupme", "chat": "9", ...}')
+    said: dict[str, Any] = {name: str(given.get(name) or "")[:MAX_TEXT] for name in _TEXTS}
+    if said["channel"] not in CHAT_CHANNELS:
+        raise Invalid(
+            f"Nobody reads {said['channel']!r}", field="channel", remedy=f"Use {' or '.join(CHAT_CHANNELS)}"
+        )
+    for name in ("chat", "sender"):
+        if not 0 < len(said[name]) <= MAX_NAME:
+            raise Invalid(f"{name} is missing", field=name, remedy="Name the group and the person")
+    said |= {name: given.get(name) is True for name in _FLAGS}
+    said |= {name: _earlier(chats, said["channel"], name, given.get(name)) for name in ("edits", "deletes")}
+    reply_to = given.get("reply_to")
+    return ChatMessage(n, at, reply_to=None if reply_to is None else str(reply_to)[:MAX_NAME], **said)
+
+
+def _earlier(chats: GroupChats, channel: str, name: str, given: object) -> int | None:
+    if given is None:
+        return None
+    if not isinstance(given, int) or chats.find(channel, given) is None:
+        raise NotFound(f"Nothing was said under the number {given!r}", field=name)
+    return given
+
+
+class ChatSimulator(Protocol):
+    """What a route needs of the world."""
+
+    callbacks: SandboxCallbacks
+
+    def say(self, given: object) -> ChatMessage:
+        """Say it."""
+
+
+def routes(world: ChatSimulator) -> Sequence[BaseRoute]:
+    """The one route to say something."""
+
+    async def said(request: Request) -> Response:
+        """Say something as a person."""
+        given = await read_command(request, '{"channel": "groupme", ...}')
+        line = world.say(given)
+        if line.channel in _TOLD:
+            account = str(given.get("account") or "default")
+            world.callbacks.push(line.channel, account, _TOLD[line.channel](line))
+        return SandboxJson(describe_message(line), status_code=201)
+
+    return [Route("/sandbox/said", with_error_response(said), methods=["POST"])]
+
+
+def _meta(line: ChatMessage) -> dict[str, object]:
+    """As WhatsApp Cloud calls back."""
+    message = {
+        "from": line.sender,
+        "id": f"wamid.said.{line.n}",
+        "timestamp": str(line.at // SECOND),
+        "type": "text",
+        "text": {"body": line.text},
+    }
+    value = {
+        "messaging_product": "whatsapp",
+        "contacts": [{"profile": {"name": line.name or line.sender}, "wa_id": line.sender}],
+        "messages": [message],
+    }
+    return {
+        "object": "whatsapp_business_account",
+        "entry": [{"id": "sandbox", "changes": [{"field": "messages", "value": value}]}],
+    }
+
+
+def _waha(line: ChatMessage) -> dict[str, object]:
+    """What WAHA's event has as its payload; in a group the participant speaks."""
+    in_group = {"participant": line.sender} if line.chat.endswith("@g.us") else {}
+    return {
+        "id": f"false_{line.chat}_SAID{line.n}",
+        "timestamp": line.at // SECOND,
+        "from": line.chat,
+        "fromMe": False,
+        "body": line.text,
+        "hasMedia": False,
+        "_data": {"notifyName": line.name or line.sender},
+        **in_group,
+    }
+
+
+_TOLD: Mapping[str, Callable[[ChatMessage], dict[str, object]]] = {"whatsapp_cloud": _meta, "waha": _waha}
+
+
+def describe_message(line: ChatMessage) -> Mapping[str, Any]:
+    """A line as the route answers it."""
+    return {"n": line.n, "channel": line.channel, "chat": line.chat, "sender": line.sender, "text": line.text}

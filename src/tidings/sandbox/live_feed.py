@@ -1,0 +1,92 @@
+"""The live feed: each open page has a bounded box of news, emptied in batches.
+
+Publishing never waits and costs nothing when nobody listens. A page that falls behind is told that it
+missed something, and fetches the whole picture again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from .ledger import SandboxEntry
+
+MAX_BUFFERED_ENTRIES = 50
+
+
+@dataclass(slots=True)
+class FeedBatch:
+    """What happened since the last batch."""
+
+    entries: list[SandboxEntry] = field(default_factory=list)
+    faults_changed: bool = False
+    missed: bool = False
+
+
+class FeedListener:
+    """One open page. Leave the `with` block to stop listening."""
+
+    def __init__(self, feed: LiveFeed) -> None:
+        self._feed = feed
+        self._batch = FeedBatch()
+        self._wake = asyncio.Event()
+
+    def __enter__(self) -> FeedListener:
+        self._feed.listeners.add(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._feed.listeners.discard(self)
+
+    def tell(self, entry: SandboxEntry | None) -> None:
+        """Put one entry into the box; None means that the faults have changed."""
+        if entry is None:
+            self._batch.faults_changed = True
+        elif len(self._batch.entries) < MAX_BUFFERED_ENTRIES:
+            self._batch.entries.append(entry)
+        else:
+            self._batch.missed = True
+        self._wake.set()
+
+    def wake(self) -> None:
+        """End the wait without news."""
+        self._wake.set()
+
+    async def next(self, patience: float) -> FeedBatch | None:
+        """What is in the box, waiting up to `patience` seconds for news; None when the feed is closed."""
+        if not self._feed.closed:
+            try:
+                await asyncio.wait_for(self._wake.wait(), patience)
+            except TimeoutError:
+                return FeedBatch()
+        if self._feed.closed:
+            return None
+        self._wake.clear()
+        batch, self._batch = self._batch, FeedBatch()
+        return batch
+
+
+class LiveFeed:
+    """All open pages."""
+
+    def __init__(self) -> None:
+        self.listeners: set[FeedListener] = set()
+        self.closed = False
+
+    def tell(self, entry: SandboxEntry | None) -> None:
+        """Tell every open page."""
+        for listener in self.listeners:
+            listener.tell(entry)
+
+    def listen(self) -> FeedListener:
+        """A new page; use it in a `with` block."""
+        return FeedListener(self)
+
+    def close(self) -> None:
+        """End every stream, so that a server with open pages can stop at once."""
+        self.closed = True
+        for listener in self.listeners:
+            listener.wake()

@@ -1,0 +1,173 @@
+"""The phone page: rendered on the server, kept live by a stream of ready-made fragments.
+
+The same two macros render a conversation's row and a message, on the first load and in the stream, so
+there is one template for each and the script in the page only puts them in place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+from zlib import crc32
+
+import orjson
+from jinja2 import Environment, FileSystemLoader
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from .control_routes import faults_of
+from .conversations import SandboxConversation
+from .faults import RECIPIENT_FAULTS
+from .group_chats import CHAT_CHANNELS
+from .live_feed import FeedBatch
+from .simulator import SandboxSimulator
+
+HERE = Path(__file__).parent
+ROWS = 200  # conversations listed; the rest is counted
+KEEP_ALIVE = 15.0
+COALESCE = 0.1  # seconds between two batches, so that a drill at full speed costs a few renderings a second
+HUES = 8
+SESSIONS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "waha": (
+        "/sandbox/waha/{name}",
+        "status",
+        {"works": "WORKING", "away": "STARTING", "out": "SCAN_QR_CODE"},
+    ),
+    "gateway": (
+        "/sandbox/gateway",
+        "connectionState",
+        {"works": "CONNECTED", "away": "OPENING", "out": "UNPAIRED"},
+    ),
+}
+"""Where a session is put into a state, the name of the field, and the states of the three buttons."""
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+
+
+def routes(world: SandboxSimulator) -> Sequence[BaseRoute]:
+    """The page, its stream and its files."""
+    page = _PhonePage(world)
+    return [
+        Route("/", page.show, methods=["GET"]),
+        Route("/sandbox", page.show, methods=["GET"]),
+        Route("/sandbox/stream", page.stream, methods=["GET"]),
+        Mount("/sandbox/static", StaticFiles(directory=HERE / "static"), name="static"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _ConversationView:
+    """A conversation as the templates see it."""
+
+    of: SandboxConversation
+    key: str
+    href: str
+    hue: int
+    initials: str
+
+
+def _view(conversation: SandboxConversation) -> _ConversationView:
+    key = f"{conversation.channel}/{conversation.to}"
+    query = urlencode({"channel": conversation.channel, "to": conversation.to})
+    words = re.findall(r"[^\W\d_]+|\d+", conversation.to)
+    initials = "".join(word[0] for word in words[:2]).upper() if words and words[0].isalpha() else "#"
+    return _ConversationView(conversation, key, f"?{query}", crc32(key.encode()) % HUES, initials)
+
+
+class _PhonePage:
+    def __init__(self, world: SandboxSimulator) -> None:
+        self._world = world
+        templates = Environment(
+            loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        )
+        self._whole = templates.get_template("page.html")
+        self._pieces: Any = templates.get_template("pieces.html").module
+
+    async def show(self, request: Request) -> Response:
+        """The page, with the conversation in the address or else the newest one open."""
+        views = [_view(one) for one in islice(self._world.conversations.newest_first(), ROWS)]
+        picked = self._picked(request.query_params)
+        html = self._whole.render(
+            root=request.scope.get("root_path", ""),
+            views=views,
+            more=len(self._world.conversations) - len(views),
+            open=picked or (views[0] if views else None),
+            picked=picked is not None,
+            counts=self._world.tally.counts(),
+            faults=faults_of(self._world),
+            words=RECIPIENT_FAULTS,
+            can_tell=self._world.callbacks.can_tell,
+            sessions=self._sessions(),
+            says=CHAT_CHANNELS,
+        )
+        return HTMLResponse(html, headers=HEADERS)
+
+    async def stream(self, _: Request) -> Response:
+        """Server-sent events: `news` with fragments, `stale` when the page should fetch itself again."""
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self._events(), media_type="text/event-stream", headers=headers)
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        with self._world.feed.listen() as listener:
+            # A page that comes back after a cut may have missed anything.
+            yield b"retry: 1000\nevent: stale\ndata: {}\n\n"
+            while (batch := await listener.next(KEEP_ALIVE)) is not None:
+                yield self._event(batch)
+                await self._world.environment.sleep(COALESCE)
+
+    def _event(self, batch: FeedBatch) -> bytes:
+        if batch.missed:
+            return b"event: stale\ndata: {}\n\n"
+        if not batch.entries and not batch.faults_changed:
+            return b": still here\n\n"
+        return b"event: news\ndata: " + orjson.dumps(self._news(batch)) + b"\n\n"
+
+    def _news(self, batch: FeedBatch) -> dict[str, object]:
+        news: dict[str, object] = {"counts": self._world.tally.counts()}
+        if batch.faults_changed:
+            news["faults"] = faults_of(self._world)
+            news["sessions"] = str(self._pieces.sessions(self._sessions()))
+        keys = dict.fromkeys((entry.channel, entry.to) for entry in batch.entries)
+        found = [one for key in keys if (one := self._world.conversations.find(*key)) is not None]
+        views = [_view(one) for one in sorted(found, key=lambda one: one.last.n)]
+        news["rows"] = [{"key": view.key, "html": str(self._pieces.row(view, False))} for view in views]
+        news["messages"] = [
+            {
+                "key": f"{entry.channel}/{entry.to}",
+                "n": entry.n,
+                "html": str(self._pieces.message(entry, self._world.callbacks.can_tell(entry.n))),
+            }
+            for entry in batch.entries
+            if entry.to
+        ]
+        return news
+
+    def _sessions(self) -> list[dict[str, object]]:
+        """The pretend sessions, and what each button would say to them."""
+        return [
+            {
+                "provider": provider,
+                "name": name,
+                "state": self._world.sessions.state(provider, name),
+                "path": path.format(name=quote(name, safe="")),
+                "field": field,
+                **states,
+            }
+            for provider, (path, field, states) in SESSIONS.items()
+            for name in self._world.sessions.names(provider)
+        ]
+
+    def _picked(self, query: Mapping[str, str]) -> _ConversationView | None:
+        found = self._world.conversations.find(query.get("channel", ""), query.get("to", ""))
+        return None if found is None else _view(found)

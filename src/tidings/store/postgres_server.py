@@ -1,0 +1,160 @@
+"""What must be known of a PostgreSQL server: its URL, our session, what makes it unsafe, its errors."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+from ..model.errors import StoreFull, StoreRefused, StoreUnavailable, StoreUnusable
+
+# Plans are pinned to index scans and made once: a queue's table is empty in one minute and full in the next,
+# statistics lag behind, and planning the claim costs as much as running it. JIT would cost more still.
+SESSION_SETTINGS = {
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
+    "application_name": "tidings",
+}
+CONNECTION_ERRORS = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that broke off while it was being used
+    asyncpg.PostgresConnectionError,
+    asyncpg.PostgresSystemError,
+    asyncpg.OperatorInterventionError,  # shutdown, crash, start, a cancelled query
+    asyncpg.InsufficientResourcesError,  # connections, memory
+    asyncpg.IdleInTransactionSessionTimeoutError,  # see end_abandoned_transactions
+    TimeoutError,
+)
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """The driver's URL, and the schema that ours may name in `?schema=`."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    schema = query.pop("schema", "tidings")
+    return urlunsplit(parts._replace(query=urlencode(query))), schema
+
+
+async def end_abandoned_transactions(connection: asyncpg.Connection, *, after: float) -> None:
+    """Have the server end transactions of a client that is gone, and release their locks.
+
+    A host that the network cuts off in the middle of a transaction would otherwise block every other node
+    until TCP notices, which takes hours by default. A statement, not a startup parameter: a pooler ignores
+    those.
+    """
+    await connection.execute(
+        "select set_config('idle_in_transaction_session_timeout', $1, false),"
+        " set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),"
+        " set_config('tcp_keepalives_count', '3', false)",
+        f"{round(after * 1000)}ms",
+    )
+
+
+async def no_reset(_connection: asyncpg.Connection) -> None:
+    """Nothing to reset: no session state is ever changed, and a round trip per use would be paid for it."""
+
+
+async def refuse_unsafe(connection: asyncpg.Connection) -> None:
+    """Durability is decided by the server's settings, so they are read back."""
+    if connection.get_server_version().major < 14:
+        raise StoreUnusable(
+            "this PostgreSQL is older than 14", remedy="upgrade the server to PostgreSQL 14 or newer"
+        )
+    for name in ("fsync", "full_page_writes", "synchronous_commit"):
+        if await connection.fetchval("select current_setting($1)", name) == "off":
+            raise StoreUnusable(
+                f"PostgreSQL runs with {name} = off, which loses accepted messages in a power cut",
+                remedy=f"set {name} = on (ALTER SYSTEM SET {name} = on, then reload)",
+            )
+
+
+async def refuse_transaction_pooling(pool: asyncpg.Pool) -> None:
+    """Raise WrongStore where a pooler gives each transaction another session, which breaks LISTEN."""
+    async with pool.acquire() as one, pool.acquire() as other:
+        try:
+            before = await _backends(one, other)
+            for first, second in ((one, other), (other, one)):
+                begun = [first.transaction(), second.transaction()]
+                for transaction in begun:
+                    await transaction.start()
+                for transaction in begun:
+                    await transaction.commit()
+                if before[0] == before[1] or await _backends(one, other) != before:
+                    raise _pooled()
+        except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError) as error:
+            raise _pooled() from error
+
+
+async def _backends(*connections: asyncpg.Connection) -> list[int]:
+    return [await connection.fetchval("select pg_backend_pid()") for connection in connections]
+
+
+def _pooled() -> StoreUnusable:
+    return StoreUnusable(
+        "a pooler in front of PostgreSQL gives each transaction another session (transaction pooling)",
+        remedy="connect directly, or set pool_mode = session; see docs/how-to/postgresql.md",
+    )
+
+
+@contextlib.contextmanager
+def translate_postgres_errors(*, started: bool) -> Iterator[None]:
+    """Raise the driver's errors as ours.
+
+    At the start a refusal needs a person: WrongStore. Later the same refusal (a password that is being
+    rotated, a standby that is not promoted yet) is an outage: StoreUnavailable. Only data errors (SQLSTATE
+    classes 22 and 23) blame the values; they pass as they are.
+    """
+    try:
+        yield
+    except asyncpg.DiskFullError as error:
+        raise StoreFull("the database's disk is full", remedy="free space; work resumes by itself") from error
+    except (
+        asyncpg.DeadlockDetectedError,
+        asyncpg.SerializationError,
+        asyncpg.LockNotAvailableError,
+    ) as error:
+        raise StoreUnavailable(
+            f"PostgreSQL was busy ({error})", remedy="the same call may succeed now"
+        ) from error
+    except asyncpg.ProtocolViolationError as error:
+        raise _refused(error, started) from error
+    except CONNECTION_ERRORS as error:
+        raise StoreUnavailable(
+            f"PostgreSQL does not answer ({type(error).__name__}: {error})",
+            remedy="check that the server runs and the database URL is right",
+        ) from error
+    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError):
+        raise
+    except asyncpg.PostgresError as error:
+        raise _refused(error, started) from error
+
+
+def _refused(error: asyncpg.PostgresError, started: bool) -> StoreUnavailable | StoreUnusable:
+    problem, remedy, reason = _refusal(error)
+    if started and reason:
+        return StoreRefused(problem, remedy=remedy, reason=reason)
+    return (StoreUnavailable if started else StoreUnusable)(problem, remedy=remedy)
+
+
+def _refusal(error: asyncpg.PostgresError) -> tuple[str, str, str]:
+    """Return why the server refuses to work for us, the remedy, and a few words for strangers."""
+    match error:
+        case asyncpg.InvalidCatalogNameError() | asyncpg.InvalidAuthorizationSpecificationError():
+            return f"PostgreSQL refused the connection: {error}", "check the database URL", "login refused"
+        case asyncpg.InsufficientPrivilegeError():
+            remedy = "let the role own its schema, or GRANT CREATE ON DATABASE to it for the first start"
+            return f"PostgreSQL does not allow it ({error})", remedy, "permission denied"
+        case asyncpg.ProtocolViolationError():
+            remedy = "behind PgBouncer list them in ignore_startup_parameters, see docs/how-to/postgresql.md"
+            return f"the server refused our session settings ({error})", remedy, "login refused"
+        case asyncpg.ReadOnlySQLTransactionError():
+            return "this PostgreSQL is read-only", "point the database URL at the primary", "read-only"
+        case _:
+            return f"PostgreSQL refused a statement ({error.sqlstate}: {error})", "check the server's log", ""

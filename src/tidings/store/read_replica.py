@@ -1,0 +1,61 @@
+"""A store whose heavy reads go to a PostgreSQL standby. Claims, settles and single things never do.
+
+Lists, pages and exports may be a moment behind. A standby that does not answer is passed over: the primary
+answers, and a later read tries the standby again.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..model.errors import TidingsError, error_text
+from ..observability.events import Emit, StoreTrouble
+from .port import Row, Store
+
+# Reads whose answer may be a moment old; nothing is decided by them.
+REPLICA_READS = frozenset(
+    {
+        "ahead_counts", "ahead_lined", "ahead_lined_page", "ahead_page", "alert_page", "audit_page",
+        "broadcast_page", "broadcast_recipients", "contact_page", "counts", "counts_due", "counts_overdue",
+        "dead_groups", "dead_page", "import_page", "list_members", "list_page", "message_newest",
+        "message_window", "occurrence_page", "schedule_page", "schedule_page_of_state", "sent_below",
+        "sent_page", "shadow_page", "subscription_page", "suppression_page", "tally_minutes", "tally_sums",
+        "template_page", "template_version_page", "waited_page",
+    }
+)  # fmt: skip
+_AGAIN = 10.0  # seconds until a standby that failed is asked again
+
+
+class ReplicaStore:
+    """A `Store` for faces: everything is the primary's but heavy reads."""
+
+    def __init__(self, primary: Store, standby: Store, *, emit: Emit) -> None:
+        self._primary = primary
+        self._standby = standby
+        self._emit = emit
+        self._is_open = False
+        self._asleep_until = float("-inf")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._primary, name)
+
+    async def read(self, name: str, **params: Any) -> list[Row]:
+        """Run a read statement, where it belongs."""
+        if name not in REPLICA_READS or time.monotonic() < self._asleep_until:
+            return await self._primary.read(name, **params)
+        try:
+            if not self._is_open:
+                await self._standby.open(create=False)
+                self._is_open = True
+            return await self._standby.read(name, **params)
+        except TidingsError as error:
+            self._asleep_until = time.monotonic() + _AGAIN
+            self._emit(StoreTrouble("replica", error_text(error)))
+            return await self._primary.read(name, **params)
+
+    async def close(self) -> None:
+        """Let go of the standby; the primary is closed by whoever opened it."""
+        if self._is_open:
+            await self._standby.close()
+            self._is_open = False

@@ -1,0 +1,122 @@
+"""Together: what is asked while an answer is under way is answered in one go.
+
+The first question waits for nobody; the more there is to do, the more of it shares one trip to the database.
+An answer never began before its question was asked, so it is as fresh as if it had been asked alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from ..model.task import TaskId
+from .port import EnqueueRequest, Step, TableRows, split_task_ids
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+K = TypeVar("K", bound=Hashable)
+
+
+class RequestBatcher(Generic[Q, A]):
+    """Groups of questions, few of them under way; `answer` gives an answer or error for each question."""
+
+    def __init__(
+        self,
+        answer: Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]],
+        *,
+        most: int = 100,  # in a group
+        at_once: int = 1,  # a second one goes only when there is enough for it
+        enough: int = 20,
+    ) -> None:
+        self._answer = answer
+        self._most = most
+        self._enough = enough
+        self._at_once = at_once
+        self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
+        self._running: set[asyncio.Task[None] | None] = set()
+
+    async def ask(self, question: Q) -> A:
+        """The answer, or the error that it met."""
+        asked: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._waiting.append((question, asked))
+        many = not self._running or len(self._waiting) >= self._enough
+        if many and len(self._running) < self._at_once:
+            self._running.add(asyncio.create_task(self._run()))
+        return await asked
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                group = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+                group = [(question, asked) for question, asked in group if not asked.done()]
+                if group:
+                    await self._tell(group)
+        finally:  # in the same breath as the look at who waits: whoever comes next begins anew
+            self._running.discard(asyncio.current_task())
+
+    async def _tell(self, group: Sequence[tuple[Q, asyncio.Future[A]]]) -> None:
+        answers: Sequence[A | Exception]
+        try:
+            answers = await self._answer([question for question, _ in group])
+        except Exception as error:  # whoever asked hears of it
+            answers = [error] * len(group)
+        for (_, asked), answer in zip(group, answers, strict=True):
+            if asked.done():
+                continue  # whoever asked has gone
+            if isinstance(answer, Exception):
+                asked.set_exception(answer)
+            else:
+                asked.set_result(answer)
+
+
+class BatchedLookup(Generic[K, A]):
+    """`RequestBatcher` for reading: each key is read once in a group, and `read` gives what it found."""
+
+    def __init__(self, read: Callable[[Sequence[K]], Awaitable[Mapping[K, A]]], *, most: int = 100) -> None:
+        self._read = read
+        self._together: RequestBatcher[K, A] = RequestBatcher(self._answers, most=most)
+
+    async def find(self, key: K) -> A:
+        """What was found; KeyError if that was nothing."""
+        return await self._together.ask(key)
+
+    async def _answers(self, keys: Sequence[K]) -> Sequence[A | Exception]:
+        found = await self._read(list(dict.fromkeys(keys)))
+        return [found[key] if key in found else KeyError(key) for key in keys]
+
+
+def split_ids_by_request(group: Sequence[EnqueueRequest], ids: Sequence[TaskId]) -> list[Sequence[TaskId]]:
+    """Which ids belong to whose tasks."""
+    found, first = [], 0
+    for one in group:
+        found.append(ids[first : first + len(one.tasks)])
+        first += len(one.tasks)
+    return found
+
+
+def merge_rows(
+    group: Sequence[EnqueueRequest], ids: Sequence[Sequence[TaskId]]
+) -> Iterator[tuple[TableRows, Sequence[TaskId]]]:
+    """The rows of a group, table by table, with their tasks' ids."""
+    tables: dict[tuple[str, tuple[str, ...]], tuple[list[tuple[Any, ...]], list[TaskId]]] = {}
+    for one, its_ids in zip(group, ids, strict=True):
+        for rows, own in split_task_ids(one.rows, its_ids):
+            values, places = tables.setdefault((rows.table, rows.columns), ([], []))
+            values += rows.values
+            places += own
+    for (table, columns), (values, places) in tables.items():
+        yield TableRows(table, columns, values), places
+
+
+def merge_steps(lines: Sequence[Sequence[Step]]) -> Iterator[list[Step]]:
+    """The steps of several transactions as one: of each line in its order, those of one name at a time."""
+    waiting = [deque(line) for line in lines if line]
+    while waiting:
+        later = {step.name for line in waiting for step in islice(line, 1, None)}
+        heads = [line[0].name for line in waiting]
+        name = next((head for head in heads if head not in later), heads[0])
+        yield [line.popleft() for line in waiting if line[0].name == name]
+        waiting = [line for line in waiting if line]

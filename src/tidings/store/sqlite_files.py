@@ -1,0 +1,108 @@
+"""What a SQLite database needs from its file system: a lock for the working process, a local disk, a hint."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+from pathlib import Path
+
+from ..model.errors import StoreUnusable
+
+_REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "ceph", "glusterfs"})
+
+
+class FileLock:
+    """An exclusive lock that the kernel frees the moment its process ends, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this process has it."""
+        return self._fd is not None
+
+    def take(self) -> bool:
+        """Take it if it is free; never waits."""
+        if self._fd is not None:
+            return True
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            return False
+        self._fd = fd
+        return True
+
+    def free(self) -> None:
+        """Let go."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+class WakeSocket:
+    """A datagram socket beside the file: one byte means 'look now'. Losing one is harmless."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+        self._receiver: socket.socket | None = None
+        self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+
+    def listen(self) -> int | None:
+        """Receive hints; gives the descriptor to watch, or None where the path is too long for a socket."""
+        with contextlib.suppress(OSError):
+            receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)
+            receiver.bind(self._path)
+            os.chmod(self._path, 0o600)
+            self._receiver = receiver
+            return receiver.fileno()
+        return None
+
+    def drain(self) -> None:
+        """Take in what has come."""
+        with contextlib.suppress(OSError):
+            while self._receiver is not None and self._receiver.recv(64):
+                pass
+
+    def send(self) -> None:
+        """Hint to whoever listens."""
+        with contextlib.suppress(OSError):
+            self._sender.sendto(b"!", self._path)
+
+    def close(self) -> None:
+        """Close both ends."""
+        self._sender.close()
+        if self._receiver is not None:
+            self._receiver.close()
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+            self._receiver = None
+
+
+def refuse_remote(path: Path) -> None:
+    """SQLite's locks do not hold on network file systems."""
+    kind = _file_system(path)
+    if kind in _REMOTE:
+        raise StoreUnusable(
+            f"{path} lies on a network file system ({kind}), where SQLite's locks do not hold",
+            remedy="use a local disk, or PostgreSQL",
+        )
+
+
+def _file_system(path: Path) -> str:
+    real = str(path.resolve())
+    best, kind = "", ""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            fields = line.split()
+            point = fields[1].replace("\\040", " ")
+            if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
+                best, kind = point, fields[2]
+    return kind

@@ -1,0 +1,246 @@
+"""One narrow port over the HTTP client: ask once, and say whether the request may have left.
+
+    NotSent      nothing left this machine: no connection, no name, a local refusal
+    MaybeSent    the request left, or may have; no answer came
+
+The difference decides between a plain retry and an Unknown outcome, and the client's own error classes do
+not tell it: it calls a connection that was cut *after* the request a ConnectError. Only the chain of causes
+does: `client error (Connect)` is there when, and only when, the connection was never made. Whatever is not
+recognised counts as MaybeSent, because a duplicate is worse than a doubt.
+
+Redirects, decompression, cookies and environment proxies are off; the answer is read raw and up to a cap; one
+deadline covers everything. Once the status line is here it decides: a body that drips, never ends or
+breaks off is cut and changes nothing.
+
+The client's own timer drops an answer that arrived while the process was paused, because it is checked
+before the socket. With a `linger` the deadline is kept here instead (`wire/deadlines.py`), and the client's
+timer runs that much longer: canceling does not end a request in the client, so its timer must.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import NamedTuple
+
+from pyreqwest.client import Client, ClientBuilder
+from pyreqwest.exceptions import DetailedPyreqwestError, PyreqwestError
+from pyreqwest.http import Url
+
+from .. import __version__
+from ..model.start_check import check_start
+from .deadlines import deadline as expiring
+
+MOST_CLIENTS = 64  # each costs 136 KB and 8 ms to build
+IDLE_FOR = timedelta(seconds=4)  # less than the 5 s of common servers: losing that race makes a doubt
+LINGER = timedelta(seconds=30)  # the longest pause, beyond a deadline, whose answers are still used
+MAX_SHOWN = 200  # characters of an answer that anybody gets to see
+
+_NEVER_CONNECTED = "client error (Connect)"
+
+
+class HttpFailure(Exception):
+    """No answer came; the text says why, and never has the URL in it."""
+
+
+class NotSent(HttpFailure):
+    """Certainly not sent."""
+
+
+class MaybeSent(HttpFailure):
+    """Perhaps sent, perhaps not."""
+
+
+class HttpResponse(NamedTuple):
+    """What came back. `headers` finds names in any case; `body_prefix` is raw and may be cut."""
+
+    status: int
+    headers: Mapping[str, str]
+    body_prefix: bytes
+    elapsed: timedelta
+
+    def header(self, name: str) -> str | None:
+        """One header's value; bytes that are no text count as absent (reading them raises)."""
+        try:
+            return self.headers.get(name)
+        except ValueError:
+            return None
+
+    def shown(self, *, hide: Sequence[str] = ()) -> str:
+        """The beginning of the body, fit for a log or a page: short, one line, escaped, without secrets."""
+        text = self.body_prefix[: 8 * MAX_SHOWN].decode(errors="replace")
+        for secret in hide:
+            text = text.replace(secret, "[hidden]")
+        return repr(text.strip()[:MAX_SHOWN])[1:-1]
+
+
+class HttpClient:
+    """Connections to many hosts, kept alive. A name is called at the address that the caller has checked.
+
+    The underlying client pins addresses for good, so there is one per (host, address), least recently used
+    first to go. `connect_within` must be at most half of each deadline: a connection that takes longer is
+    NotSent, while the deadline itself cannot tell and gives MaybeSent. The TCP user timeout is twice that:
+    when the network breaks, the kernel stops retransmitting a request then, instead of delivering it minutes
+    later beside the attempt that replaced it. A packet that waits for its neighbor's address may still leave
+    within three seconds more, because no timeout of the socket reaches it. With a `linger`, an answer that
+    came during a pause of this process counts, if the pause ended within that time of the deadline.
+    """
+
+    def __init__(
+        self, *, connect_within: timedelta, linger: timedelta = timedelta(), most: int = MOST_CLIENTS
+    ) -> None:
+        self._connect_within = connect_within
+        self._linger = linger
+        self._most = most
+        self._clients: OrderedDict[tuple[str, str] | None, Client] = OrderedDict()
+        self._building: dict[tuple[str, str] | None, asyncio.Task[Client]] = {}
+        self._closed = False
+
+    async def post(
+        self,
+        url: Url,
+        *,
+        headers: Mapping[str, str],
+        body: bytes,
+        deadline: timedelta,
+        pinned: str | None,
+        max_answer: int,
+    ) -> HttpResponse:
+        """POST once and give the answer, whatever its status; raises NotSent or MaybeSent."""
+        return await self.request(
+            "POST", url, headers=headers, body=body, deadline=deadline, pinned=pinned, max_answer=max_answer
+        )
+
+    async def request(
+        self,
+        method: str,
+        url: Url,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        deadline: timedelta,
+        pinned: str | None,
+        max_answer: int,
+    ) -> HttpResponse:
+        """Any method, as `post` does it.
+
+        `pinned` None leaves the look-up to the system: only for hosts that are addresses, or URLs of our own
+        configuration.
+        """
+        began = time.monotonic()
+        key = None if pinned is None else (url.host_str or "", pinned)
+        client = self._clients.get(key)
+        if client is None:
+            client = await self._client(key)
+            check_start()  # all that waited for the client would otherwise be sent at once
+            deadline -= timedelta(seconds=time.monotonic() - began)
+            if deadline <= timedelta():
+                raise NotSent("no time was left to send")
+        else:
+            self._clients.move_to_end(key)
+        try:
+            asked = client.request(method, url).headers(headers)
+            request = (
+                (asked if body is None else asked.body_bytes(body))
+                .timeout(deadline + self._linger)
+                .streamed_read_buffer_limit(0)  # the head alone: the status must not wait for the body
+                .build_streamed()
+            )
+        except (PyreqwestError, ValueError) as error:
+            raise NotSent("the request could not be built") from error
+        answer: HttpResponse | None = None
+        kept = expiring(deadline.total_seconds()) if self._linger else nullcontext()
+        try:
+            async with kept, request as response:
+                spent = timedelta(seconds=time.monotonic() - began)
+                answer = HttpResponse(response.status, response.headers, b"", spent)
+                prefix = await response.body_reader.read(max_answer)
+                spent = timedelta(seconds=time.monotonic() - began)
+                answer = answer._replace(body_prefix=bytes(prefix or b""), elapsed=spent)
+        except PyreqwestError as error:
+            if answer is None:
+                raise classify_failure(error) from error
+        except TimeoutError as error:
+            if answer is None:
+                raise MaybeSent("operation timed out") from error
+        assert answer is not None  # the request context suppresses nothing
+        return answer
+
+    async def close(self) -> None:
+        """Let go of all connections; requests under way end as MaybeSent."""
+        self._closed = True
+        clients = list(self._clients.values())
+        self._clients.clear()
+        for client in clients:
+            await client.close()
+
+    async def _client(self, key: tuple[str, str] | None) -> Client:
+        if self._closed:
+            raise NotSent("the channel is closed")
+        task = self._building.get(key)
+        if task is None:
+            task = asyncio.create_task(self._build(key))
+            self._building[key] = task
+            task.add_done_callback(lambda _: self._building.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def _build(self, key: tuple[str, str] | None) -> Client:
+        """Off the event loop, for it takes 8 ms. One that falls out of the cache is not closed but forgotten,
+        so that requests under way on it still finish."""
+        try:
+            client = await asyncio.to_thread(_new_client, key, self._connect_within)
+        except (PyreqwestError, ValueError) as error:
+            raise NotSent("no client could be built for this host") from error
+        if self._closed:
+            raise NotSent("the channel is closed")
+        self._clients[key] = client
+        if len(self._clients) > self._most:
+            self._clients.popitem(last=False)
+        return client
+
+
+def _new_client(pin: tuple[str, str] | None, connect_within: timedelta) -> Client:
+    builder = (
+        ClientBuilder()
+        .no_proxy()
+        .follow_redirects(False)
+        .referer(False)
+        .gzip(False)
+        .brotli(False)
+        .zstd(False)
+        .deflate(False)
+        .connect_timeout(connect_within)
+        .tcp_user_timeout(2 * connect_within)
+        .pool_idle_timeout(IDLE_FOR)
+        .user_agent(f"tidings/{__version__}")
+    )
+    if pin is not None:
+        builder = builder.resolve(*pin, 0)  # port 0 keeps the URL's own
+    return builder.build()
+
+
+def classify_failure(error: PyreqwestError) -> HttpFailure:
+    """Whether a failed request may have left, by the chain of causes."""
+    causes = _causes(error)
+    # The first cause names the whole URL, query included: it is never passed on.
+    said = ": ".join(cause for cause in causes[1:] if not cause.startswith("client error"))
+    reason = said or error.message
+    return NotSent(reason) if _NEVER_CONNECTED in causes else MaybeSent(reason)
+
+
+def _causes(error: PyreqwestError) -> list[str]:
+    if not isinstance(error, DetailedPyreqwestError):
+        return []
+    return [cause["message"] for cause in error.details.get("causes") or ()]
+
+
+async def resolve_host(host: str, *, within: timedelta) -> tuple[str, ...]:
+    """All addresses of a name, as the system knows them; raises OSError or TimeoutError."""
+    async with asyncio.timeout(within.total_seconds()):
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return tuple(str(address[0]) for *_, address in found)
