@@ -130,7 +130,7 @@ class Probe(NamedTuple):
 
 
 def _actions(module: ModuleType) -> dict[str, None]:
-    """The actions that a module of views knows: by `match`, by comparison, or in a table for `pick_action`."""
+    """The actions that a module of views knows: by `match`, comparison, or a table for `pick_action`."""
     found: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
         match node:
