@@ -1,4 +1,4 @@
-"""The audit trail: who did what, when, to what, from where."""
+"""The audit log: who changed what, when, and from where."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from starlette.responses import Response
 
 from ...access.caller import current_caller
 from ...access.permissions import ADMIN, DEFAULT_TENANT
-from ...access.service import AccessService
+from ...app import App
 from ..forms import query_values
 from ..renderer import PageRenderer, ViewRoute
 
 PAGE = 100
 
 
-def routes(access: AccessService, frame: PageRenderer) -> list[ViewRoute]:
-    """Its route."""
+def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
+    """Return the audit log routes."""
+    access = app.access
 
     async def page(request: Request) -> Response:
-        """What was changed or tried, newest first."""
+        """List audit entries, newest first."""
         wanted = query_values(request, "who", "what", "tenant", "after")
         runs_engine = current_caller().tenant == DEFAULT_TENANT
         of = wanted.get("tenant", "*") if runs_engine else None
         found = await access.audit.page(
             who=wanted.get("who"), what=wanted.get("what"), of=of, limit=PAGE, after=wanted.get("after")
         )
-        return frame.listing("audit.html", found, wanted, runs_engine=runs_engine)
+        return renderer.listing("audit.html", found, wanted, runs_engine=runs_engine)
 
     return [ViewRoute("GET", "/audit", page, ADMIN)]
