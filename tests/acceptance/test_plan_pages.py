@@ -103,7 +103,7 @@ async def test_a_schedule_is_listed_and_shown_with_upcoming_occurrences(home: Ho
     body = {
         "name": "Morning",
         "rule": {"daily": "09:00"},
-        "zone": "Europe/Berlin",
+        "timezone": "Europe/Berlin",
         "message": {"channel": "out", "to": "ada", "text": "Good morning"},
     }
     made = await home.http.post("/v1/schedules", json=body)

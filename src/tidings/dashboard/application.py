@@ -38,7 +38,7 @@ def add_dashboard(api: FastAPI, app: App) -> Dashboard:
     """Add the dashboard to an API, behind its middleware."""
     app, live = scope_to_tenant(app), LiveStreams()
     renderer = PageRenderer(
-        _environment(app), live, app.clock, zone=app.settings.zone, phone_port=_phone_port(app),
+        _environment(app), live, app.clock, timezone=app.settings.timezone, phone_port=_phone_port(app),
         is_still_valid=app.access.door.is_still_valid,
     )  # fmt: skip
     views.add_routes(api, app, renderer)
@@ -53,14 +53,16 @@ def _environment(app: App) -> Environment:
     )
     plain, zoned = template_filters.FILTERS, template_filters.FILTERS_WITH_TIME_ZONE
     environment.filters |= {filter_.__name__: filter_ for filter_ in plain}
-    environment.filters |= {filter_.__name__: partial(filter_, zone=app.settings.zone) for filter_ in zoned}
+    environment.filters |= {
+        filter_.__name__: partial(filter_, timezone=app.settings.timezone) for filter_ in zoned
+    }
     environment.globals.update(
         version=__version__,
         asset=cache(_asset),
         now=lambda: iso(app.clock.now()),
         channels=sorted(app.settings.channels),
         phones=_phones(app),
-        zone=app.settings.zone.key,
+        timezone=app.settings.timezone.key,
         may=_may,
         caller=current_caller,
         tiles=template_filters.TILES,

@@ -52,7 +52,7 @@ class PageRenderer:
         live: LiveStreams,
         clock: Clock,
         *,
-        zone: ZoneInfo,
+        timezone: ZoneInfo,
         phone_port: int | None,
         is_still_valid: SessionCheck,
     ) -> None:
@@ -62,7 +62,7 @@ class PageRenderer:
         self._phone_port = phone_port
         self._is_still_valid = is_still_valid
         self.clock = clock
-        self.zone = zone
+        self.timezone = timezone
         self.shown_to: Callable[[Caller, str], str] = lambda _caller, page: page  # see form_permissions
 
     def page(self, name: str, status: int = 200, **values: Any) -> Response:
@@ -93,7 +93,7 @@ class PageRenderer:
 
     def draft_parser(self) -> DraftParser:
         """Return a parser of messages and times for the current caller and time."""
-        return DraftParser(now=self.clock.now(), zone=self.zone, tenant=current_caller().tenant)
+        return DraftParser(now=self.clock.now(), timezone=self.timezone, tenant=current_caller().tenant)
 
     def show_errors(self, view: View) -> View:
         """Wrap a view so that its errors become error pages."""

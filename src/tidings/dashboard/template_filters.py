@@ -31,7 +31,7 @@ TILES = (
     ("processing", "being sent", "/messages?state=processing"),
     ("sent", "in the last 15 min", "/messages?state=sent"),
     ("failed", "retry or discard", "/dead"),
-    ("held", "may have been sent", "/dead"),
+    ("unknown", "may have been sent", "/dead"),
 )
 
 
@@ -49,7 +49,7 @@ def state_word(message: Shown) -> str:
     """Return the displayed state: `retrying` after an attempt, `uncertain` for an unknown outcome."""
     match message["state"]:
         case "pending":
-            return "retrying" if message["tries"] else "waiting"
+            return "retrying" if message["attempts"] else "waiting"
         case "failed" if message["unknown"]:
             return "uncertain"
         case state:
@@ -58,7 +58,7 @@ def state_word(message: Shown) -> str:
 
 def state_label(state: str) -> str:
     """Return the displayed name of a recipient's state or of a count."""
-    return "uncertain" if state in ("held", "unknown") else state
+    return "uncertain" if state == "unknown" else state
 
 
 def channel_label(channel: Shown) -> str:
@@ -84,9 +84,9 @@ def counted(number: int) -> str:
     return f"{MAX_COUNTED:,}+" if number >= MAX_COUNTED else f"{number:,}"
 
 
-def full(at: str | None, zone: ZoneInfo) -> str:
+def full(at: str | None, timezone: ZoneInfo) -> str:
     """Format date and time in the configured time zone."""
-    return "" if at is None else f"{datetime.fromisoformat(at).astimezone(zone):%a %d %b %Y %H:%M:%S %Z}"
+    return "" if at is None else f"{datetime.fromisoformat(at).astimezone(timezone):%a %d %b %Y %H:%M:%S %Z}"
 
 
 def day(text: str | None) -> str:
@@ -106,14 +106,14 @@ def system(name: str) -> str:
     return ", ".join(part for part in (kind.partition(":")[0], access) if part)
 
 
-def clock(at: str, zone: ZoneInfo) -> str:
+def clock(at: str, timezone: ZoneInfo) -> str:
     """Format the time of day in the configured time zone."""
-    return f"{datetime.fromisoformat(at).astimezone(zone):%H:%M}"
+    return f"{datetime.fromisoformat(at).astimezone(timezone):%H:%M}"
 
 
-def sentence(text: str, zone: ZoneInfo = ZoneInfo("UTC")) -> Markup:
+def sentence(text: str, timezone: ZoneInfo = ZoneInfo("UTC")) -> Markup:
     """Format a text as a sentence: capitalized, with a full stop, local times, and backticks as code."""
-    text = _INSTANT.sub(lambda found: full(found[0], zone), text)
+    text = _INSTANT.sub(lambda found: full(found[0], timezone), text)
     ended = text if text.endswith((".", "?", "!")) else f"{text}."
     return codes(ended[:1].upper() + ended[1:])
 
@@ -137,7 +137,7 @@ def timeline(message: Shown) -> list[TimelineItem]:
         started = entry["at"] if entry["to"] == "processing" else None
     items += [_receipt(receipt) for receipt in message["receipts"]]
     if message["state"] == "pending":
-        title = "Next attempt" if message["tries"] else "First attempt"
+        title = "Next attempt" if message["attempts"] else "First attempt"
         items.append(TimelineItem(title, "next", message["next_attempt_at"]))
     return items
 
@@ -151,7 +151,7 @@ def _receipt(receipt: Shown) -> TimelineItem:
 
 
 def _transition(entry: Shown, started: str | None) -> TimelineItem:
-    at, detail, attempt = entry["at"], entry["detail"], entry["try"]
+    at, detail, attempt = entry["at"], entry["detail"], entry["attempt"]
     category = f"{entry['category']} error" if entry["category"] else None
     note = " · ".join(part for part in (category, _took(started, at)) if part) or None
     match entry["from"], entry["to"]:

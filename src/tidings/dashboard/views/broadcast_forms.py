@@ -16,8 +16,8 @@ from ..forms import integer, number, parse_pairs, query_values, read_form, split
 from ..renderer import PageRenderer, ViewRoute, Views
 from ..responses import json_response, redirect
 
-PLAIN = ("channel", "name", "xref", "zone", "list")
-FLAGS = ("own_zone", "skip_bad")
+PLAIN = ("channel", "name", "xref", "timezone", "list")
+FLAGS = ("recipient_timezone", "skip_bad")
 
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:

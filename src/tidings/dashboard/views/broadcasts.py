@@ -84,7 +84,7 @@ class _BroadcastViews(Views[OutboundService]):
             "pause": broadcasts.pause,
             "resume": broadcasts.resume,
             "cancel": broadcasts.cancel,
-            "retry": partial(broadcasts.retry, held=form.get("held") == "yes"),
+            "retry": partial(broadcasts.retry, unknown=form.get("unknown") == "yes"),
         }
         await pick_action(action, actions)(id_)
 

@@ -130,7 +130,7 @@ def _body(form: Mapping[str, str], before: Mapping[str, Any], *, empties: bool =
     addresses = {name.removeprefix(ADDRESS): form[name] for name in form if name.startswith(ADDRESS)}
     attributes = parse_pairs(form.get("attributes", ""), "attributes")
     body: dict[str, Any] = {
-        **{name: form.get(name, "") for name in ("name", "zone", "language") if empties or name in form},
+        **{name: form.get(name, "") for name in ("name", "timezone", "language") if empties or name in form},
         "tags": split_words(form.get("tags", "")),
         "addresses": addresses,
         "attributes": _with_types(attributes, before.get("attributes", {})),
@@ -155,7 +155,7 @@ def _form_values(contact: Mapping[str, Any]) -> dict[str, str]:
     """Return a contact as form values."""
     return {
         "name": contact["name"],
-        "zone": contact["zone"] or "",
+        "timezone": contact["timezone"] or "",
         "language": contact["language"] or "",
         "tags": ", ".join(contact["tags"]),
         "attributes": format_pairs(contact["attributes"]),

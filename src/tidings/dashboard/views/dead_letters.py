@@ -32,9 +32,9 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
 class _DeadLetterViews(Views[OutboundService]):
     async def show(self, request: Request) -> Response:
         """List dead letters, most frequent cause first."""
-        asked = query_values(request, "channel", "category", "held", "after")
+        asked = query_values(request, "channel", "category", "unknown", "after")
         filters: dict[str, Any] = {name: asked[name] for name in ("channel", "category") if name in asked}
-        unknown = {"yes": True, "no": False}.get(asked.get("held", ""))
+        unknown = {"yes": True, "no": False}.get(asked.get("unknown", ""))
         page = await self._service.dead.page(limit=PAGE, unknown=unknown, after=asked.get("after"), **filters)
         groups = await self._service.dead.groups()
         return self._renderer.page(
@@ -52,7 +52,7 @@ class _DeadLetterViews(Views[OutboundService]):
         """Retry or discard all messages with one cause; uncertain ones only if the form says so."""
         form, action = await read_form(request), request.path_params["action"]
         filters: dict[str, Any] = {name: form[name] for name in ("channel", "category") if name in form}
-        filters["unknown"] = form.get("held") == "yes"
+        filters["unknown"] = form.get("unknown") == "yes"
         with redirect_on_error("/dead"):
             match action:
                 case "retry":
@@ -75,7 +75,7 @@ class _DeadLetterViews(Views[OutboundService]):
         for id_ in form.get("id", [])[:PAGE]:
             try:
                 message = await self._service.messages.show(id_)
-                if action == "retry" and message["unknown"] and "held" not in form:
+                if action == "retry" and message["unknown"] and "unknown" not in form:
                     uncertain += 1
                     continue
                 moving = self._service.messages.retry if action == "retry" else self._service.messages.discard

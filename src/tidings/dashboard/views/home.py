@@ -68,7 +68,9 @@ class _HomeViews(Views[OutboundService]):
             at = parser.when({"at": request.query_params.get("text", "")})
         except Invalid as error:
             return json_response({"problem": str(error)})
-        return json_response({"when": describe_time(at or parser.now, self._renderer.zone, now=parser.now)})
+        return json_response(
+            {"when": describe_time(at or parser.now, self._renderer.timezone, now=parser.now)}
+        )
 
     async def switch(self, request: Request) -> Response:
         """Pause or resume one channel."""
@@ -100,5 +102,5 @@ class _HomeViews(Views[OutboundService]):
         except NotFound:
             return None
         return message | {
-            "when": describe_time(stored["due_at"], self._renderer.zone, now=self._renderer.clock.now())
+            "when": describe_time(stored["due_at"], self._renderer.timezone, now=self._renderer.clock.now())
         }

@@ -103,4 +103,4 @@ class _ListViews(Views[OutboundService]):
 def _filter(form: Mapping[str, str]) -> dict[str, Any]:
     """Return the filter fields that are filled in."""
     tags = {name: split_words(form[name]) for name in ("tags_all", "tags_none") if name in form}
-    return tags | {name: form[name] for name in ("channel", "language", "zone") if name in form}
+    return tags | {name: form[name] for name in ("channel", "language", "timezone") if name in form}

@@ -21,7 +21,7 @@ from ..responses import json_response, redirect
 PREVIEWED = 5
 CONTENT_KINDS = ("message", "broadcast")
 CONTENT_FIELDS = ("channel", "to", "list", "text", "subject", "template")
-PLAIN = ("name", "zone", "start", "end", "missed", "grace")
+PLAIN = ("name", "timezone", "start", "end", "catch_up", "catch_up_window")
 
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
@@ -39,7 +39,9 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
 class _ScheduleForms(Views[OutboundService]):
     async def blank(self, _: Request) -> Response:
         """Show the form for a new schedule."""
-        return await self._page({"kind": "daily", "zone": self._renderer.zone.key, "makes": "message"})
+        return await self._page(
+            {"kind": "daily", "timezone": self._renderer.timezone.key, "makes": "message"}
+        )
 
     async def filled(self, request: Request) -> Response:
         """Show the form with the values of one schedule."""
@@ -58,7 +60,7 @@ class _ScheduleForms(Views[OutboundService]):
         try:
             made = await self._service.schedules.create(
                 {**_timing(form), form.get("makes", ""): _content(form)},
-                zone=self._renderer.zone,
+                timezone=self._renderer.timezone,
                 key=form.get("key"),
             )
         except TidingsError as error:
@@ -90,7 +92,9 @@ class _ScheduleForms(Views[OutboundService]):
     def _preview(self, form: Mapping[str, str]) -> str:
         try:
             timing = {name: value for name, value in _timing(form).items() if name in _PREVIEW_FIELDS}
-            found = self._service.schedules.foresee({**timing, "n": PREVIEWED}, zone=self._renderer.zone)
+            found = self._service.schedules.foresee(
+                {**timing, "n": PREVIEWED}, timezone=self._renderer.timezone
+            )
         except TidingsError as error:
             return self._renderer.piece("schedule_preview.html", error=error)
         return self._renderer.piece("schedule_preview.html", found=found, error=None)
@@ -117,7 +121,7 @@ class _ScheduleForms(Views[OutboundService]):
         )
 
 
-_PREVIEW_FIELDS = ("rule", "zone", "start", "end", "count", "skip")
+_PREVIEW_FIELDS = ("rule", "timezone", "start", "end", "count", "skip")
 
 
 def _timing(form: Mapping[str, str]) -> dict[str, Any]:

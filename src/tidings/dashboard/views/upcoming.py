@@ -28,13 +28,13 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     service = app.desk
 
     def today() -> date:
-        return moment(renderer.clock.now()).astimezone(renderer.zone).date()
+        return moment(renderer.clock.now()).astimezone(renderer.timezone).date()
 
     async def week(request: Request) -> Response:
         """Show seven days, starting today or at `from`."""
         first = _day(request.query_params.get("from") or today().isoformat(), today())
         dates = [first + timedelta(days=number) for number in range(DAYS + 1)]
-        plans = await service.ahead.plans([_midnight(day, renderer.zone) for day in dates])
+        plans = await service.ahead.plans([_midnight(day, renderer.timezone) for day in dates])
         days = list(zip(dates, plans.spans, strict=False))
         return renderer.page(
             "upcoming.html",
@@ -51,7 +51,7 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     async def show(request: Request) -> Response:
         """Show one day: schedule runs, broadcasts and messages."""
         day = _day(request.path_params["day"], today())
-        begin, end = _midnight(day, renderer.zone), _midnight(day + timedelta(days=1), renderer.zone)
+        begin, end = _midnight(day, renderer.timezone), _midnight(day + timedelta(days=1), renderer.timezone)
         since = max(begin, _since(request.query_params.get("since"), begin))
         plans = await service.ahead.plans([begin, end])
         listed = await service.ahead.messages(since, end, limit=LISTED)
@@ -97,9 +97,9 @@ def _day(text: str, today: date) -> date:
     return day
 
 
-def _midnight(day: date, zone: ZoneInfo) -> int:
+def _midnight(day: date, timezone: ZoneInfo) -> int:
     """Return when a day starts in a time zone, also where the clock change skips midnight."""
-    return resolve_wall_time(datetime.combine(day, time()), zone).at
+    return resolve_wall_time(datetime.combine(day, time()), timezone).at
 
 
 def _since(text: str | None, usual: int) -> int:
