@@ -95,24 +95,21 @@ def _declaration(name: str, options: Mapping[str, Any]) -> str:
 
 def integer(form: Mapping[str, str], name: str) -> int | None:
     """Return a field as a whole number, or None if it is empty."""
-    found = number(form, name, pattern=r"\d{1,9}", remedy="enter a whole number")
-    return None if found is None else int(found)
+    text = _matching(form, name, r"\d{1,9}", "a whole number")
+    return None if text is None else int(text)
 
 
-def number(
-    form: Mapping[str, str],
-    name: str,
-    *,
-    pattern: str = r"\d{1,9}([.,]\d{1,6})?",
-    remedy: str = "enter a number, such as 5 or 0.5",
-) -> float | None:
+def number(form: Mapping[str, str], name: str) -> float | None:
     """Return a field as a number, or None if it is empty."""
+    text = _matching(form, name, r"\d{1,9}([.,]\d{1,6})?", "a number, such as 5 or 0.5")
+    return None if text is None else float(text.replace(",", "."))
+
+
+def _matching(form: Mapping[str, str], name: str, pattern: str, expected: str) -> str | None:
     text = form.get(name)
-    if text is None:
-        return None
-    if not re.fullmatch(pattern, text):
-        raise Invalid(f"invalid number {text[:40]!r}", field=name, remedy=remedy)
-    return float(text.replace(",", "."))
+    if text is not None and not re.fullmatch(pattern, text):
+        raise Invalid(f"invalid number {text[:40]!r}", field=name, remedy=f"enter {expected}")
+    return text
 
 
 def _plain(value: object) -> str:

@@ -34,19 +34,11 @@ ROWS = 200  # listed conversations; the others are counted
 KEEP_ALIVE = 15.0
 COALESCE = 0.1  # seconds between batches, so that a drill at full speed causes few renderings
 HUES = 8
-SESSIONS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
-    "waha": (
-        "/sandbox/waha/{name}",
-        "status",
-        {"works": "WORKING", "away": "STARTING", "out": "SCAN_QR_CODE"},
-    ),
-    "gateway": (
-        "/sandbox/gateway",
-        "connectionState",
-        {"works": "CONNECTED", "away": "OPENING", "out": "UNPAIRED"},
-    ),
+SESSIONS: Mapping[str, tuple[str, str, tuple[str, str, str]]] = {
+    "waha": ("/sandbox/waha/{name}", "status", ("WORKING", "STARTING", "SCAN_QR_CODE")),
+    "gateway": ("/sandbox/gateway", "connectionState", ("CONNECTED", "OPENING", "UNPAIRED")),
 }
-"""Control route of a provider's sessions, the field that sets their state, and the states of the buttons."""
+"""Control route of a provider's sessions, the field for their state, and its values: works, away, out."""
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -162,7 +154,7 @@ class _PhonePage:
                 "state": self._simulator.sessions.state(provider, name),
                 "path": path.format(name=quote(name, safe="")),
                 "field": field,
-                **states,
+                **dict(zip(("works", "away", "out"), states, strict=True)),
             }
             for provider, (path, field, states) in SESSIONS.items()
             for name in self._simulator.sessions.names(provider)

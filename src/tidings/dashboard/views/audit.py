@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,20 +18,14 @@ PAGE = 100
 
 def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
     """Return the audit log routes."""
-    access = app.access
 
     async def page(request: Request) -> Response:
         """List audit entries, newest first."""
-        wanted = query_values(request, "actor", "action", "tenant", "after")
+        asked = query_values(request, "actor", "action", "tenant", "after")
         runs_engine = current_caller().tenant == DEFAULT_TENANT
-        of = wanted.get("tenant", "*") if runs_engine else None
-        found = await access.audit.page(
-            actor=wanted.get("actor"),
-            action=wanted.get("action"),
-            of=of,
-            limit=PAGE,
-            after=wanted.get("after"),
-        )
-        return renderer.listing("audit.html", found, wanted, runs_engine=runs_engine)
+        filters: dict[str, Any] = {name: asked.get(name) for name in ("actor", "action", "after")}
+        of = asked.get("tenant", "*") if runs_engine else None
+        found = await app.access.audit.page(of=of, limit=PAGE, **filters)
+        return renderer.listing("audit.html", found, asked, runs_engine=runs_engine)
 
     return [ViewRoute("GET", "/audit", page, ADMIN)]

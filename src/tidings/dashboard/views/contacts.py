@@ -52,7 +52,7 @@ class _ContactViews(Views[OutboundService]):
 
     async def blank(self, _: Request) -> Response:
         """Show the form for a new contact."""
-        return self._form({})
+        return self._renderer.form("contact_new.html", {}, None)
 
     async def create(self, request: Request) -> Response:
         """Create a contact; an error is shown next to its field."""
@@ -60,7 +60,7 @@ class _ContactViews(Views[OutboundService]):
         try:
             made = await self._service.contacts.create(_body(form, {}), key=form.get("key"))
         except TidingsError as error:
-            return self._form(form, error)
+            return self._renderer.form("contact_new.html", form, error)
         return redirect(f"/contacts/{made.answer['id']}")
 
     async def act(self, request: Request) -> Response:
@@ -108,9 +108,6 @@ class _ContactViews(Views[OutboundService]):
             sent=sent,
             done="done" in request.query_params,
         )
-
-    def _form(self, form: Mapping[str, str], error: TidingsError | None = None) -> Response:
-        return self._renderer.form("contact_new.html", form, error)
 
     def _filter(self, asked: Mapping[str, Any]) -> ContactFilter | None:
         given = {name: asked[name] for name in ("channel", "language") if name in asked}

@@ -13,7 +13,7 @@ from ...outbound.service import OutboundService
 from ..forms import query_values, read_form
 from ..live_updates import Fragments
 from ..renderer import PageRenderer, ViewRoute, Views
-from ..responses import redirect, redirect_on_error, unknown_action
+from ..responses import ActionHandler, pick_action, redirect, redirect_on_error
 
 PAGE = 50
 
@@ -57,28 +57,23 @@ class _MessageViews(Views[OutboundService]):
         return redirect(f"/messages/{id_}")
 
     async def _do(self, action: str, id_: str, form: dict[str, str]) -> None:
-        messages = self._service.messages
-        match action:
-            case "cancel":
-                await messages.cancel(id_)
-            case "retry":
-                await messages.retry(id_)
-            case "discard":
-                await messages.discard(id_)
-            case "reschedule":
-                parser = self._renderer.draft_parser()
-                await messages.reschedule(id_, parser.when({"at": form.get("at", "")}) or parser.now)
-            case _:
-                raise unknown_action(action)
+        messages, parser = self._service.messages, self._renderer.draft_parser()
+        if action == "reschedule":
+            await messages.reschedule(id_, parser.when({"at": form.get("at", "")}) or parser.now)
+            return
+        actions: dict[str, ActionHandler] = {
+            "cancel": messages.cancel,
+            "retry": messages.retry,
+            "discard": messages.discard,
+        }
+        await pick_action(action, actions)(id_)
 
     async def _render(self, id_: str) -> Fragments:
         message, why = await self._service.messages.show(id_), await self._service.why(id_)
-        piece = self._renderer.piece
+        piece, allowed = self._renderer.piece, allowed_actions(message["state"])
         return {
             "status": piece("message_state.html", message=message, why=why, until=iso(why.until)),
-            "actions": piece(
-                "message_actions.html", message=message, legal=allowed_actions(message["state"])
-            ),
+            "actions": piece("message_actions.html", message=message, allowed=allowed),
             "timeline": piece("message_timeline.html", message=message),
             "facts": piece("message_facts.html", message=message),
         }

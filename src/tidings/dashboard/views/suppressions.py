@@ -25,14 +25,8 @@ def routes(app: App, renderer: PageRenderer) -> list[ViewRoute]:
         """List suppressions by address."""
         asked = query_values(request, "address", "after")
         found = await service.suppressions.page(limit=PAGE, **asked)
-        return renderer.form(
-            "suppressions.html",
-            form,
-            error,
-            items=found.items,
-            chosen=asked,
-            more=next_page_query(found, asked),
-        )
+        more = next_page_query(found, asked)
+        return renderer.form("suppressions.html", form, error, items=found.items, chosen=asked, more=more)
 
     async def act(request: Request) -> Response:
         """Add or remove a suppression."""
