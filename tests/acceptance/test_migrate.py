@@ -232,13 +232,13 @@ async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(
     assert "Attempts" in record and "<b>x</b>" not in record
 
     table = (await http.get(f"/v1{page}/dead/export", params={"format": "csv"})).text
-    assert "opened again" in await press("repaired", rows=table.replace("nope", "mended@example.org"))
+    assert "to retry" in await press("repaired", rows=table.replace("nope", "mended@example.org"))
     await over(house, id_)
     assert written(tmp_path)["3"] == "mended@example.org"
     assert "nothing was pasted" in await press("repaired", rows="")
     assert "row 2 has no id" in await press("repaired", rows="type,fields.mail\npeople,x\n")
     assert "is completed" in await press("pause")
-    assert "1 opened again" in await press("replay", type="people")
+    assert "1 to retry" in await press("replay", type="people")
     assert (await http.post(f"{page}/explode")).status_code == 404
 
 

@@ -440,7 +440,7 @@ async def test_selected_dead_letters_are_retried_or_discarded(home: House) -> No
         return text(await read(home, answer.headers["location"]))
 
     assert "1 retried; 1 uncertain skipped" in await choose("retry")
-    assert "1 retried; 1 no longer dead letters" in await choose("retry", held="yes")
+    assert "1 retried; 1 no longer dead letters" in await choose("retry", unknown="yes")
     home.clock.advance(minutes=1)
     await home.work()
     assert "2 discarded" in await choose("discard")

@@ -325,7 +325,7 @@ async def test_dead_letters_are_grouped_by_cause(home: House) -> None:
     assert "Retry (3)" in page and "Discard (3)" in page
     assert "1 uncertain on careful It is unknown whether these were sent" in page
     assert "Retry anyway (1)" in page
-    only = text(await read(home, "/dead?channel=careful&held=yes"))
+    only = text(await read(home, "/dead?channel=careful&unknown=yes"))
     assert "grace careful" in only and "ada out" not in only
 
     which = {"channel": "out", "category": "permanent", "unknown": "no"}
