@@ -235,7 +235,7 @@ async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(
     assert "to retry" in await press("repaired", rows=table.replace("nope", "mended@example.org"))
     await over(house, id_)
     assert written(tmp_path)["3"] == "mended@example.org"
-    assert "nothing was pasted" in await press("repaired", rows="")
+    assert "there are no rows" in await press("repaired", rows="")
     assert "row 2 has no id" in await press("repaired", rows="type,fields.mail\npeople,x\n")
     assert "is completed" in await press("pause")
     assert "1 to retry" in await press("replay", type="people")
