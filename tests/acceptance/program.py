@@ -132,7 +132,7 @@ def serving(
     )
     served = Serving(process)
     try:
-        served.hears("Ctrl-C stops in order")
+        served.hears("Press Ctrl-C to stop")
         yield served
     finally:
         if process.poll() is None:

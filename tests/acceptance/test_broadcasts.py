@@ -362,7 +362,7 @@ def test_the_command_line_makes_fills_looks_and_stops(folder: Path) -> None:
     (folder / "people.csv").write_text("address,name\nada,Ada\nbob,Bob\nada,Ada\n")
     words = (
         "broadcasts", "create", "--channel", "out", "--text", "hi", "--file", "people.csv", "--manual",
-        "--xref", "x1", "--quiet", "22:00-07:00", "--key", "k1", "--json",
+        "--xref", "x1", "--quiet-hours", "22:00-07:00", "--key", "k1", "--json",
     )  # fmt: skip
     made, again = run(*words, folder=folder), run(*words, folder=folder)
     assert (made.returncode, again.returncode) == (0, 0), made.stderr + again.stderr
@@ -394,7 +394,7 @@ def test_the_command_line_refuses_in_one_sentence(folder: Path) -> None:
     for words in (
         ("create", "--channel", "nope", "--text", "hi", "--to", "ada"),
         ("create", "--channel", "out", "--text", "hi"),
-        ("create", "--channel", "out", "--text", "hi", "--to", "ada", "--quiet", "late"),
+        ("create", "--channel", "out", "--text", "hi", "--to", "ada", "--quiet-hours", "late"),
         ("create", "--channel", "out", "--text", "hi", "--file", "bad.csv"),
         ("create", "--channel", "out", "--text", "hi", "--file", "nope.csv"),
         ("create", "--channel", "out", "--template", "hi", "--to", "ada", "--var", "x"),

@@ -94,8 +94,8 @@ def test_help_costs_no_import_of_the_engine() -> None:
     heavy = {"apsw", "asyncpg", "dateparser", "fastapi", "pyreqwest", "rich", "structlog", "uvicorn"}
     code = f"""if True:
         import sys
-        from tidings.cli.program import whole
-        whole()
+        from tidings.cli.program import full_program
+        full_program()
         print(sorted({heavy!r} & sys.modules.keys()))"""
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
