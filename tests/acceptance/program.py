@@ -102,7 +102,7 @@ class Serving:
             assert said or not ended, f"ended before it said {words!r}: {self.told} {self.logged}"
 
     def address(self, name: str) -> str:
-        """Where the page or the phone is, as it was told."""
+        """Return the address of the dashboard or the sandbox from the banner."""
         found = re.search(rf"^\s+{name}\s+(http://\S+?)/?(\s|$)", "\n".join(self.told), re.MULTILINE)
         assert found, self.told
         return found[1]

@@ -373,7 +373,7 @@ def test_the_command_line_makes_fills_looks_and_stops(folder: Path) -> None:
 
     listed = run("broadcasts", "list", folder=folder).stdout.splitlines()
     assert listed[1].startswith(f"{id_}\tnew")
-    assert "you_can\ttrigger, cancel" in run("broadcasts", "show", id_, folder=folder).stdout
+    assert "actions\ttrigger, cancel" in run("broadcasts", "show", id_, folder=folder).stdout
     assert "started: 2 waiting of 2" in run("broadcasts", "trigger", id_, folder=folder).stdout
     assert "paused" in run("broadcasts", "pause", id_, "--reason", "tea", folder=folder).stdout
     assert "new rate" in run("broadcasts", "rate", id_, "5", folder=folder).stdout

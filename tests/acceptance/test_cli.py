@@ -232,7 +232,7 @@ def test_a_list_in_a_pipe_is_plain_and_stable(tidings: Tidings) -> None:
     answer = tidings("messages", "list")
 
     assert answer.out.splitlines() == [
-        "id\tstate\twhen\tchannel\tto\ttries\ttext",
+        "id\tstate\twhen\tchannel\tto\tattempts\ttext",
         f"{id_}\tpending\t2031-01-01T00:00:00.000Z\tphone\tada\t0\t{'x' * 300}  [31mred tab",
     ]
 
@@ -257,7 +257,7 @@ def test_a_waiting_message_is_explained_rescheduled_and_cancelled(tidings: Tidin
 
     assert tidings("messages", "why", id_).out.startswith("scheduled for 20")
     later = tidings("messages", "reschedule", id_, "--in", "2h")
-    assert later.out.startswith(f"{id_} goes out ")
+    assert later.out.startswith(f"{id_} is due ")
     assert tidings("messages", "cancel", id_).out == f"{id_} cancelled\n"
     again = tidings("messages", "cancel", id_)
     assert (again.code, again.err) == (
@@ -280,7 +280,7 @@ def test_channels_are_paused_and_resumed(tidings: Tidings) -> None:
     )
     listed = {row["name"]: row for row in tidings("channels", "list", "--json").json["items"]}
     assert (listed["phone"]["state"], listed["console"]["state"]) == ("paused", "open")
-    assert tidings("channels", "resume", "phone").out == "phone sends again\n"
+    assert tidings("channels", "resume", "phone").out == "phone resumed\n"
     unknown = tidings("channels", "pause", "fax")
     assert (unknown.code, unknown.err.startswith("error: there is no channel 'fax'")) == (2, True)
 
@@ -343,7 +343,7 @@ def test_a_backup_is_a_whole_database_and_never_overwrites(tidings: Tidings, tmp
     assert [row["to"] for row in copy["items"]] == ["ada"]
     before = (tmp_path / "copies/one.db").read_bytes()
     again = tidings("db", "backup", "copies/one.db")
-    assert (again.code, "is there already" in again.err) == (2, True)
+    assert (again.code, "already exists" in again.err) == (2, True)
     assert (tmp_path / "copies/one.db").read_bytes() == before
     assert not list((tmp_path / "copies").glob("*.partial"))
 
@@ -492,9 +492,9 @@ def test_processes_that_died_are_found_without_alarm() -> None:
         ({"blocked_until": NOW}, "ready"),
         ({"opened_at": NOW - 5, "blocked_until": NOW + 1}, "breaker open"),
         ({"opened_at": NOW - 5, "blocked_until": NOW}, "half open"),
-        ({"link": "connected"}, "ready"),
-        ({"link": "logged_out", "blocked_until": NOW + 1}, "logged out"),
-        ({"link": "reconnecting", "opened_at": NOW - 5, "blocked_until": NOW + 1}, "reconnecting"),
+        ({"session_state": "connected"}, "ready"),
+        ({"session_state": "logged_out", "blocked_until": NOW + 1}, "logged out"),
+        ({"session_state": "reconnecting", "opened_at": NOW - 5, "blocked_until": NOW + 1}, "reconnecting"),
     ],
 )
 def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> None:
@@ -505,7 +505,7 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
         "pause_reason": "tea",
         "blocked_until": None,
         "block_reason": "429",
-        "link": None,
+        "session_state": None,
         "session_reason": "SCAN_QR_CODE",
     }
 
@@ -514,7 +514,7 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
 
 def test_only_what_could_go_out_counts_as_overdue() -> None:
     """A minute of patience; what a stopped channel keeps back is that channel's finding."""
-    queue = {"paused": False, "pause_reason": None, "blocked_until": None, "opened_at": None, "link": None}
+    queue = {"paused": False, "pause_reason": None, "blocked_until": None, "opened_at": None, "session_state": None}
     queues = [{**queue, "name": "late"}, {**queue, "name": "just"}, {**queue, "name": "off", "paused": True}]
     since = NOW - 120 * SECOND
     waiting = {
@@ -679,7 +679,7 @@ def test_what_nobody_expected_is_one_line_too(
     monkeypatch.delenv("TIDINGS_DEBUG", raising=False)
     assert run_safely(broken) == 70
     assert capfd.readouterr().err == (
-        "error: something unforeseen happened (RuntimeError: boom). Set TIDINGS_DEBUG=1 to see where\n"
+        "error: unexpected error (RuntimeError: boom). Set TIDINGS_DEBUG=1 to see the traceback\n"
     )
     monkeypatch.setenv("TIDINGS_DEBUG", "1")
     with pytest.raises(RuntimeError, match="boom"):

@@ -18,7 +18,7 @@ from .program import serving
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An engine on its own ports."""
     with serving(tmp_path_factory.mktemp("client"), env={"TIDINGS_SANDBOX_PORT": "0"}) as engine:
-        yield engine.address("page")
+        yield engine.address("dashboard")
 
 
 class Cut:

@@ -291,7 +291,7 @@ def test_a_preview_from_the_command_line(tidings: Tidings) -> None:
         (("add", "--daily", "09:00"), "nothing says what it makes"),
         (("add", "--daily", "09:00", "--message", "{"), "--message is not JSON"),
         (("add", "--daily", "09:00", "--count", "0", *TO_ADA), "count is 0"),
-        (("preview",), "nothing says which schedule or rule"),
+        (("preview",), "no schedule and no rule are given"),
         (("preview", "x", "--every", "1h"), "both given"),
         (("show", "nope"), "there is no schedule nope"),
     ],

@@ -62,7 +62,7 @@ def test_a_message_survives_kill_9_and_arrives_once_with_its_history(
     assert ledger(tmp_path)[id_] == 0
 
     with serving(tmp_path, *database) as second:
-        until(lambda: _sent(second.address("page"), id_), "the message as sent")
+        until(lambda: _sent(second.address("dashboard"), id_), "the message as sent")
         assert second.stop() == 0
 
     assert ledger(tmp_path)[id_] == 1
@@ -84,7 +84,7 @@ def test_an_attempt_that_a_kill_cut_off_is_told_as_in_doubt(
         first.kill()
 
     with serving(tmp_path, *database, env=soon) as second:
-        until(lambda: _sent(second.address("page"), id_), "the message as sent")
+        until(lambda: _sent(second.address("dashboard"), id_), "the message as sent")
 
     row = show(tmp_path, id_, *database)
     assert (row["state"], row["unknown"]) == ("sent", True)
@@ -95,7 +95,7 @@ def test_an_attempt_that_a_kill_cut_off_is_told_as_in_doubt(
 def test_sigterm_finishes_what_is_in_hand(tmp_path: Path) -> None:
     """E8: nothing more is accepted, the message under way is sent and written down, the exit code is 0."""
     with serving(tmp_path) as served:
-        page = served.address("page")
+        page = served.address("dashboard")
         id_ = send(tmp_path, "slow-2")
         until(lambda: ledger(tmp_path)[id_], "the message at the phone")
 
@@ -149,7 +149,7 @@ def test_a_second_process_on_one_file_accepts_and_takes_over(tmp_path: Path) -> 
         early = post(
             f"{second.address('page')}/v1/messages", {"channel": "phone", "to": "ada", "text": "early"}
         )
-        until(lambda: _sent(second.address("page"), early["id"]), "a message accepted by the second")
+        until(lambda: _sent(second.address("dashboard"), early["id"]), "a message accepted by the second")
         late = post(
             f"{second.address('page')}/v1/messages",
             {"channel": "phone", "to": "ada", "text": "late", "in": "2s"},
@@ -157,7 +157,7 @@ def test_a_second_process_on_one_file_accepts_and_takes_over(tmp_path: Path) -> 
         first.kill()
 
         second.hears("node_joined")
-        until(lambda: _sent(second.address("page"), late["id"]), "a message after the take-over")
+        until(lambda: _sent(second.address("dashboard"), late["id"]), "a message after the take-over")
 
     assert ledger(tmp_path) == {early["id"]: 1, late["id"]: 1}
     by = [show(tmp_path, message["id"])["history"][0]["node"] for message in (early, late)]
@@ -182,7 +182,7 @@ def test_two_processes_on_one_postgres_share_the_work(tmp_path: Path, postgres_u
 def test_a_taken_port_is_one_sentence_and_changes_nothing(tmp_path: Path) -> None:
     """Bad input: port in use. Exit code 2, nothing made, nothing left running."""
     with serving(tmp_path / "..", "--no-sandbox", "--database", f"sqlite:///{tmp_path}/other.db") as served:
-        port = served.address("page").rpartition(":")[2]
+        port = served.address("dashboard").rpartition(":")[2]
         mine = tmp_path / "mine"
         mine.mkdir()
 
@@ -206,7 +206,7 @@ def test_where_others_reach_it_a_key_is_needed_and_one_in_the_database_will_do(t
     assert run("keys", "create", "ada", "--role", "admin", folder=tmp_path).returncode == 0
 
     with serving(tmp_path, "--host", "0.0.0.0", "--no-sandbox") as served:
-        port = served.address("page").rpartition(":")[2]
+        port = served.address("dashboard").rpartition(":")[2]
         with pytest.raises(HTTPError, match="401"):
             get(f"http://127.0.0.1:{port}/v1/messages")
 
@@ -214,7 +214,7 @@ def test_where_others_reach_it_a_key_is_needed_and_one_in_the_database_will_do(t
 def test_a_stranger_on_the_phones_port_is_told_with_the_ways_out(tmp_path: Path) -> None:
     """Another phone is shared, anything else is in the way."""
     with serving(tmp_path, "--no-sandbox") as stranger:
-        port = stranger.address("page").rpartition(":")[2]
+        port = stranger.address("dashboard").rpartition(":")[2]
         answer = run("serve", "--port", "0", folder=tmp_path, env={"TIDINGS_SANDBOX_PORT": port})
 
     assert answer.returncode == 2
@@ -227,7 +227,7 @@ def test_api_only_accepts_but_sends_nothing(tmp_path: Path) -> None:
     """A process that only accepts leaves the work lock to others."""
     with serving(tmp_path, "--api-only") as served:
         id_ = send(tmp_path, "ada")
-        page = served.address("page")
+        page = served.address("dashboard")
 
         assert get(f"{page}/v1/messages/{id_}")["state"] == "pending"
         assert "no process is working" in run("messages", "why", id_, folder=tmp_path).stdout

@@ -232,7 +232,7 @@ def test_the_trail_is_verified_on_the_command_line(
     url = request.getfixturevalue("postgres_url") if database == "postgres" else ""
     words = ("--database", url) if url else ()
     with serving(tmp_path, *words, env={"TIDINGS_API_KEYS": KEY}) as served:
-        page = served.address("page")
+        page = served.address("dashboard")
         for name in ("ada", "bob", "eve"):
             body = {"name": name, "role": "viewer"}
             httpx.post(f"{page}/v1/keys", json=body, headers={"x-api-key": KEY})

@@ -115,7 +115,7 @@ async def test_the_last_admin_key_is_never_revoked(home: House) -> None:
 
 def test_no_key_mode_behind_a_proxy_and_after_the_last_key_as_a_user_meets_it(tmp_path: Path) -> None:
     """The served program and its commands: forwarded 403, last key kept, recovery on the machine."""
-    with serving(tmp_path) as served, httpx.Client(base_url=served.address("page")) as http:
+    with serving(tmp_path) as served, httpx.Client(base_url=served.address("dashboard")) as http:
         assert http.get("/v1/messages").status_code == 200
         assert http.get("/v1/messages", headers=FORWARDED[0]).status_code == 403
         made = http.post("/v1/keys", json={"name": "ada", "role": "admin"}).json()

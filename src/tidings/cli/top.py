@@ -162,7 +162,7 @@ def _nodes(summary: EngineSummary) -> Any:
 def _channels(summary: EngineSummary) -> Any:
     table = _table("\nChannels", "name", "kind", "state", "breaker", "reason")
     for row in sorted(summary.channels, key=lambda row: row["state"] == "open")[:_FEW]:
-        why = row["pause_reason"] or row["block_reason"] or row["link_reason"]
+        why = row["pause_reason"] or row["block_reason"] or row["session_reason"]
         states = (_styled(row["state"]), _styled(row["breaker"], good="closed"))
         table.add_row(*_cells(row["name"], row["kind"]), *states, *_cells(why))
     return table
