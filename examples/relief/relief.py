@@ -151,8 +151,8 @@ def engine(folder: Path) -> Iterator[Running]:
             if not line:
                 raise RuntimeError("tidings serve did not start; run it by hand to see why")
             said += line
-        places = dict(re.findall(r"(page|phone) +(http://\S+?)/?\s", said))
-        yield Running(places["page"], places["phone"])
+        places = dict(re.findall(r"(dashboard|sandbox) +(http://\S+?)/?\s", said))
+        yield Running(places["dashboard"], places["sandbox"])
     finally:
         process.kill()
         process.wait()

@@ -211,7 +211,7 @@ def engine(folder: Path) -> Iterator[Running]:
             if not line:
                 raise RuntimeError("tidings serve did not start; run it by hand to see why")
             said += line
-        page = re.search(r"page +(http://\S+?)/?\s", said)
+        page = re.search(r"dashboard +(http://\S+?)/?\s", said)
         assert page is not None
         yield Running(page[1], phone)
     finally:

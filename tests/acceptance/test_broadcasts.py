@@ -377,7 +377,7 @@ def test_the_command_line_makes_fills_looks_and_stops(folder: Path) -> None:
     assert "started: 2 waiting of 2" in run("broadcasts", "trigger", id_, folder=folder).stdout
     assert "paused" in run("broadcasts", "pause", id_, "--reason", "tea", folder=folder).stdout
     assert "new rate" in run("broadcasts", "rate", id_, "5", folder=folder).stdout
-    assert "goes on" in run("broadcasts", "resume", id_, folder=folder).stdout
+    assert "resumed" in run("broadcasts", "resume", id_, folder=folder).stdout
     assert run("broadcasts", "retry", id_, folder=folder).returncode == 2
     assert run("broadcasts", "cancel", id_, folder=folder).returncode == 0
     exported = run("broadcasts", "export", id_, "--exact", folder=folder).stdout

@@ -127,7 +127,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
 def test_open_pages_do_not_hold_up_the_stop(tmp_path: Path) -> None:
     """The live streams of the page and of the phone are ended first."""
     with serving(tmp_path) as served:
-        streams = (f"{served.address('page')}/live", f"{served.address('phone')}/sandbox/stream")
+        streams = (f"{served.address('dashboard')}/live", f"{served.address('sandbox')}/sandbox/stream")
         with urlopen(streams[0], timeout=PATIENCE) as page, urlopen(streams[1], timeout=PATIENCE) as phone:
             assert page.readline()
             assert phone.readline()
@@ -147,11 +147,11 @@ def test_a_second_process_on_one_file_accepts_and_takes_over(tmp_path: Path) -> 
         assert any("run by another process" in line for line in second.told)
 
         early = post(
-            f"{second.address('page')}/v1/messages", {"channel": "phone", "to": "ada", "text": "early"}
+            f"{second.address('dashboard')}/v1/messages", {"channel": "phone", "to": "ada", "text": "early"}
         )
         until(lambda: _sent(second.address("dashboard"), early["id"]), "a message accepted by the second")
         late = post(
-            f"{second.address('page')}/v1/messages",
+            f"{second.address('dashboard')}/v1/messages",
             {"channel": "phone", "to": "ada", "text": "late", "in": "2s"},
         )
         first.kill()
@@ -245,14 +245,14 @@ def test_the_line_that_is_shown_works_when_pasted(tmp_path: Path) -> None:
         )
         assert answer.returncode == 0, answer.stderr
         id_ = answer.stdout.partition("\t")[0]
-        assert get(f"{served.address('page')}/v1/messages/{id_}")["to"] == "ada"
+        assert get(f"{served.address('dashboard')}/v1/messages/{id_}")["to"] == "ada"
 
 
 def test_every_line_of_the_log_is_one_json_object(tmp_path: Path) -> None:
     """A9: one format for all, libraries included; no line for each request."""
     with serving(tmp_path, "--log-level", "debug") as served:
         id_ = send(tmp_path, "gone")
-        until(lambda: get(f"{served.address('page')}/v1/messages/{id_}")["state"] == "failed", "the failure")
+        until(lambda: get(f"{served.address('dashboard')}/v1/messages/{id_}")["state"] == "failed", "the failure")
         assert served.stop() == 0
 
     facts = [json.loads(line) for line in served.logged]

@@ -195,12 +195,12 @@ async def test_a_flood_from_many_addresses_does_not_fill_the_audit_trail(home: H
 def test_a_wrong_key_is_logged_by_the_served_program(tmp_path: Path) -> None:
     """As an operator sees it."""
     with serving(tmp_path, "--log-format", "json", env={"TIDINGS_API_KEYS": KEY}) as served:
-        answer = httpx.get(f"{served.address('page')}/v1/messages", headers={"x-api-key": a_key(7)})
+        answer = httpx.get(f"{served.address('dashboard')}/v1/messages", headers={"x-api-key": a_key(7)})
         assert answer.status_code == 401
         served.hears('"authentication_failed"')
         logged = next(line for line in served.logged if "authentication_failed" in line)
         assert "tdk_00000007" in logged and "127.0.0.1" in logged and "xxxx" not in logged
-        text = httpx.get(f"{served.address('page')}/metrics", headers={"x-api-key": KEY}).text
+        text = httpx.get(f"{served.address('dashboard')}/metrics", headers={"x-api-key": KEY}).text
         assert 'authentication_failures_total{reason="wrong"} 1.0' in text
 
 

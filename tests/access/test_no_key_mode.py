@@ -126,15 +126,15 @@ def test_no_key_mode_behind_a_proxy_and_after_the_last_key_as_a_user_meets_it(tm
         assert lost.returncode == 0, lost.stderr
         assert run("keys", "revoke", made["id"], folder=tmp_path).returncode == 0
     with serving(tmp_path) as served:
-        assert httpx.get(f"{served.address('page')}/v1/messages").status_code == 401
+        assert httpx.get(f"{served.address('dashboard')}/v1/messages").status_code == 401
 
 
 def test_no_key_mode_stays_closed_when_the_keys_of_the_settings_are_removed(tmp_path: Path) -> None:
     """A variable that is missing after a restart opens nothing."""
     with serving(tmp_path, env={"TIDINGS_API_KEYS": KEY}) as served:
-        assert httpx.get(f"{served.address('page')}/v1/messages").status_code == 401
+        assert httpx.get(f"{served.address('dashboard')}/v1/messages").status_code == 401
     with serving(tmp_path) as served:
-        assert httpx.get(f"{served.address('page')}/v1/messages").status_code == 401
+        assert httpx.get(f"{served.address('dashboard')}/v1/messages").status_code == 401
 
 
 def test_a_public_url_needs_a_key() -> None:
