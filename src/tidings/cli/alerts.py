@@ -43,7 +43,7 @@ async def ack(
     ctx: CommandContext,
     alert: Annotated[str, argument("ALERT", "Alert id.")],
     *,
-    by: Annotated[str, option("--by", "NAME", "Person who handles the alert.", show_default=False)],
+    by: Annotated[str, option("NAME", "Person who handles the alert.", show_default=False)],
 ) -> None:
     """Acknowledge an alert, so that others see who handles it."""
     row = await ctx.outbound.alerts.acknowledge(alert, by)

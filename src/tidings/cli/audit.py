@@ -21,11 +21,9 @@ group = typer.Typer(help="List and verify the audit log.", no_args_is_help=True)
 async def list_(
     ctx: CommandContext,
     *,
-    actor: Annotated[str | None, option("--actor", "NAME", "Filter by key name, or 'command line'.")] = None,
-    action: Annotated[
-        str | None, option("--action", "ACTION", "Filter by action, such as messages.cancel.")
-    ] = None,
-    tenant: Annotated[str, option("--tenant", "NAME", "Filter by tenant. [all]")] = "*",
+    actor: Annotated[str | None, option("NAME", "Filter by key name, or 'command line'.")] = None,
+    action: Annotated[str | None, option("ACTION", "Filter by action, such as messages.cancel.")] = None,
+    tenant: Annotated[str, option("NAME", "Filter by tenant. [all]")] = "*",
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -50,7 +48,7 @@ async def verify(
     *,
     head: Annotated[
         str | None,
-        option("--head", "N:HASH", "Head from an earlier verification, which must still be in the chain."),
+        option("N:HASH", "Head from an earlier verification, which must still be in the chain."),
     ] = None,
 ) -> int:
     """Verify the hash chain of the audit log: no entry was changed or deleted.

@@ -22,9 +22,7 @@ async def recipients(
     ctx: CommandContext,
     broadcast: Id,
     *,
-    state: Annotated[
-        str | None, option("--state", "NAME", "waiting, processing, sent, failed, unknown …")
-    ] = None,
+    state: Annotated[str | None, option("NAME", "waiting, processing, sent, failed, unknown …")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -45,7 +43,7 @@ async def recipients(
 def export(
     broadcast: Id,
     *,
-    state: Annotated[str | None, option("--state", "NAME", "Filter by state.")] = None,
+    state: Annotated[str | None, option("NAME", "Filter by state.")] = None,
     exact: Annotated[
         bool, typer.Option("--exact", help="Do not escape cells that a spreadsheet would run as formulas.")
     ] = False,
@@ -80,7 +78,7 @@ def export(
 async def reports(
     ctx: CommandContext,
     *,
-    xref: Annotated[str | None, option("--xref", "KEY", "Show only this xref.")] = None,
+    xref: Annotated[str | None, option("KEY", "Show only this xref.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:

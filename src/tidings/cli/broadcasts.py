@@ -64,20 +64,14 @@ async def create(
     ctx: CommandContext,
     *,
     channel: Annotated[str, channel_option("Channel to send on.")],
-    to: Annotated[list[str] | None, option("--to", "RECIPIENT", "Recipient. Repeatable.")] = None,
-    file: Annotated[
-        str | None, option("--file", "FILE", "CSV or NDJSON file of recipients, or - for stdin.")
-    ] = None,
+    to: Annotated[list[str] | None, option("RECIPIENT", "Recipient. Repeatable.")] = None,
+    file: Annotated[str | None, option("FILE", "CSV or NDJSON file of recipients, or - for stdin.")] = None,
     list_: Annotated[
         str | None, option("--list", "NAME", "List of contacts to send to.", complete=shell_completion.lists)
     ] = None,
     text: Annotated[str | None, option("--text", "-t", "TEXT", "Message text.")] = None,
-    subject: Annotated[
-        str | None, option("--subject", "TEXT", "Subject, for channels that have one.")
-    ] = None,
-    data: Annotated[
-        str | None, option("--data", "JSON", "JSON object with channel-specific content.")
-    ] = None,
+    subject: Annotated[str | None, option("TEXT", "Subject, for channels that have one.")] = None,
+    data: Annotated[str | None, option("JSON", "JSON object with channel-specific content.")] = None,
     template: Annotated[
         str | None,
         option(
@@ -88,43 +82,35 @@ async def create(
         ),
     ] = None,
     var: Var = None,
-    name: Annotated[str | None, option("--name", "TEXT", "Display name.")] = None,
-    xref: Annotated[str | None, option("--xref", "KEY", "Key that groups broadcasts in reports.")] = None,
+    name: Annotated[str | None, option("TEXT", "Display name.")] = None,
+    xref: Annotated[str | None, option("KEY", "Key that groups broadcasts in reports.")] = None,
     manual: Annotated[
         bool, typer.Option("--manual", help="Do not start before `tidings broadcasts trigger`.")
     ] = False,
     at: At = None,
     in_: In = None,
-    max_attempts: Annotated[
-        int | None, option("--max-attempts", "N", "Attempts per recipient, including the first.")
-    ] = None,
-    attempt_interval: Annotated[
-        float | None, option("--attempt-interval", "MINUTES", "Minutes between two attempts.")
-    ] = None,
-    per_second: Annotated[
-        float | None, option("--per-second", "N", "Maximum first attempts per second.")
-    ] = None,
+    max_attempts: Annotated[int | None, option("N", "Attempts per recipient, including the first.")] = None,
+    attempt_interval: Annotated[float | None, option("MINUTES", "Minutes between two attempts.")] = None,
+    per_second: Annotated[float | None, option("N", "Maximum first attempts per second.")] = None,
     spread: Annotated[
-        float | None, option("--spread", "SECONDS", "Add a random delay (jitter) of up to 10 seconds.")
+        float | None, option("SECONDS", "Add a random delay (jitter) of up to 10 seconds.")
     ] = None,
-    error_limit: Annotated[
-        float | None, option("--error-limit", "PERCENT", "Pause when more recipients have failed.")
-    ] = None,
+    error_limit: Annotated[float | None, option("PERCENT", "Pause when more recipients have failed.")] = None,
     canary: Annotated[
-        int | None, option("--canary", "N", "Send to N recipients first, then pause until `resume`.")
+        int | None, option("N", "Send to N recipients first, then pause until `resume`.")
     ] = None,
     quiet_hours: Annotated[
         str | None,
-        option("--quiet-hours", "22:00-07:00", "Do not send in these hours of the recipient's local time."),
+        option("22:00-07:00", "Do not send in these hours of the recipient's local time."),
     ] = None,
     timezone: Annotated[
-        str | None, option("--timezone", "NAME", "Time zone for --at and for recipients without one.")
+        str | None, option("NAME", "Time zone for --at and for recipients without one.")
     ] = None,
     recipient_timezone: Annotated[
         bool, typer.Option("--recipient-timezone", help="Apply --at in each recipient's time zone.")
     ] = False,
-    priority: Annotated[int | None, option("--priority", "0-9", "0 is sent first.")] = None,
-    webhook: Annotated[str | None, option("--webhook", "URL", "URL to notify when it ends.")] = None,
+    priority: Annotated[int | None, option("0-9", "0 is sent first.")] = None,
+    webhook: Annotated[str | None, option("URL", "URL to notify when it ends.")] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Skip invalid rows instead of rejecting the file.")
     ] = False,
@@ -168,12 +154,7 @@ async def create(
 
 @command(group, epilog=examples("tidings broadcasts upload ID people.csv --expect 12000"), fast=True)
 async def upload(
-    ctx: CommandContext,
-    broadcast: Id,
-    file: InputFile,
-    *,
-    format_: InputFormat = None,
-    expect: Expect = None,
+    ctx: CommandContext, broadcast: Id, file: InputFile, *, format_: InputFormat = None, expect: Expect = None
 ) -> None:
     """Upload recipients to a broadcast that is loading. An interrupted upload continues where it stopped."""
     row = await _fill(ctx.app, ctx.outbound, broadcast, file, format_, expect, as_json=ctx.as_json)
@@ -205,8 +186,8 @@ async def _fill(
 async def list_(
     ctx: CommandContext,
     *,
-    state: Annotated[str | None, option("--state", "NAME", "Filter by state.")] = None,
-    xref: Annotated[str | None, option("--xref", "KEY", "Filter by xref.")] = None,
+    state: Annotated[str | None, option("NAME", "Filter by state.")] = None,
+    xref: Annotated[str | None, option("KEY", "Filter by xref.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:

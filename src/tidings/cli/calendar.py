@@ -22,9 +22,7 @@ Who = Annotated[str | None, option("--who", "NAME", "Name of the person, for the
 async def show(
     ctx: CommandContext,
     *,
-    week: Annotated[
-        str | None, option("--week", "WEEK", "Week such as 2027-W03, or a day in it. [this week]")
-    ] = None,
+    week: Annotated[str | None, option("WEEK", "Week such as 2027-W03, or a day in it. [this week]")] = None,
 ) -> None:
     """Show a week: the shifts of each squad by start day, and the hours without any crew."""
     found = await ctx.app.shifts.week(week)
@@ -44,7 +42,7 @@ async def show(
 async def history(
     ctx: CommandContext,
     *,
-    day: Annotated[str | None, option("--day", "DATE", "Filter by day.")] = None,
+    day: Annotated[str | None, option("DATE", "Filter by day.")] = None,
     limit: Limit = 50,
     after: After = None,
 ) -> None:

@@ -29,7 +29,7 @@ async def list_(
     state: Annotated[
         str | None, option("--state", "-s", "STATE", "Filter by state: open, claimed, answered or closed.")
     ] = None,
-    reason: Annotated[str | None, option("--reason", "REASON", "Filter by reason, such as review.")] = None,
+    reason: Annotated[str | None, option("REASON", "Filter by reason, such as review.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -65,7 +65,7 @@ async def answer(
     ctx: CommandContext,
     case: Case,
     *,
-    text: Annotated[str, option("--text", "TEXT", "Text to send to the group.", show_default=False)],
+    text: Annotated[str, option("TEXT", "Text to send to the group.", show_default=False)],
 ) -> None:
     """Answer the group in place of the bot."""
     _print(ctx, await ctx.app.workflows.cases.answer(case, text))
@@ -95,7 +95,7 @@ async def close(
     ctx: CommandContext,
     case: Case,
     *,
-    note: Annotated[str, option("--note", "TEXT", "Note about the resolution.")] = "",
+    note: Annotated[str, option("TEXT", "Note about the resolution.")] = "",
 ) -> None:
     """Close a case and end its workflow. The bot handles the next messages."""
     _print(ctx, await ctx.app.workflows.cases.close(case, note=note))
@@ -120,10 +120,7 @@ async def notices(ctx: CommandContext, *, limit: Limit = 20, after: After = None
 
 @command(group, epilog=examples("tidings cases acknowledge ID --by Ada"))
 async def acknowledge(
-    ctx: CommandContext,
-    notice: Annotated[str, argument("NOTICE", "Notice id.")],
-    *,
-    by: By,
+    ctx: CommandContext, notice: Annotated[str, argument("NOTICE", "Notice id.")], *, by: By
 ) -> None:
     """Acknowledge a notice. If the problem occurs again, a new notice is sent."""
     await ctx.app.workflows.cases.acknowledge(notice, by)

@@ -41,15 +41,15 @@ Contact = Annotated[str, argument("ID", "Contact id.")]
 class ContactOptions:
     """The fields of a contact."""
 
-    name: Annotated[str | None, option("--name", "TEXT", "Display name.")] = None
+    name: Annotated[str | None, option("TEXT", "Display name.")] = None
     address: Annotated[
         list[str] | None,
         option(
             "--address", "-a", "CHANNEL=ADDRESS", "Address on a channel; an empty one removes it. Repeatable."
         ),
     ] = None
-    timezone: Annotated[str | None, option("--timezone", "NAME", "Time zone, such as Europe/Berlin.")] = None
-    language: Annotated[str | None, option("--language", "CODE", "Language, such as de or pt-BR.")] = None
+    timezone: Annotated[str | None, option("NAME", "Time zone, such as Europe/Berlin.")] = None
+    language: Annotated[str | None, option("CODE", "Language, such as de or pt-BR.")] = None
     tag: Annotated[list[str] | None, option("--tag", "-t", "TAG", "Tag. Repeatable.")] = None
     attribute: Annotated[
         list[str] | None,
@@ -92,12 +92,7 @@ async def add(
 
 
 @command(group, epilog=examples("tidings contacts edit ID --timezone Asia/Tokyo --attribute city=Tokyo"))
-async def edit(
-    ctx: CommandContext,
-    contact: Contact,
-    *,
-    details: ContactOptions,
-) -> None:
+async def edit(ctx: CommandContext, contact: Contact, *, details: ContactOptions) -> None:
     """Update the given fields of a contact. An empty value removes a field; tags are replaced."""
     ctx.done(await ctx.outbound.contacts.edit(contact, details.body()), "changed")
 
@@ -183,9 +178,7 @@ def import_(
         bool, typer.Option("--all-or-nothing", help="Import nothing if a row is invalid.")
     ] = False,
     dry_run: DryRun = False,
-    report: Annotated[
-        Path | None, option("--report", "FILE", "Write the invalid rows to FILE as CSV.")
-    ] = None,
+    report: Annotated[Path | None, option("FILE", "Write the invalid rows to FILE as CSV.")] = None,
     as_json: AsJson = False,
     database: Database = None,
     config: ConfigFile = None,

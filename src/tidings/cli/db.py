@@ -89,7 +89,7 @@ def backup(
 
 @group.command(epilog=examples("tidings db move --to postgresql://tidings@localhost/tidings"))
 def move(
-    to: Annotated[str | None, option("--to", "URL", "Empty PostgreSQL database.", show_default=False)] = None,
+    to: Annotated[str | None, option("URL", "Empty PostgreSQL database.", show_default=False)] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Use the SQLite file again after a move.")] = False,
     as_json: AsJson = False,
     database: Database = None,

@@ -44,16 +44,14 @@ async def run(
     ctx: CommandContext,
     *,
     from_: Annotated[str, option("--from", "URL", "sqlite:///path or postgresql://…; it is only read.")],
-    table: Annotated[str, option("--table", "NAME", "Table, or schema.table.")],
+    table: Annotated[str, option("NAME", "Table, or schema.table.")],
     map_: Annotated[
         list[str], option("--map", "MAP", "field=column, field=column.$.path or field='constant'.")
     ],
-    where: Annotated[str | None, option("--where", "SQL", "Condition that selects the rows.")] = None,
-    key: Annotated[
-        str | None, option("--key", "COLUMN", "Column that identifies a row. [the primary key]")
-    ] = None,
+    where: Annotated[str | None, option("SQL", "Condition that selects the rows.")] = None,
+    key: Annotated[str | None, option("COLUMN", "Column that identifies a row. [the primary key]")] = None,
     channel: Annotated[str | None, channel_option("Channel for rows without one.")] = None,
-    time: Annotated[str, option("--time", "FORMAT", "Format of times: auto, s, ms, us or iso.")] = "auto",
+    time: Annotated[str, option("FORMAT", "Format of times: auto, s, ms, us or iso.")] = "auto",
     timezone: TimesZone = None,
     overdue: Annotated[
         bool, typer.Option("--overdue", help="Also import expired messages; they are sent immediately.")

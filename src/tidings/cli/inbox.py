@@ -32,13 +32,9 @@ async def list_(
             "Filter by state: received, pending, processing, done, failed, expired or skipped.",
         ),
     ] = None,
-    source: Annotated[str | None, option("--source", "NAME", "Filter by source.")] = None,
-    conversation: Annotated[
-        str | None, option("--conversation", "NAME", "Filter by conversation, such as crew/9.")
-    ] = None,
-    sender: Annotated[
-        str | None, option("--sender", "ID", "Filter by sender, by its id on the platform.")
-    ] = None,
+    source: Annotated[str | None, option("NAME", "Filter by source.")] = None,
+    conversation: Annotated[str | None, option("NAME", "Filter by conversation, such as crew/9.")] = None,
+    sender: Annotated[str | None, option("ID", "Filter by sender, by its id on the platform.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:

@@ -32,17 +32,13 @@ async def create(
     name: Annotated[str, argument("NAME", "Name of the key.")],
     *,
     role: Annotated[str, option("--role", "-r", "ROLE", "admin, operator, sender, viewer or metrics.")],
-    tenant: Annotated[str | None, option("--tenant", "NAME", "Tenant of the key. [default]")] = None,
+    tenant: Annotated[str | None, option("NAME", "Tenant of the key. [default]")] = None,
     scope: Annotated[
         list[str] | None,
         option("--scope", "SCOPE", "Limit the key to a scope, such as messages. Repeatable."),
     ] = None,
-    rate: Annotated[
-        int | None, option("--rate", "N", "Calls per second, over all processes. [no limit]")
-    ] = None,
-    expires_in: Annotated[
-        str | None, option("--expires-in", "DURATION", "Lifetime, such as 90d. [no expiry]")
-    ] = None,
+    rate: Annotated[int | None, option("N", "Calls per second, over all processes. [no limit]")] = None,
+    expires_in: Annotated[str | None, option("DURATION", "Lifetime, such as 90d. [no expiry]")] = None,
 ) -> None:
     """Create an API key. It is shown only once.
 
@@ -56,7 +52,7 @@ async def create(
 async def list_(
     ctx: CommandContext,
     *,
-    tenant: Annotated[str, option("--tenant", "NAME", "Filter by tenant. [all]")] = "*",
+    tenant: Annotated[str, option("NAME", "Filter by tenant. [all]")] = "*",
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -82,9 +78,7 @@ async def rotate(
     ctx: CommandContext,
     id_: Id,
     *,
-    overlap: Annotated[
-        str | None, option("--overlap", "DURATION", "How long the old secret stays valid. [24h]")
-    ] = None,
+    overlap: Annotated[str | None, option("DURATION", "How long the old secret stays valid. [24h]")] = None,
 ) -> None:
     """Give a key a new secret, shown only once. The old one stays valid for a day; sessions end."""
     _with_secret(ctx, await ctx.app.access.keys.rotate(id_, overlap=overlap))

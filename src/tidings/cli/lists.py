@@ -28,13 +28,11 @@ class FilterOptions:
         list[str] | None, option("--tag", "-t", "TAG", "Contacts with this tag. Repeatable; all must match.")
     ] = None
     any_tag: Annotated[
-        list[str] | None, option("--any-tag", "TAG", "Contacts with at least one of these tags. Repeatable.")
+        list[str] | None, option("TAG", "Contacts with at least one of these tags. Repeatable.")
     ] = None
-    no_tag: Annotated[
-        list[str] | None, option("--no-tag", "TAG", "Contacts without this tag. Repeatable.")
-    ] = None
-    language: Annotated[str | None, option("--language", "CODE", "Contacts with this language.")] = None
-    timezone: Annotated[str | None, option("--timezone", "NAME", "Contacts in this time zone.")] = None
+    no_tag: Annotated[list[str] | None, option("TAG", "Contacts without this tag. Repeatable.")] = None
+    language: Annotated[str | None, option("CODE", "Contacts with this language.")] = None
+    timezone: Annotated[str | None, option("NAME", "Contacts in this time zone.")] = None
     channel: Annotated[str | None, channel_option("Contacts with an address on this channel.")] = None
     attribute: Annotated[
         list[str] | None,
@@ -77,7 +75,7 @@ async def edit(
     ctx: CommandContext,
     list_: List,
     *,
-    name: Annotated[str | None, option("--name", "NAME", "New name.")] = None,
+    name: Annotated[str | None, option("NAME", "New name.")] = None,
     filter_: FilterOptions,
 ) -> None:
     """Rename a list, or replace its filter."""

@@ -84,26 +84,14 @@ async def cancel(ctx: CommandContext, message: MessageId) -> None:
 
 
 @command(group, epilog=examples("tidings messages retry ID", "tidings messages retry ID --in 10m"))
-async def retry(
-    ctx: CommandContext,
-    message: MessageId,
-    *,
-    at: At = None,
-    in_: In = None,
-) -> None:
+async def retry(ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None) -> None:
     """Retry a failed message with a full set of attempts."""
     row = await ctx.outbound.messages.retry(message, at=_when(ctx.app, {"at": at, "in": in_}))
     ctx.done(row, f"is due {_due(ctx.app, row)}")
 
 
 @command(group, epilog=examples('tidings messages reschedule ID --at "tomorrow 9am"'))
-async def reschedule(
-    ctx: CommandContext,
-    message: MessageId,
-    *,
-    at: At = None,
-    in_: In = None,
-) -> None:
+async def reschedule(ctx: CommandContext, message: MessageId, *, at: At = None, in_: In = None) -> None:
     """Reschedule a pending message."""
     from ..model.errors import Invalid
 

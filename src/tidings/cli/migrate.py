@@ -28,10 +28,7 @@ OfCause = Annotated[str | None, option("--cause", "CAUSE", "Filter by cause, as 
 
 
 @command(group, epilog=examples("tidings migrate create crm.toml"))
-async def create(
-    ctx: CommandContext,
-    file: Annotated[Path, argument("FILE", "Job file.")],
-) -> None:
+async def create(ctx: CommandContext, file: Annotated[Path, argument("FILE", "Job file.")]) -> None:
     """Create a job without running it. The same file again is the same job."""
     from ..migration import serializers
     from ..migration.job_file import read_job_file
@@ -44,7 +41,7 @@ async def create(
 async def list_(
     ctx: CommandContext,
     *,
-    state: Annotated[str | None, option("--state", "NAME", "Filter by state.")] = None,
+    state: Annotated[str | None, option("NAME", "Filter by state.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:

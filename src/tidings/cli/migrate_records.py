@@ -28,7 +28,7 @@ async def records(
     *,
     type_: OfType = None,
     state: Annotated[
-        str | None, option("--state", "NAME", "Filter by state: written, unchanged, rejected, failed …")
+        str | None, option("NAME", "Filter by state: written, unchanged, rejected, failed …")
     ] = None,
     limit: Limit = 20,
     after: After = None,
@@ -158,7 +158,7 @@ async def replay(
     type_: OfType = None,
     file: Annotated[
         str | None,
-        option("--file", "FILE", "Fixed records, in the exported format. [all quarantined records]"),
+        option("FILE", "Fixed records, in the exported format. [all quarantined records]"),
     ] = None,
     format_: InputFormat = None,
     job_file: Annotated[Path | None, option("--job", "FILE", "Job file with a fixed mapping.")] = None,
@@ -203,13 +203,7 @@ async def _replay_file(
 @command(
     GROUP, epilog=examples("tidings migrate undo ID --dry-run", "tidings migrate undo ID --yes"), fast=True
 )
-async def undo(
-    ctx: CommandContext,
-    job: Id,
-    *,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> None:
+async def undo(ctx: CommandContext, job: Id, *, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Delete the records that a finished job created in the target, except those changed since."""
     from ..migration import serializers
     from ..model.errors import Invalid
@@ -250,8 +244,8 @@ async def crosswalk(
     job: Id,
     type_: Annotated[str, argument("TYPE", "Record type.")],
     *,
-    source: Annotated[str | None, option("--source", "ID", "Record id in the source.")] = None,
-    target: Annotated[str | None, option("--target", "ID", "Record id in the target.")] = None,
+    source: Annotated[str | None, option("ID", "Record id in the source.")] = None,
+    target: Annotated[str | None, option("ID", "Record id in the target.")] = None,
 ) -> None:
     """Look up which record of the source is which of the target."""
     from ..migration import serializers

@@ -155,10 +155,7 @@ async def costs(
 
 
 @command(group, epilog=examples("tidings models record answers.jsonl"))
-async def record(
-    ctx: CommandContext,
-    file: Annotated[Path, argument("FILE", "New file.")],
-) -> None:
+async def record(ctx: CommandContext, file: Annotated[Path, argument("FILE", "New file.")]) -> None:
     """Record every answer of the model in a file that tests can replay. Contains personal data."""
     import orjson
 

@@ -27,7 +27,7 @@ Source = Annotated[str | None, option("--source", "NAME", "Source of the entry. 
 async def list_(
     ctx: CommandContext,
     *,
-    squad: Annotated[str | None, option("--squad", "NAME", "Filter by squad.")] = None,
+    squad: Annotated[str | None, option("NAME", "Filter by squad.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:
@@ -47,9 +47,9 @@ async def add(
     ctx: CommandContext,
     sender: Sender,
     *,
-    name: Annotated[str, option("--name", "NAME", "Display name.", show_default=False)],
-    squad: Annotated[str, option("--squad", "NAME", "Squad of the sender.", show_default=False)],
-    role: Annotated[str, option("--role", "ROLE", "member, officer or admin.")] = "member",
+    name: Annotated[str, option("NAME", "Display name.", show_default=False)],
+    squad: Annotated[str, option("NAME", "Squad of the sender.", show_default=False)],
+    role: Annotated[str, option("ROLE", "member, officer or admin.")] = "member",
     source: Source = None,
 ) -> None:
     """Add or update an entry."""
@@ -67,11 +67,7 @@ async def remove(ctx: CommandContext, sender: Sender, *, source: Source = None) 
 
 @command(group, "import", epilog=examples("tidings roster import people.csv --dry-run"))
 async def import_(
-    ctx: CommandContext,
-    file: InputFile,
-    *,
-    format_: InputFormat = None,
-    dry_run: DryRun = False,
+    ctx: CommandContext, file: InputFile, *, format_: InputFormat = None, dry_run: DryRun = False
 ) -> int:
     """Import a file with the columns sender, name, squad, role and source. Safe to repeat."""
     counts = await _import(ctx.app.inbound, file, format_, ctx.app.settings.max_bulk, dry_run=dry_run)

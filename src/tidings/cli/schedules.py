@@ -209,12 +209,7 @@ async def remove(ctx: CommandContext, schedule: ScheduleId) -> None:
 
 
 @command(group, epilog=examples("tidings schedules run ID", "tidings schedules run ID --key monday"))
-async def run(
-    ctx: CommandContext,
-    schedule: ScheduleId,
-    *,
-    key: Key = None,
-) -> None:
+async def run(ctx: CommandContext, schedule: ScheduleId, *, key: Key = None) -> None:
     """Run a schedule once now, in addition to its rule."""
     made = await ctx.outbound.schedules.run(schedule, key=key)
     row = {**made.answer, "replayed": made.replayed}
@@ -255,13 +250,7 @@ async def preview(
 
 
 @command(group, epilog=examples("tidings schedules log ID", "tidings schedules log ID --limit 100 --json"))
-async def log(
-    ctx: CommandContext,
-    schedule: ScheduleId,
-    *,
-    limit: Limit = 20,
-    after: After = None,
-) -> None:
+async def log(ctx: CommandContext, schedule: ScheduleId, *, limit: Limit = 20, after: After = None) -> None:
     """List past runs with their outcome, newest first."""
     page = await ctx.outbound.schedules.occurrences(schedule, limit=limit, after=after)
     columns = [

@@ -28,13 +28,7 @@ Url = Annotated[str | None, option("--url", "URL", "URL that events are posted t
         "tidings subscriptions add --url https://example.com/hooks -e 'message.*' -e broadcast.completed"
     ),
 )
-async def add(
-    ctx: CommandContext,
-    *,
-    url: Url = None,
-    events: Events = None,
-    key: Key = None,
-) -> None:
+async def add(ctx: CommandContext, *, url: Url = None, events: Events = None, key: Key = None) -> None:
     """Add a subscription. Its signing secret is shown only once."""
     made = await ctx.outbound.subscriptions.add({"url": url, "events": events or None}, key=key)
     _with_secret(ctx, made.answer)

@@ -35,9 +35,7 @@ async def add(
     address: Address,
     *,
     channel: Channel = None,
-    reason: Annotated[
-        str | None, option("--reason", "TEXT", "Reason, shown with every skipped message.")
-    ] = None,
+    reason: Annotated[str | None, option("TEXT", "Reason, shown with every skipped message.")] = None,
 ) -> None:
     """Opt out an address. Its messages are skipped from now on, including those already accepted."""
     body = {"address": address, "channel": channel, "reason": reason}
@@ -66,7 +64,7 @@ async def remove(
 async def list_(
     ctx: CommandContext,
     *,
-    address: Annotated[str | None, option("--address", "ADDRESS", "Filter by address.")] = None,
+    address: Annotated[str | None, option("ADDRESS", "Filter by address.")] = None,
     limit: Limit = 20,
     after: After = None,
 ) -> None:

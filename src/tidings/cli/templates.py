@@ -71,13 +71,7 @@ async def add(
 
 
 @command(group, epilog=examples("tidings templates edit welcome --text 'Good morning {{ name }}'"))
-async def edit(
-    ctx: CommandContext,
-    name: Name,
-    *,
-    content: ContentOptions,
-    key: Key = None,
-) -> None:
+async def edit(ctx: CommandContext, name: Name, *, content: ContentOptions, key: Key = None) -> None:
     """Save a new version of a template. Fields that are not given stay the same."""
     from ..model.errors import Invalid
 
@@ -114,25 +108,14 @@ async def list_(
 @command(
     group, epilog=examples("tidings templates show welcome", "tidings templates show welcome --version 2")
 )
-async def show(
-    ctx: CommandContext,
-    name: Name,
-    *,
-    version: Version = None,
-) -> None:
+async def show(ctx: CommandContext, name: Name, *, version: Version = None) -> None:
     """Show a template with its variables."""
     row = await ctx.outbound.templates.show(name, version=version)
     ctx.answer(row, lambda: _print(row))
 
 
 @command(group, epilog=examples("tidings templates versions welcome"))
-async def versions(
-    ctx: CommandContext,
-    name: Name,
-    *,
-    limit: Limit = 20,
-    after: After = None,
-) -> None:
+async def versions(ctx: CommandContext, name: Name, *, limit: Limit = 20, after: After = None) -> None:
     """List the versions of a template, newest first."""
     page = await ctx.outbound.templates.versions(name, limit=limit, after=after)
     now = ctx.outbound.clock.now()

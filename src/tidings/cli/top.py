@@ -31,9 +31,7 @@ _RIGHT = ("in flight", "concurrency", "memory", "seen")
 
 
 async def top(
-    ctx: CommandContext,
-    *,
-    every: Annotated[float, option("--every", "SECONDS", "Seconds between two updates.")] = 1.0,
+    ctx: CommandContext, *, every: Annotated[float, option("SECONDS", "Seconds between two updates.")] = 1.0
 ) -> None:
     """Show live figures: queue, rate, lag, success rate, processes, channels and failures.
 
