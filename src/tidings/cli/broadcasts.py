@@ -28,8 +28,6 @@ from .options import (
 from .output import Column, Row
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from ..app import App
     from ..outbound.service import OutboundService
 
@@ -38,16 +36,6 @@ group = typer.Typer(help="Send one message to many recipients.", no_args_is_help
 Id = Annotated[str, argument("ID", "Broadcast id.", complete=shell_completion.broadcasts)]
 Reason = Annotated[str | None, option("--reason", "TEXT", "Reason, shown with the broadcast.")]
 Expect = Annotated[int | None, option("--expect", "N", "Reject the file unless it has N rows.")]
-STYLES = {
-    "loading": "yellow",
-    "new": "cyan",
-    "pending": "blue",
-    "paused": "yellow",
-    "completed": "green",
-    "failed": "bold red",
-    "cancelled": "dim",
-    "expired": "yellow",
-}
 _TIMES = ("accepted", "scheduled", "frozen", "started", "paused", "ended")
 
 
@@ -299,7 +287,7 @@ def _print(app: App, row: Row) -> None:
     output.facts(
         [
             *output.fields(row, "id", "name"),
-            ("state", row["state"], _state(row)),
+            ("state", row["state"], output.state(row)),
             *output.fields(row, "reason", "channel", "trigger", "xref"),
             ("text", content.get("text"), None),
             ("template", row["template"], None),
@@ -321,7 +309,7 @@ def _print(app: App, row: Row) -> None:
 def _columns(now: int) -> list[Column]:
     return [
         Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], _state),
+        Column("state", lambda row: row["state"], output.state),
         Column.time("accepted", "accepted_at", now),
         Column("channel", lambda row: row["channel"], spare=True),
         Column("total", lambda row: row["total"], right=True),
@@ -337,12 +325,6 @@ def count_columns() -> list[Column]:
         Column("failed", lambda row: row["counts"]["failed"] + row["counts"]["unknown"], right=True),
         Column("open", lambda row: row["counts"]["waiting"] + row["counts"]["processing"], right=True),
     ]
-
-
-def _state(row: Row) -> Text:
-    from rich.text import Text
-
-    return Text(row["state"], STYLES.get(row["state"], ""))
 
 
 def _tally(row: Row) -> str:

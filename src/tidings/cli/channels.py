@@ -14,8 +14,6 @@ from .options import AsJson, ConfigFile, argument, option
 from .output import Column, Row
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from ..outbound.sessions.qr_codes import SessionQrCode
 
 group = typer.Typer(help="Show, pause, resume, test and link channels.", no_args_is_help=True)
@@ -30,7 +28,7 @@ async def list_(ctx: CommandContext) -> None:
     columns = [
         Column("name", lambda row: row["name"], keep=True),
         Column("kind", lambda row: row["kind"], lambda row: row["kind"] or "(not configured here)"),
-        Column("state", lambda row: row["state"], _state),
+        Column("state", lambda row: row["state"], output.state),
         Column.time("until", "blocked_until", now, spare=True),
         Column("breaker", lambda row: row["breaker"]),
         Column("per second", lambda row: row["per_second"], right=True, spare=True),
@@ -161,7 +159,7 @@ def _facts(row: Row, *, is_public: bool) -> None:
         [
             ("name", row["name"], None),
             ("kind", row["kind"], row["kind"] or "(not configured here)"),
-            ("state", row["state"], _state(row)),
+            ("state", row["state"], output.state(row)),
             ("reason", _reason(row), None),
             ("session", row["session_state"], None),
             ("until", row["blocked_until"], None),
@@ -194,9 +192,3 @@ def _answer(ctx: CommandContext, row: Row) -> None:
 def _reason(row: Row) -> object:
     link = row["session_reason"] if row["session_state"] not in (None, "connected") else None
     return row["pause_reason"] or link or row["block_reason"]
-
-
-def _state(row: Row) -> Text:
-    from rich.text import Text
-
-    return Text(row["state"], "green" if row["state"] == "open" else "yellow")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from .commands import CommandContext, command
 from .help import examples
 from .options import After, Limit, argument, option
 from .output import Column, Row
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 group = typer.Typer(help="Create, rotate and revoke API keys.", no_args_is_help=True)
 
@@ -62,7 +59,7 @@ async def list_(
     columns = [
         Column("id", lambda row: row["id"], keep=True),
         *Column.plain("name", "tenant", "role"),
-        Column("state", lambda row: row["state"], _state),
+        Column("state", lambda row: row["state"], output.state),
         Column("prefix", lambda row: row["prefix"], keep=True),
         Column("scopes", lambda row: ",".join(row["scopes"]), spare=True),
         Column("rate", lambda row: row["rate"], right=True, spare=True),
@@ -100,9 +97,3 @@ def _with_secret(ctx: CommandContext, row: Row) -> None:
         output.say(("save the key now: it will not be shown again", "yellow"))
 
     ctx.answer(row, in_words)
-
-
-def _state(row: Row) -> Text:
-    from rich.text import Text
-
-    return Text(row["state"], "green" if row["state"] == "active" else "dim")

@@ -10,6 +10,7 @@ import typer
 from . import migration_progress, output
 from .commands import CommandContext, command
 from .help import examples
+from .migration_progress import caller_name, format_duration
 from .options import After, Limit, argument, option
 from .output import Column, Row
 
@@ -50,16 +51,14 @@ async def list_(
     from ..migration import serializers
     from ..migration.jobs import JobState
 
-    chosen, size = (
-        None if state is None else migration_progress.parse_choice(JobState, "state", state),
-        page_size(limit),
-    )
+    chosen = None if state is None else migration_progress.parse_choice(JobState, "state", state)
+    size = page_size(limit)
     before = None if after is None else decode_position(after)
     found = await ctx.app.migrations.page(state=chosen, before=before, limit=size)
     now = ctx.app.clock.now()
     columns = [
         Column("id", lambda row: row["id"], keep=True),
-        Column("state", lambda row: row["state"], migration_progress.state),
+        Column("state", lambda row: row["state"], output.state),
         Column.time("changed", "changed_at", now),
         Column("from", lambda row: row["source"], spare=True),
         Column("to", lambda row: row["target"], spare=True),
@@ -101,7 +100,7 @@ async def plan(
     from ..migration import serializers
 
     migrations, id_ = ctx.app.migrations, await _job(ctx, job)
-    begun = serializers.job(await migrations.plan(id_, by=migration_progress.caller_name(), look=lookup))
+    begun = await migrations.plan(id_, by=caller_name(), look=lookup)
     if detach:
         _moved(ctx, begun, "planning")
         return 0
@@ -117,9 +116,7 @@ async def plan(
 @command(group, epilog=examples("tidings migrate approve ID"))
 async def approve(ctx: CommandContext, job: Id) -> None:
     """Approve the plan, so that `run` executes exactly that."""
-    _moved(
-        ctx, _shown(await ctx.app.migrations.approve(job, by=migration_progress.caller_name())), "approved"
-    )
+    _moved(ctx, await ctx.app.migrations.approve(job, by=caller_name()), "approved")
 
 
 @command(
@@ -136,9 +133,9 @@ async def run(ctx: CommandContext, job: JobOrFile, *, detach: Detach = False) ->
     id_ = await _job(ctx, job)
     found = await ctx.app.migrations.find(id_)
     if str(found.state) not in ("planning", "running"):
-        found = await ctx.app.migrations.run(id_, by=migration_progress.caller_name())
+        found = await ctx.app.migrations.run(id_, by=caller_name())
     if detach:
-        _moved(ctx, _shown(found), "started")
+        _moved(ctx, found, "started")
         return 0
     return _ended(ctx, await migration_progress.follow(ctx.app, id_, is_quiet=ctx.as_json))
 
@@ -161,27 +158,19 @@ async def status(
 @command(group, epilog=examples('tidings migrate pause ID --reason "the CRM is slow"'))
 async def pause(ctx: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
     """Pause a job until it is resumed."""
-    _moved(
-        ctx,
-        _shown(await ctx.app.migrations.pause(job, by=migration_progress.caller_name(), reason=reason)),
-        "paused",
-    )
+    _moved(ctx, await ctx.app.migrations.pause(job, by=caller_name(), reason=reason), "paused")
 
 
 @command(group, epilog=examples("tidings migrate resume ID"))
 async def resume(ctx: CommandContext, job: Id) -> None:
     """Resume a paused job."""
-    _moved(ctx, _shown(await ctx.app.migrations.resume(job, by=migration_progress.caller_name())), "resumed")
+    _moved(ctx, await ctx.app.migrations.resume(job, by=caller_name()), "resumed")
 
 
 @command(group, epilog=examples('tidings migrate cancel ID --reason "wrong mapping"'))
 async def cancel(ctx: CommandContext, job: Id, *, reason: Reason = "by hand") -> None:
     """Cancel a job. Records that are already written stay."""
-    _moved(
-        ctx,
-        _shown(await ctx.app.migrations.cancel(job, by=migration_progress.caller_name(), reason=reason)),
-        "cancelled",
-    )
+    _moved(ctx, await ctx.app.migrations.cancel(job, by=caller_name(), reason=reason), "cancelled")
 
 
 @command(group, epilog=examples("tidings migrate verify ID"), fast=True)
@@ -215,17 +204,13 @@ async def _create(ctx: CommandContext, job: MigrationJob) -> str:
     for one in await ctx.app.migrations.page(tenant=job.tenant, limit=200):
         if one.is_local and one.definition == job.definition and str(one.state) != "cancelled":
             return one.id
-    return (await ctx.app.migrations.create(job, by=migration_progress.caller_name())).id
+    return (await ctx.app.migrations.create(job, by=caller_name())).id
 
 
-def _shown(found: Any) -> Row:
+def _moved(ctx: CommandContext, job: Any, words: str) -> None:
     from ..migration import serializers
 
-    return serializers.job(found)
-
-
-def _moved(ctx: CommandContext, row: Row, words: str) -> None:
-    ctx.answer(row, lambda: output.say((row["id"], "bold"), f" {words}"))
+    ctx.done(serializers.job(job), words)
 
 
 def _ended(ctx: CommandContext, row: Row) -> int:
@@ -247,11 +232,7 @@ def _print_plan(report: Row) -> None:
         )
     for note in report["notes"]:
         output.say(("note: ", "yellow"), output.flat(note))
-    duration = (
-        ""
-        if report["seconds"] is None
-        else f", at least {migration_progress.format_duration(report['seconds'])}"
-    )
+    duration = "" if report["seconds"] is None else f", at least {format_duration(report['seconds'])}"
     output.say(f"{report['calls']:,} call{'' if report['calls'] == 1 else 's'}{duration}")
     if report["fits_this_month"] is False:
         output.say(("exceeds the remaining quota of this month", "bold red"))
@@ -269,7 +250,7 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
     output.facts(
         [
             *output.fields(row, "id", "name"),
-            ("state", row["state"], migration_progress.state(row)),
+            ("state", row["state"], output.state(row)),
             ("reason", row["reason"], None),
             ("resumes", row["blocked_until"], output.full_time(row["blocked_until"], timezone, now)),
             ("problem", row["problem"], None),
@@ -279,7 +260,7 @@ def _print_status(ctx: CommandContext, row: Row) -> None:
             (
                 "left",
                 row["seconds_left"],
-                migration_progress.format_duration(row["seconds_left"]) if moves and more else "",
+                format_duration(row["seconds_left"]) if moves and more else "",
             ),
             ("started", row["started_at"], output.full_time(row["started_at"], timezone, now)),
             ("ended", row["ended_at"], output.full_time(row["ended_at"], timezone, now)),

@@ -44,7 +44,7 @@ async def records(
     columns = [
         Column("type", lambda row: row["type"]),
         Column("record", lambda row: row["source_id"], keep=True),
-        Column("state", lambda row: row["state"], migration_progress.state),
+        Column("state", lambda row: row["state"], output.state),
         Column("target", lambda row: row["target_id"], spare=True),
         Column("changed", lambda row: row["changed_at"], spare=True),
         *Column.plain("field", "reason"),

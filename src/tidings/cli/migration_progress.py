@@ -14,25 +14,8 @@ from typing import TYPE_CHECKING, Any
 from . import output
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from ..app import App
 
-STYLES = {
-    "new": "cyan",
-    "planning": "blue",
-    "planned": "cyan",
-    "approved": "cyan",
-    "running": "blue",
-    "paused": "yellow",
-    "cancelled": "dim",
-    "completed": "green",
-    "written": "green",
-    "unchanged": "green",
-    "rejected": "red",
-    "failed": "bold red",
-    "conflict": "yellow",
-}
 INTERVAL = 0.5  # seconds between two reads
 WINDOW = 10.0  # seconds over which the rate is measured
 IDLE_STATES = ("new", "planned", "approved", "completed", "failed", "cancelled")
@@ -48,7 +31,7 @@ async def follow(app: App, id_: str, *, is_quiet: bool, works: bool = True) -> o
 
 def print_result(row: output.Row) -> None:
     """Print the result of a job and the next command."""
-    output.say((row["id"], "bold"), " ", state(row), f": {tally(row)}")
+    output.say((row["id"], "bold"), " ", output.state(row), f": {tally(row)}")
     if row["reason"]:
         output.say(("  ", ""), (output.flat(row["reason"]), "yellow"))
     if row["state"] == "paused":
@@ -161,13 +144,6 @@ def _show_type(bar: Any, task: Any, type_: output.Row) -> None:
 
 def _about(row: output.Row) -> str:
     return output.quoted(line(row).partition(", ")[2]).markup
-
-
-def state(row: output.Row) -> Text:
-    """Return the colored state of a job or a record."""
-    from rich.text import Text
-
-    return Text(row["state"], STYLES.get(row["state"], ""))
 
 
 def caller_name() -> str:

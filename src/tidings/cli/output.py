@@ -20,18 +20,16 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 Fact: TypeAlias = "tuple[str, object, str | Text | None]"
 
-STATE_STYLES = {
-    "sent": "green",
-    "done": "green",
-    "pending": "cyan",
-    "processing": "blue",
-    "failed": "bold red",
-    "cancelled": "dim",
-    "expired": "yellow",
-    "skipped": "dim",
-    "received": "cyan",
+_STATES_BY_STYLE = {
+    "green": "active completed done open sent unchanged written",
+    "cyan": "approved new pending planned received",
+    "blue": "planning processing running",
+    "yellow": "breaker_open conflict expired loading offline paused throttled",
+    "red": "rejected",
+    "bold red": "failed",
+    "dim": "cancelled ended revoked skipped",
 }
-
+STATE_STYLES = {state: style for style, states in _STATES_BY_STYLE.items() for state in states.split()}
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
@@ -174,7 +172,7 @@ def flat(value: object) -> str:
 
 
 def state(row: Row) -> Text:
-    """Return the colored state of a message; `?` marks an uncertain delivery."""
+    """Return the colored state of a row; `?` marks a message whose delivery is uncertain."""
     from rich.text import Text
 
     word = row["state"]
