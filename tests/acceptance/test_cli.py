@@ -514,7 +514,13 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
 
 def test_only_what_could_go_out_counts_as_overdue() -> None:
     """A minute of patience; what a stopped channel keeps back is that channel's finding."""
-    queue = {"paused": False, "pause_reason": None, "blocked_until": None, "opened_at": None, "session_state": None}
+    queue = {
+        "paused": False,
+        "pause_reason": None,
+        "blocked_until": None,
+        "opened_at": None,
+        "session_state": None,
+    }
     queues = [{**queue, "name": "late"}, {**queue, "name": "just"}, {**queue, "name": "off", "paused": True}]
     since = NOW - 120 * SECOND
     waiting = {

@@ -23,7 +23,7 @@ def sandbox(
         list[str] | None, option("HOST", "Host that callbacks may go to, besides this machine. Repeatable.")
     ] = None,
 ) -> None:
-    """Run the simulated phone and providers in their own process, with faults on demand.
+    """Run only the simulated phone and providers, with faults on demand.
 
     `tidings serve` includes them; use this command to run them without an engine.
     """

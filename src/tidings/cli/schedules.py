@@ -146,7 +146,7 @@ async def list_(
         Column.time("next", "next_at", now),
         Column.time("last", "last_at", now),
         Column("runs", lambda row: row["made"], right=True, spare=True),
-        Column("runs at", lambda row: row["rule_in_words"], _rule_and_zone),
+        Column("rule", lambda row: row["rule_in_words"], _rule_and_zone),
         Column("name", lambda row: row["name"]),
     ]
     nothing = "no matching schedules" if state else "no schedules yet; create one with: tidings schedules add"

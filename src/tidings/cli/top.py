@@ -33,7 +33,7 @@ _RIGHT = ("in flight", "concurrency", "memory", "seen")
 async def top(
     ctx: CommandContext, *, every: Annotated[float, option("SECONDS", "Seconds between two updates.")] = 1.0
 ) -> None:
-    """Show live figures: queue, rate, lag, success rate, processes, channels and failures.
+    """Show live figures: queue, rate, lag, success, processes, channels, failures.
 
     Press q to quit. In a pipe and with --json, it prints once.
     """
