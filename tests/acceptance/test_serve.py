@@ -142,8 +142,8 @@ def test_a_second_process_on_one_file_accepts_and_takes_over(tmp_path: Path) -> 
     """Rule 12: one works, the other accepts and reads; kill -9 of the first, and the second works."""
     shared = {"TIDINGS_SANDBOX_PORT": str(free_port())}
     with serving(tmp_path, env=shared) as first, serving(tmp_path, env=shared) as second:
-        assert any("working" in line and "yes" in line for line in first.told)
-        assert any("not yet" in line and "takes over" in line for line in second.told)
+        assert any("sending" in line and "up to" in line for line in first.told)
+        assert any("standby" in line and "takes over" in line for line in second.told)
         assert any("run by another process" in line for line in second.told)
 
         early = post(
@@ -170,7 +170,7 @@ def test_two_processes_on_one_postgres_share_the_work(tmp_path: Path, postgres_u
     words = ("--database", postgres_url)
     lines = "\n".join(json.dumps({"channel": "phone", "to": f"p{n}", "text": "x"}) for n in range(200))
     with serving(tmp_path, *words, env=shared) as first, serving(tmp_path, *words, env=shared) as second:
-        assert all(any("working" in line and "yes" in line for line in s.told) for s in (first, second))
+        assert all(any("sending" in line and "up to" in line for line in s.told) for s in (first, second))
         answer = run("send", "--file", "-", "--database", postgres_url, folder=tmp_path, stdin=lines)
         assert answer.stdout == "accepted\t200\nrefused\t0\n", answer.stderr
         until(lambda: len(ledger(tmp_path)) == 200, "all at the phone")
@@ -191,7 +191,8 @@ def test_a_taken_port_is_one_sentence_and_changes_nothing(tmp_path: Path) -> Non
     assert answer.stdout == ""
     assert answer.returncode == 2
     assert answer.stderr == (
-        f"error: port {port} on 127.0.0.1 is in use. Stop what listens there, or choose another with --port\n"
+        f"error: port {port} on 127.0.0.1 is in use. "
+        "Stop the other process, or choose another port with --port\n"
     )
     assert list(mine.iterdir()) == []
 
