@@ -253,7 +253,8 @@ def test_every_line_of_the_log_is_one_json_object(tmp_path: Path) -> None:
     """A9: one format for all, libraries included; no line for each request."""
     with serving(tmp_path, "--log-level", "debug") as served:
         id_ = send(tmp_path, "gone")
-        until(lambda: get(f"{served.address('dashboard')}/v1/messages/{id_}")["state"] == "failed", "the failure")
+        url = f"{served.address('dashboard')}/v1/messages/{id_}"
+        until(lambda: get(url)["state"] == "failed", "the failure")
         assert served.stop() == 0
 
     facts = [json.loads(line) for line in served.logged]

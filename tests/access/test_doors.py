@@ -236,8 +236,13 @@ def test_every_command_that_only_looks_is_named() -> None:
     """S22: whatever is not named as looking is written down, so a new command cannot be forgotten."""
     known = {f"{group}.{word}" for group, one in typer.main.get_command(full_program()).commands.items()  # type: ignore[attr-defined]
              for word in getattr(one, "commands", {})}  # fmt: skip
-    inside = {"conversations.conversation", "conversations.conversations", "conversations.replay", "log.log",
-              "top.top"}
+    inside = {
+        "conversations.conversation",
+        "conversations.conversations",
+        "conversations.replay",
+        "log.log",
+        "top.top",
+    }
     named = {
         one
         for one in READ_ONLY_COMMANDS - inside
