@@ -50,7 +50,7 @@ def engine(folder: Path) -> Iterator[subprocess.Popen[str]]:
     )  # fmt: skip
     assert process.stdout is not None
     try:
-        if not any("Ctrl-C stops" in line for line in process.stdout):
+        if not any("Ctrl-C to stop" in line for line in process.stdout):
             raise RuntimeError("tidings serve did not start; run it by hand to see why")
         yield process
     finally:

@@ -146,13 +146,13 @@ def engine(folder: Path) -> Iterator[Running]:
     assert process.stdout is not None
     said = ""
     try:
-        while "Ctrl-C stops" not in said:
+        while "Ctrl-C to stop" not in said:
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError("tidings serve did not start; run it by hand to see why")
             said += line
-        places = dict(re.findall(r"(page|phone) +(http://\S+?)/?\s", said))
-        yield Running(places["page"], places["phone"])
+        places = dict(re.findall(r"(dashboard|sandbox) +(http://\S+?)/?\s", said))
+        yield Running(places["dashboard"], places["sandbox"])
     finally:
         process.kill()
         process.wait()

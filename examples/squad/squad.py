@@ -206,12 +206,12 @@ def engine(folder: Path) -> Iterator[Running]:
     assert process.stdout is not None
     said = ""
     try:
-        while "Ctrl-C stops" not in said:
+        while "Ctrl-C to stop" not in said:
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError("tidings serve did not start; run it by hand to see why")
             said += line
-        page = re.search(r"page +(http://\S+?)/?\s", said)
+        page = re.search(r"dashboard +(http://\S+?)/?\s", said)
         assert page is not None
         yield Running(page[1], phone)
     finally:

@@ -87,7 +87,7 @@ async def test_the_command_line_lists_and_takes_on(
     (alert,) = orjson.loads((await run("alerts", "list", "--json")).stdout)["items"]
     assert "scheduler_silent" in (await run("alerts", "list")).stdout
     taken = await run("alerts", "ack", alert["id"], "--by", "Ada")
-    assert "Ada " in taken.stdout
+    assert "acknowledged by Ada" in taken.stdout
     refused = await run("alerts", "ack", "no-such", "--by", "Ada")
     assert "there is no alert no-such" in str(refused.exception)
 

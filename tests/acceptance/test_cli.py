@@ -257,7 +257,7 @@ def test_a_waiting_message_is_explained_rescheduled_and_cancelled(tidings: Tidin
 
     assert tidings("messages", "why", id_).out.startswith("scheduled for 20")
     later = tidings("messages", "reschedule", id_, "--in", "2h")
-    assert later.out.startswith(f"{id_} goes out ")
+    assert later.out.startswith(f"{id_} is due ")
     assert tidings("messages", "cancel", id_).out == f"{id_} cancelled\n"
     again = tidings("messages", "cancel", id_)
     assert (again.code, again.err) == (
@@ -280,7 +280,7 @@ def test_channels_are_paused_and_resumed(tidings: Tidings) -> None:
     )
     listed = {row["name"]: row for row in tidings("channels", "list", "--json").json["items"]}
     assert (listed["phone"]["state"], listed["console"]["state"]) == ("paused", "open")
-    assert tidings("channels", "resume", "phone").out == "phone sends again\n"
+    assert tidings("channels", "resume", "phone").out == "phone resumed\n"
     unknown = tidings("channels", "pause", "fax")
     assert (unknown.code, unknown.err.startswith("error: there is no channel 'fax'")) == (2, True)
 
@@ -343,7 +343,7 @@ def test_a_backup_is_a_whole_database_and_never_overwrites(tidings: Tidings, tmp
     assert [row["to"] for row in copy["items"]] == ["ada"]
     before = (tmp_path / "copies/one.db").read_bytes()
     again = tidings("db", "backup", "copies/one.db")
-    assert (again.code, "is there already" in again.err) == (2, True)
+    assert (again.code, "already exists" in again.err) == (2, True)
     assert (tmp_path / "copies/one.db").read_bytes() == before
     assert not list((tmp_path / "copies").glob("*.partial"))
 
@@ -685,7 +685,7 @@ def test_what_nobody_expected_is_one_line_too(
     monkeypatch.delenv("TIDINGS_DEBUG", raising=False)
     assert run_safely(broken) == 70
     assert capfd.readouterr().err == (
-        "error: something unforeseen happened (RuntimeError: boom). Set TIDINGS_DEBUG=1 to see where\n"
+        "error: unexpected error (RuntimeError: boom). Set TIDINGS_DEBUG=1 to see the traceback\n"
     )
     monkeypatch.setenv("TIDINGS_DEBUG", "1")
     with pytest.raises(RuntimeError, match="boom"):

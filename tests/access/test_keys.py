@@ -262,7 +262,7 @@ async def test_the_trail_is_append_only_and_forgotten_by_age(
             await make(access, tenant="acme")
         await access.keys.revoke(made["id"])
     told = (await access.audit.page()).items
-    assert [(row["what"], row["who"], row["origin"], row["target"]) for row in told] == [
+    assert [(row["action"], row["actor"], row["origin"], row["target"]) for row in told] == [
         ("keys.revoke", "ada", "10.0.0.1", made["id"]),
         ("keys.create", "ada", "10.0.0.1", made["id"]),
     ]

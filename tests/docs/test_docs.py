@@ -191,7 +191,7 @@ def test_every_command_answers_in_json() -> None:
 
 def test_what_all_commands_share_is_told_once() -> None:
     """So that no command needs to repeat it."""
-    rows = named(sections(page("reference/cli.md"))["What all of them share"], "option")
+    rows = named(sections(page("reference/cli.md"))["Shared options"], "option")
 
     assert set(rows) == SHARED
 
