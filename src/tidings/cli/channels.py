@@ -129,19 +129,19 @@ def qr(name: Name, *, as_json: AsJson = False, config: ConfigFile = None) -> Non
         output.say_json(scan._asdict())
     else:
         _show_code(scan)
-    if scan.code is None and scan.link != "connected":
+    if scan.code is None and scan.session_state != "connected":
         raise typer.Exit(1)
 
 
 def _show_code(scan: SessionQrCode) -> None:
     from ..outbound.sessions import qr_codes
 
-    words = scan.link.replace("_", " ")
+    words = scan.session_state.replace("_", " ")
     output.say((scan.channel, "bold"), " is ", (words, "yellow" if scan.code else ""), f": {scan.reason}")
     if scan.code is not None:
         sys.stdout.write(qr_codes.render_terminal(scan.code, colours=output.on_terminal()))
         output.say(("→ on the phone: WhatsApp, Linked devices, Link a device. The code changes often", "dim"))
-    elif scan.link == "logged_out":
+    elif scan.session_state == "logged_out":
         output.say(
             ("→ no code available: start the session on its server, then run this command again", "dim")
         )
