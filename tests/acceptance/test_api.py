@@ -529,7 +529,7 @@ async def test_channels_say_how_they_stand(home: House) -> None:
     channels = {item["name"]: item for item in (await home.http.get("/v1/channels")).json()["items"]}
 
     assert channels["out"]["breaker"] == "open"
-    assert channels["out"]["state"] == "parked"
+    assert channels["out"]["state"] == "breaker_open"
     assert channels["out"]["blocked_until"] == "2027-01-15T08:01:00.000Z"
     assert channels["careful"]["on_unknown"] == "hold"
     assert channels["careful"]["why_on_unknown"] == "chosen in the configuration"

@@ -62,9 +62,7 @@ def state_label(state: str) -> str:
 
 
 def channel_label(channel: Shown) -> str:
-    """Return the displayed state of a channel; a blocked one is throttled or has an open circuit breaker."""
-    if channel["state"] == "parked":
-        return "breaker open" if channel["breaker"] == "open" else "throttled"
+    """Return the displayed state of a channel."""
     return str(channel["state"]).replace("_", " ")
 
 
