@@ -283,7 +283,7 @@ async def test_keys_and_lines_survive_the_upgrade(tmp_path: Path, monkeypatch: p
     store = SqliteStore(path, now=clock.now, inline=True)
     await store.open(upgrade=True)
     access = open_access(store, clock, (), is_local=True)
-    assert not await access.door.is_open()
+    assert not await access.authenticator.is_open()
     assert [(row["name"], row["rate"]) for row in (await access.keys.page()).items] == [("ada", 5)]
     await access.keys.create({"name": "prometheus", "role": "metrics"})
     found = await verify_chain(store)

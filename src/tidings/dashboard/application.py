@@ -41,7 +41,7 @@ def add_dashboard(api: FastAPI, app: App) -> Dashboard:
     settings, live = app.settings, LiveStreams()
     frame = PageRenderer(
         _environment(app), live, app.clock, zone=settings.zone, phone_port=_phone_port(app),
-        is_still_valid=app.access.door.is_still_valid,
+        is_still_valid=app.access.authenticator.is_still_valid,
     )  # fmt: skip
     views.add_routes(
         api,

@@ -76,6 +76,6 @@ class _ApiKeyViews:
             roles=list(Role),
             areas=AREAS,
             runs_engine=runs_engine,
-            is_open=await self._access.door.is_open(),
+            is_open=await self._access.authenticator.is_open(),
             **shown,
         )
