@@ -381,7 +381,7 @@ def test_the_command_line_runs_repairs_and_verifies_without_a_server(
     assert "source_id\t3" in log and log.rstrip().splitlines()[-1].split("\t")[1] == "written"
     assert '{"written":2,"unchanged":18}' in migrate("status", id_)
     assert "command line\treplayed\t2 records" in migrate("audit", id_)
-    with pytest.raises(Invalid, match="there is no state"):
+    with pytest.raises(Invalid, match="unknown state"):
         migrate("records", id_, "--state", "lost")
 
 
