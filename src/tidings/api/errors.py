@@ -26,7 +26,7 @@ class MalformedBody(CallerError):
 class Unauthorized(CallerError):
     """The key is missing or wrong; the response does not say which."""
 
-    code = "unauthorised"
+    code = "unauthorized"
     status = 401
 
 

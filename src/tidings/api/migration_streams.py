@@ -59,7 +59,7 @@ async def _lines(work: Callable[[Report], Awaitable[dict[str, Any]]], remedy: st
     async def run() -> None:
         try:
             result = await work(report)
-            lines.put_nowait(_line({**result, "not_told": omitted}))
+            lines.put_nowait(_line({**result, "omitted": omitted}))
         except TidingsError as error:
             lines.put_nowait(_line({"error": {"problem": error.problem, "remedy": error.remedy}}))
         except Exception as error:  # the response has started, so its last line reports the error

@@ -83,9 +83,7 @@ class Settings:
     database: str = _setting("sqlite:///data/tidings.db", parsers.database, "database URL")
     host: str = _setting("127.0.0.1", parsers.text, "address to listen on")
     port: int = _setting(8020, parsers.integer(0, 65_535), "port to listen on; 0 for any free port")
-    public_url: str | None = _setting(
-        None, parsers.public, "public URL of this server, for provider callbacks"
-    )
+    public_url: str | None = _setting(None, parsers.public, "public URL of this server, for callbacks")
     api_keys: tuple[str, ...] = _setting(
         (), parsers.keys, "API keys with admin rights; may be empty on loopback"
     )
@@ -93,62 +91,42 @@ class Settings:
         (), parsers.encryption, "keys for secrets in the database: the first encrypts, all decrypt"
     )
     trusted_proxies: tuple[str, ...] = _setting(
-        (), parsers.networks, "reverse proxies whose X-Forwarded-For is trusted"
+        (), parsers.networks, "proxies whose X-Forwarded-For is trusted"
     )
-    zone: ZoneInfo = _setting("UTC", parsers.timezone, "time zone for times such as 'tomorrow 9am'")
-    slots: int = _setting(100, parsers.integer(1, 10_000), "messages sent concurrently per process")
-    slots_per_channel: int = _setting(
-        None, parsers.integer(1, 10_000), "messages sent concurrently per process and channel; default: slots"
+    timezone: ZoneInfo = _setting("UTC", parsers.timezone, "time zone for times such as 'tomorrow 9am'")
+    concurrency: int = _setting(100, parsers.integer(1, 10_000), "messages sent concurrently per process")
+    channel_concurrency: int = _setting(
+        None, parsers.integer(1, 10_000), "limit per channel; default: concurrency"
     )
-    poll: timedelta = _setting("1s", parsers.duration, "longest time between two polls for due messages")
-    lease: timedelta = _setting(
-        "10s", parsers.duration, "time without heartbeats after which a node is declared dead"
+    poll_interval: timedelta = _setting("1s", parsers.duration, "longest time between polls for work")
+    node_timeout: timedelta = _setting(
+        "10s", parsers.duration, "time without heartbeats until a node is dead"
     )
-    beat: timedelta = _setting("2s", parsers.duration, "time between heartbeats")
-    grace: timedelta = _setting("24h", parsers.duration, "how late a message may still be sent")
-    poison_after: int = _setting(
-        4, parsers.integer(1, 100), "node crashes after which a message is quarantined"
+    heartbeat_interval: timedelta = _setting("2s", parsers.duration, "time between heartbeats")
+    expire_after: timedelta = _setting("24h", parsers.duration, "how late a message may still be sent")
+    quarantine_after: int = _setting(
+        4, parsers.integer(1, 100), "crashes after which a message is quarantined"
     )
-    breaker_failures: int = _setting(
-        5, parsers.integer(1, 1000), "consecutive failures that open a channel's circuit breaker"
+    breaker_threshold: int = _setting(5, parsers.integer(1, 1000), "consecutive failures that open a breaker")
+    breaker_timeout: timedelta = _setting(
+        "60s", parsers.duration, "time until an open breaker allows a probe"
     )
-    breaker_pause: timedelta = _setting(
-        "60s", parsers.duration, "time until an open breaker lets one message through"
-    )
-    keep_history: timedelta = _setting(
-        "30d", parsers.duration, "retention of state transitions and of stopped nodes"
-    )
-    keep_done: timedelta = _setting("90d", parsers.duration, "retention of finished messages")
-    keep_audit: timedelta = _setting("365d", parsers.duration, "retention of the audit log")
-    keep_migrations: timedelta = _setting(
-        "90d", parsers.duration, "retention of records and logs of ended migrations"
-    )
+    history_retention: timedelta = _setting("30d", parsers.duration, "retention of state transitions")
+    message_retention: timedelta = _setting("90d", parsers.duration, "retention of finished messages")
+    audit_retention: timedelta = _setting("365d", parsers.duration, "retention of the audit log")
+    migration_retention: timedelta = _setting("90d", parsers.duration, "retention of migration records")
     max_body: int = _setting("256KiB", parsers.size, "maximum size of a message")
     max_bulk: int = _setting(1_000_000, parsers.integer(1, 100_000_000), "maximum lines of a bulk call")
-    migration_folder: Path = _setting(
-        "data/migrations",
-        parsers.folder,
-        "folder for files of migrations created through the API, with one subfolder per tenant",
-    )
-    migration_api_files: bool = _setting(
-        False, parsers.flag, "allow migrations created through the API to use files in that folder"
-    )
+    migration_folder: Path = _setting("data/migrations", parsers.folder, "folder for files of API migrations")
+    migration_api_files: bool = _setting(False, parsers.flag, "allow API migrations to use files there")
     migration_api_private: bool = _setting(
-        False,
-        parsers.flag,
-        "allow migrations created through the API to call private addresses and http URLs",
+        False, parsers.flag, "allow API migrations to call private addresses"
     )
     max_header: int = _setting("64KiB", parsers.size, "maximum size of a request header")
-    header_timeout: timedelta = _setting(
-        "10s", parsers.duration, "maximum time for the request header to arrive"
-    )
-    max_connections: int = _setting(
-        1000, parsers.integer(1, 100_000), "maximum open connections to the API per process"
-    )
+    header_timeout: timedelta = _setting("10s", parsers.duration, "maximum time to receive a request header")
+    max_connections: int = _setting(1000, parsers.integer(1, 100_000), "maximum open connections per process")
     log_format: str = _setting(
-        "auto",
-        parsers.choice("auto", "json", "text"),
-        "json, text, or auto: text on a terminal, otherwise json",
+        "auto", parsers.choice("auto", "json", "text"), "auto: text on a terminal, otherwise json"
     )
     log_level: str = _setting(
         "info", parsers.choice("debug", "info", "warning", "error"), "minimum log level"
@@ -166,39 +144,25 @@ class Settings:
     alert_channel: str | None = _setting(None, parsers.text, "channel for alert messages")
     alert_to: tuple[str, ...] = _setting((), parsers.addresses, "recipients of alert messages")
     statsd: tuple[str, int] | None = _setting(
-        None, parsers.host_and_port, "StatsD server for metrics, such as 127.0.0.1:8125"
+        None, parsers.host_and_port, "StatsD server, such as 127.0.0.1:8125"
     )
     otel: bool = _setting(False, parsers.flag, "send metrics and traces with OpenTelemetry (extra `otel`)")
-    memory_limit: int | None = _setting(
-        None, parsers.size, "memory limit of one process, for the alert; default: the system's limit"
-    )
-    broker: tuple[str, ...] = _setting(
-        (),
-        parsers.brokers,
-        "URLs of the RabbitMQ nodes between dispatchers and transports; default: no RabbitMQ",
-    )
+    memory_limit: int | None = _setting(None, parsers.size, "memory limit per process, for the alert")
+    broker: tuple[str, ...] = _setting((), parsers.brokers, "RabbitMQ URLs, for dispatchers and transports")
     broker_allow_plaintext: bool = _setting(
         False, parsers.flag, "allow amqp:// without TLS to another machine, on a trusted network"
     )
     broker_channels: tuple[str, ...] = _setting((), parsers.names, "channels that use RabbitMQ; default: all")
-    broker_wait: timedelta = _setting(
-        "10s",
-        parsers.duration,
-        "how long a message waits in RabbitMQ for a transport before it is withdrawn",
+    broker_message_ttl: timedelta = _setting(
+        "10s", parsers.duration, "how long a message waits for a transport"
     )
     replica: str | None = _setting(
-        None,
-        parsers.replica,
-        "PostgreSQL standby for lists, dashboard pages and exports; never used for claims",
+        None, parsers.replica, "PostgreSQL standby for lists and exports; never for claims"
     )
-    recycle_after: int | None = _setting(
-        None,
-        parsers.integer(1, 10**12),
-        "messages after which a process shuts down gracefully, to be restarted",
+    max_messages_per_process: int | None = _setting(
+        None, parsers.integer(1, 10**12), "messages after which a process restarts"
     )
-    recycle_memory: int | None = _setting(
-        None, parsers.size, "memory use after which a process shuts down gracefully, to be restarted"
-    )
+    max_memory_per_process: int | None = _setting(None, parsers.size, "memory after which a process restarts")
     channels: Mapping[str, ChannelSettings] = field(
         default_factory=lambda: {name: ChannelSettings(kind) for name, kind in DEFAULT_CHANNELS.items()}
     )
@@ -210,8 +174,8 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict)  # of settings that were set
 
     def __post_init__(self) -> None:
-        if self.slots_per_channel is None:
-            object.__setattr__(self, "slots_per_channel", self.slots)
+        if self.channel_concurrency is None:
+            object.__setattr__(self, "channel_concurrency", self.concurrency)
 
     @property
     def is_local(self) -> bool:
@@ -244,12 +208,14 @@ class Settings:
 
     def check(self) -> None:
         """Raise Misconfigured for settings that contradict each other."""
-        if self.lease < 2 * self.beat:
-            lease, beat = durations.humanize(self.lease), durations.humanize(self.beat)
+        if self.node_timeout < 2 * self.heartbeat_interval:
+            timeout, interval = (
+                durations.humanize(one) for one in (self.node_timeout, self.heartbeat_interval)
+            )
             raise Misconfigured(
-                f"lease ({lease}) is less than twice beat ({beat})",
-                remedy="Increase lease or decrease beat; otherwise live nodes will be declared dead",
-                field="lease",
+                f"node_timeout ({timeout}) is less than twice heartbeat_interval ({interval})",
+                remedy="Raise node_timeout or lower heartbeat_interval, or live nodes are declared dead",
+                field="node_timeout",
             )
         if bool(self.alert_channel) != bool(self.alert_to) or (
             self.alert_channel and self.alert_channel not in self.channels

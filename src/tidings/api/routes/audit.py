@@ -22,13 +22,15 @@ def routes(access: AccessService) -> APIRouter:
     @requires(ADMIN)
     async def page(
         *,
-        who: Annotated[str | None, Query(description="Filter by the name of the key.")] = None,
-        what: Annotated[str | None, Query(description="Filter by action, such as messages.cancel.")] = None,
+        actor: Annotated[str | None, Query(description="Filter by the name of the key.")] = None,
+        action: Annotated[str | None, Query(description="Filter by action, such as messages.cancel.")] = None,
         tenant: OtherTenant = None,
         limit: int = 50,
         after: After = None,
     ) -> Response:
         """List audit entries, newest first."""
-        return page_response(await access.audit.page(who=who, what=what, of=tenant, limit=limit, after=after))
+        return page_response(
+            await access.audit.page(actor=actor, action=action, of=tenant, limit=limit, after=after)
+        )
 
     return router

@@ -35,7 +35,7 @@ from ..query_parameters import STRICT_QUERY, After, State
 
 RECIPIENTS = "/v1/broadcasts/{id}/recipients"
 REASON = {"reason": Field("string", "shown with the broadcast", "wrong list")}
-HELD = {"held": Field("boolean", "also retry uncertain messages, which may then arrive twice", False)}
+UNKNOWN = {"unknown": Field("boolean", "also retry uncertain messages, which may then arrive twice", False)}
 
 
 def routes(outbound: OutboundService, *, largest: int, most: int) -> APIRouter:
@@ -189,12 +189,12 @@ def _action_routes(router: APIRouter, outbound: OutboundService) -> None:
             await outbound.broadcasts.cancel(id, reason=given.get("reason") or "cancelled by hand")
         )
 
-    @router.post("/v1/broadcasts/{id}/retry", **action_options(HELD))
+    @router.post("/v1/broadcasts/{id}/retry", **action_options(UNKNOWN))
     @requires(OPERATE)
     async def retry(request: Request, id: str) -> Response:
         """Retry failed messages with all their attempts."""
-        given = await read_fields(request, HELD)
-        return json_response(await outbound.broadcasts.retry(id, held=bool(given.get("held"))))
+        given = await read_fields(request, UNKNOWN)
+        return json_response(await outbound.broadcasts.retry(id, unknown=bool(given.get("unknown"))))
 
 
 async def _lines(pages: AsyncIterator[list[Row]], *, exact: bool) -> AsyncIterator[bytes]:

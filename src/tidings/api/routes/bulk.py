@@ -30,7 +30,7 @@ from ..query_parameters import reject_query
 PATH = "/v1/messages:bulk"
 
 
-def routes(outbound: OutboundService, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
+def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     """Return the bulk route; `largest` limits a line in bytes, `most` the number of lines."""
     router = APIRouter(tags=["messages"], responses=ERROR_RESPONSES | CONFLICT)
 
@@ -45,7 +45,7 @@ def routes(outbound: OutboundService, zone: ZoneInfo, *, largest: int, most: int
         reject_query(request)
         reject_oversized_upload(request)
         key = request.headers.get("idempotency-key")
-        parser = DraftParser(now=outbound.clock.now(), zone=zone, tenant=current_caller().tenant)
+        parser = DraftParser(now=outbound.clock.now(), timezone=timezone, tenant=current_caller().tenant)
         lines = read_lines(request.stream(), largest=largest, most_lines=most, most_bytes=MAX_UPLOAD_BYTES)
         drafts = _drafts(lines, parser, keep=key is not None)
         exchange = NdjsonStreamResponse(

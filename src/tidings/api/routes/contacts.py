@@ -60,7 +60,7 @@ def routes(outbound: OutboundService, *, largest: int, most: int) -> APIRouter:
         *,
         tag: Annotated[list[str] | None, Query(description="Contacts with all of these tags.")] = None,
         language: str | None = None,
-        zone: str | None = None,
+        timezone: str | None = None,
         channel: Annotated[str | None, Query(description="Contacts with an address here.")] = None,
         address: Annotated[str | None, Query(description="Requires `channel`.")] = None,
         limit: int = 50,
@@ -69,7 +69,7 @@ def routes(outbound: OutboundService, *, largest: int, most: int) -> APIRouter:
         """List contacts, newest first. A page can be short; only `next: null` marks the end."""
         if address is not None:
             return json_response(await _with_address(outbound, channel, address))
-        filters = {"tags_all": tag, "language": language, "zone": zone, "channel": channel}
+        filters = {"tags_all": tag, "language": language, "timezone": timezone, "channel": channel}
         wanted: ContactFilter | None = None
         if any(filters.values()):
             wanted = read_filter(filters, outbound.contacts.channels)

@@ -24,12 +24,12 @@ from ..query_parameters import STRICT_QUERY, After
 REASON = {"reason": Field("string", "stored in the history", "ordered twice")}
 
 
-def routes(outbound: OutboundService, zone: ZoneInfo) -> APIRouter:
+def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
     """Return the routes under /v1/messages, except the bulk call."""
     router = APIRouter(prefix="/v1/messages", tags=["messages"], responses=ERROR_RESPONSES)
 
     def draft_parser() -> DraftParser:
-        return DraftParser(now=outbound.clock.now(), zone=zone, tenant=current_caller().tenant)
+        return DraftParser(now=outbound.clock.now(), timezone=timezone, tenant=current_caller().tenant)
 
     @router.post("", **create_options(MESSAGE_FIELDS))
     @requires(SEND)
@@ -42,7 +42,7 @@ def routes(outbound: OutboundService, zone: ZoneInfo) -> APIRouter:
             "id": accepted.id,
             "state": "pending",
             "at": iso(accepted.at),
-            "when": describe_time(accepted.at, zone, now=parser.now),
+            "when": describe_time(accepted.at, timezone, now=parser.now),
         }
         headers = {"location": f"/v1/messages/{accepted.id}"}
         if accepted.replayed:
@@ -111,7 +111,7 @@ def routes(outbound: OutboundService, zone: ZoneInfo) -> APIRouter:
                 "at is missing", field="at", remedy='write {"at": "tomorrow 9am"} or {"in": "10 min"}'
             )
         moved = await outbound.messages.reschedule(id, at)
-        return json_response(_with_actions(moved) | {"when": describe_time(at, zone, now=parser.now)})
+        return json_response(_with_actions(moved) | {"when": describe_time(at, timezone, now=parser.now)})
 
     @router.post("/{id}/discard", responses=NOT_FOUND | CONFLICT)
     @requires(OPERATE)

@@ -34,7 +34,7 @@ async def _read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
     asked = outbound.clock.monotonic()
     now: int = (await outbound.store.read("now"))[0]["now"]
     answered = outbound.clock.monotonic() - asked
-    metrics.gauge("database_answer_seconds", "Response time of the database.", {(): answered})
+    metrics.gauge("database_response_seconds", "Response time of the database.", {(): answered})
     due = {
         str(row["queue"]): int(row["due"])
         for row in await outbound.store.read("counts_due", most=MAX_COUNTED)
@@ -52,7 +52,7 @@ async def _read_gauges(outbound: OutboundService, metrics: Metrics) -> None:
             ("waiting",): counts.waiting,
             ("processing",): counts.processing,
             ("failed",): counts.failed,
-            ("held",): counts.held,
+            ("unknown",): counts.unknown,
         },
         "state",
     )
@@ -76,8 +76,8 @@ async def _read_migrations(outbound: OutboundService, metrics: Metrics) -> None:
     gauge("migration_records_per_minute", "Records per minute of running jobs.", found.per_minute, "tenant")
     gauge("migration_job_seconds", "Duration of the latest finished job.", found.seconds, "tenant")
     gauge("system_calls_this_month", "Calls to a system in this month.", found.calls, "system")
-    gauge("system_calls_at_once", "Concurrent calls allowed for a system.", found.at_once, "system")
-    gauge("system_parked", "1 while calls to a system are blocked.", found.parked, "system")
+    gauge("system_concurrency_limit", "Concurrent calls allowed for a system.", found.at_once, "system")
+    gauge("system_throttled", "1 while calls to a system are blocked.", found.parked, "system")
 
 
 async def _read_alert_inputs(outbound: OutboundService, metrics: Metrics) -> None:
@@ -94,9 +94,9 @@ async def _read_alert_inputs(outbound: OutboundService, metrics: Metrics) -> Non
     total("messages_overdue", "Messages overdue by more than a minute.", "overdue")
     total("missed_runs", "Schedules whose expected run did not happen.", "missed_runs")
     total("stalled_jobs", "Migration jobs without progress.", "stalled_jobs")
-    each("worker_memory_share", "Used share of the memory limit of a process.", "memory_share", "node")
+    each("worker_memory_ratio", "Used share of the memory limit of a process.", "memory_share", "node")
     each(
-        "channel_trouble",
+        "channel_down",
         "1 while a channel sends nothing although nobody paused it.",
         "stopped_channels",
         "channel",

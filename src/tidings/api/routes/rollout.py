@@ -33,7 +33,7 @@ LINES = {
 }
 
 
-def routes(outbound: OutboundService, zone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
+def routes(outbound: OutboundService, timezone: ZoneInfo, *, largest: int, most: int) -> APIRouter:
     """Return the rollout routes; `largest` limits a line of a report in bytes, `most` their number."""
     router = APIRouter(prefix="/v1", tags=["rollout"], responses=ERROR_RESPONSES)
 
@@ -78,7 +78,7 @@ def routes(outbound: OutboundService, zone: ZoneInfo, *, largest: int, most: int
         reject_query(request)
         form = uploads.upload_format(request.headers.get("content-type", ""))
         rows = uploads.read_rows(_chunks(request), form, largest=largest, most_lines=most)
-        return json_response(await outbound.rollout.report(name, rows, zone=zone))
+        return json_response(await outbound.rollout.report(name, rows, timezone=timezone))
 
     @router.get("/channels/{name}/compare", responses=NOT_FOUND, dependencies=STRICT_QUERY)
     @requires(READ, whole=True)
@@ -86,7 +86,7 @@ def routes(outbound: OutboundService, zone: ZoneInfo, *, largest: int, most: int
         name: str, since: str = "24h", until: str = "now", tolerance: str = "1m", limit: int = 100
     ) -> Response:
         """Compare our messages of a period with the other sender's report."""
-        begin, end = parse_period(since, until, now=outbound.clock.now(), zone=zone)
+        begin, end = parse_period(since, until, now=outbound.clock.now(), timezone=timezone)
         apart: timedelta = parse_duration(tolerance, field="tolerance")
         found = await outbound.rollout.compare(name, since=begin, until=end, tolerance=apart, limit=limit)
         return json_response(found._asdict())

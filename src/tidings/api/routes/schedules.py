@@ -22,8 +22,8 @@ from ..openapi_responses import (
 from ..query_parameters import STRICT_QUERY, After
 
 
-def routes(outbound: OutboundService, zone: ZoneInfo) -> APIRouter:
-    """Return the routes under /v1/schedules; `zone` applies to rules without one."""
+def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
+    """Return the routes under /v1/schedules; `timezone` applies to rules without one."""
     router = APIRouter(prefix="/v1/schedules", tags=["schedules"], responses=ERROR_RESPONSES)
 
     @router.post("", **create_options(SCHEDULE_FIELDS))
@@ -31,14 +31,14 @@ def routes(outbound: OutboundService, zone: ZoneInfo) -> APIRouter:
     async def create(request: Request) -> Response:
         """Create a schedule. An Idempotency-Key makes retries safe."""
         body, key = await read_json(request), request.headers.get("idempotency-key")
-        made = await outbound.schedules.create(body, zone=zone, key=key)
+        made = await outbound.schedules.create(body, timezone=timezone, key=key)
         return created_response(made, f"/v1/schedules/{made.answer['id']}")
 
     @router.post(":preview", openapi_extra=body_schema(PREVIEW_FIELDS))
     @requires(READ)
     async def foresee(request: Request) -> Response:
         """Preview the next occurrences of a rule without saving it."""
-        return json_response(outbound.schedules.foresee(await read_json(request), zone=zone))
+        return json_response(outbound.schedules.foresee(await read_json(request), timezone=timezone))
 
     @router.get("", dependencies=STRICT_QUERY)
     @requires(READ)
