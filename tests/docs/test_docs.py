@@ -241,8 +241,8 @@ def told_routes(text: str) -> set[str]:
 
 
 async def test_every_route_has_its_entry(api: FastAPI) -> None:
-    """Of the API, of the pages and of the pretend phone; nothing else is told."""
-    text, head, phone = page("reference/api.md").partition("\n## The pretend phone\n")
+    """Of the API, of the pages and of the simulated phone; nothing else is told."""
+    text, head, phone = page("reference/api.md").partition("\n## The simulated phone\n")
     assert head
 
     assert set(routes(api.routes)) == told_routes(text)
