@@ -410,7 +410,7 @@ def test_the_diagram_is_the_table_of_moves() -> None:
 
 WORDS = """
     task, message, schedule, occurrence, broadcast, channel, inbox message, workflow, migration job, batch,
-    record, outcome, dead letter, node, claim, fence, lease, slot, lane, turn, tally, duty, park, pause
+    record, outcome, dead letter, node, claim, fence, lease, slot, lane, turn, tally, duty, throttle, pause
 """
 
 
