@@ -1,6 +1,6 @@
 """A freight company moves its contacts from one CRM to another, is cut off in the middle, and loses nobody.
 
-A simulated Affinity has companies, people and notes, one person in fifty bad in some way. A simulated Attio takes
+A simulated Affinity has companies, people and notes, one person in fifty is invalid. A simulated Attio takes
 them: it allows fewer writes a second than are asked for, and for one write in fifty it cuts the line after it
 has done it. `tidings migrate run` is killed half way and started again. What could not be moved is exported,
 repaired and uploaded. The proof is not the engine's own word but the content of the simulated Attio, compared

@@ -18,6 +18,8 @@ from ..outbound.idempotency import CreateResult
 from .errors import MalformedBody
 from .query_parameters import reject_query
 
+REASON = {"reason": Field("string", "shown in the history and in explanations", "wrong list")}
+
 
 async def read_json(request: Request) -> Any:
     """Parse the body as JSON; query parameters are rejected."""
@@ -30,6 +32,11 @@ async def read_fields(request: Request, known: Mapping[str, Field]) -> dict[str,
     reject_query(request)
     raw = await request.body()
     return check_fields(parse_json(raw) if raw.strip() else {}, known)
+
+
+async def read_reason(request: Request, default: str) -> str:
+    """Return the optional field `reason` of the body, or the default."""
+    return (await read_fields(request, REASON)).get("reason") or default
 
 
 def parse_json(raw: bytes) -> Any:

@@ -18,7 +18,15 @@ from ...outbound.broadcasts.service import CHANGES
 from ...outbound.contacts.uploads import read_rows, upload_format
 from ...outbound.service import OutboundService
 from ...store.port import Row
-from ..bodies import created_response, json_response, page_response, read_fields, read_json
+from ..bodies import (
+    REASON,
+    created_response,
+    json_response,
+    page_response,
+    read_fields,
+    read_json,
+    read_reason,
+)
 from ..body_limits import reject_oversized_upload
 from ..csv_export import FORMS, csv_header, csv_rows
 from ..errors import MalformedBody
@@ -34,7 +42,6 @@ from ..openapi_responses import (
 from ..query_parameters import STRICT_QUERY, After, State
 
 RECIPIENTS = "/v1/broadcasts/{id}/recipients"
-REASON = {"reason": Field("string", "shown with the broadcast", "wrong list")}
 UNKNOWN = {"unknown": Field("boolean", "also retry uncertain messages, which may then arrive twice", False)}
 
 
@@ -168,10 +175,8 @@ def _action_routes(router: APIRouter, outbound: OutboundService) -> None:
     @requires(OPERATE)
     async def pause(request: Request, id: str) -> Response:
         """Pause a broadcast. Messages that are being sent finish."""
-        given = await read_fields(request, REASON)
-        return json_response(
-            await outbound.broadcasts.pause(id, reason=given.get("reason") or "paused by hand")
-        )
+        reason = await read_reason(request, "paused by hand")
+        return json_response(await outbound.broadcasts.pause(id, reason=reason))
 
     @router.post("/v1/broadcasts/{id}/resume", **errors)
     @requires(OPERATE)
@@ -184,10 +189,8 @@ def _action_routes(router: APIRouter, outbound: OutboundService) -> None:
     @requires(OPERATE)
     async def cancel(request: Request, id: str) -> Response:
         """Cancel a broadcast: pending messages are cancelled, and those being sent are asked to stop."""
-        given = await read_fields(request, REASON)
-        return json_response(
-            await outbound.broadcasts.cancel(id, reason=given.get("reason") or "cancelled by hand")
-        )
+        reason = await read_reason(request, "cancelled by hand")
+        return json_response(await outbound.broadcasts.cancel(id, reason=reason))
 
     @router.post("/v1/broadcasts/{id}/retry", **action_options(UNKNOWN))
     @requires(OPERATE)

@@ -8,11 +8,10 @@ from starlette.responses import Response
 from ...access.permissions import ADMIN, OPERATE, READ, requires
 from ...inputs.fields import Field
 from ...outbound.service import OutboundService
-from ..bodies import json_response, read_fields
+from ..bodies import REASON, json_response, read_fields, read_reason
 from ..openapi_responses import CONFLICT, ERROR_RESPONSES, NOT_FOUND, action_options, body_schema
 from ..query_parameters import STRICT_QUERY
 
-REASON = {"reason": Field("string", "shown in explanations", "new number on Monday")}
 ENDPOINT = {
     "to": Field("string", "the receiver's URL, or default", "https://example.com/hooks", required=True)
 }
@@ -51,10 +50,8 @@ def routes(outbound: OutboundService) -> APIRouter:
     @requires(OPERATE, whole=True)
     async def pause(name: str, request: Request) -> Response:
         """Pause a channel. Its messages wait and use no attempts."""
-        given = await read_fields(request, REASON)
-        return json_response(
-            await outbound.channels.pause(name, reason=given.get("reason") or "paused by hand")
-        )
+        reason = await read_reason(request, "paused by hand")
+        return json_response(await outbound.channels.pause(name, reason=reason))
 
     @router.post("/channels/{name}/resume", tags=["channels"], responses=NOT_FOUND)
     @requires(OPERATE, whole=True)

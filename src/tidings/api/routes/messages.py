@@ -10,18 +10,15 @@ from starlette.responses import Response
 
 from ...access.caller import current_caller
 from ...access.permissions import OPERATE, READ, SEND, requires
-from ...inputs.fields import Field
 from ...inputs.natural_times import describe_time
 from ...model.errors import Invalid
 from ...model.time import iso
 from ...outbound.draft_parser import MESSAGE_FIELDS, TIME_FIELDS, DraftParser
 from ...outbound.message_actions import allowed_actions
 from ...outbound.service import OutboundService
-from ..bodies import json_response, page_response, read_fields, read_json
+from ..bodies import REASON, json_response, page_response, read_fields, read_json, read_reason
 from ..openapi_responses import CONFLICT, ERROR_RESPONSES, NOT_FOUND, action_options, create_options
 from ..query_parameters import STRICT_QUERY, After
-
-REASON = {"reason": Field("string", "stored in the history", "ordered twice")}
 
 
 def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
@@ -86,12 +83,8 @@ def routes(outbound: OutboundService, timezone: ZoneInfo) -> APIRouter:
     @requires(SEND)
     async def cancel(id: str, request: Request) -> Response:
         """Cancel a message. One that is being sent is cancelled unless this attempt delivers it."""
-        given = await read_fields(request, REASON)
-        return json_response(
-            _with_actions(
-                await outbound.messages.cancel(id, reason=given.get("reason") or "cancelled by hand")
-            )
-        )
+        reason = await read_reason(request, "cancelled by hand")
+        return json_response(_with_actions(await outbound.messages.cancel(id, reason=reason)))
 
     @router.post("/{id}/retry", **action_options(TIME_FIELDS))
     @requires(OPERATE)

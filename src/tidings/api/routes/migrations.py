@@ -19,7 +19,7 @@ from ...migration.service import MigrationService
 from ...model.errors import Invalid
 from ...outbound import idempotency
 from ...outbound.contacts.uploads import upload_format
-from ..bodies import json_response, read_fields, read_json
+from ..bodies import REASON, json_response, read_fields, read_json, read_reason
 from ..body_limits import reject_oversized_upload
 from ..migration_repairs import FORMS, export_records, read_repaired
 from ..migration_streams import stream_undo, stream_verification
@@ -51,7 +51,6 @@ JOB = {
 }
 LOOK = {"look": Field("boolean", "look up existing records in the target", True)}
 DRY_RUN = {"dry_run": Field("boolean", "only report what would happen to each record", False)}
-REASON = {"reason": Field("string", "shown with the job", "the target is being moved")}
 WHICH = {
     "cause": Field("string", "filter by cause", "validation/people/email/type"),
     "type": Field("string", "filter by record type", "people"),
@@ -183,7 +182,7 @@ def _action_routes(router: APIRouter, migrations: MigrationService) -> None:
     @requires(OPERATE)
     async def pause(request: Request, id: str) -> Response:
         """Pause a job. Nothing new is read or written until it is resumed."""
-        reason = (await read_fields(request, REASON)).get("reason") or "by hand"
+        reason = await read_reason(request, "by hand")
         return json_response(
             serializers.job(await migrations.pause(id, by=current_caller().who, reason=reason))
         )
@@ -199,7 +198,7 @@ def _action_routes(router: APIRouter, migrations: MigrationService) -> None:
     @requires(OPERATE)
     async def cancel(request: Request, id: str) -> Response:
         """Cancel a job. Written records stay."""
-        reason = (await read_fields(request, REASON)).get("reason") or "by hand"
+        reason = await read_reason(request, "by hand")
         return json_response(
             serializers.job(await migrations.cancel(id, by=current_caller().who, reason=reason))
         )
