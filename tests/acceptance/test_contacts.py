@@ -401,7 +401,8 @@ def test_a_contact_by_hand(tidings: Tidings) -> None:
 def test_a_file_is_imported_with_a_report(tidings: Tidings, tmp_path: Path) -> None:
     """Bad rows on standard error and in the report, exit code 2; mended and repeated, nobody is doubled."""
     (tmp_path / "people.csv").write_text(
-        "Full Name;Mobile;zone\nAda;ada;Europe/Berlin\nEve;eve;Europe/Berln\n;lin;\n", encoding="utf-8-sig"
+        "Full Name;Mobile;timezone\nAda;ada;Europe/Berlin\nEve;eve;Europe/Berln\n;lin;\n",
+        encoding="utf-8-sig",
     )
     tidings("lists", "add", "all")
     words = (

@@ -217,7 +217,7 @@ def test_every_setting_says_what_it_is_for() -> None:
         ("[channels.hook]\nurl = 'x'", "channels.hook has no kind"),
         ("[channels.hook]\nkind = ''", "channels.hook has no kind"),
         ("[channels.'a b']\nkind = 'webhook'", "channel name 'a b'"),
-        ("[channels.hook]\nkind = 'webhook'\npolicy = 'compagnon'", "Did you mean 'companion'"),
+        ("[channels.hook]\nkind = 'webhook'\npolicy = 'defualt'", "Did you mean 'default'"),
         ("policies = 1", "policies in .* is not a table"),
         ("[policies.gentle]\nmax_attempts = 3", r"policies.gentle.backoff is missing \(in .*tidings\.toml\)"),
         ("[policies.default]\nmax_attempts = 3", "name of a built-in policy"),
@@ -345,8 +345,8 @@ def test_policies_of_ones_own_join_the_ready_made_ones(loaded: Loader) -> None:
 
     assert set(settings.all_policies) == {
         "default",
-        "broadcast",
-        "migration",
+        "stepped",
+        "exponential",
         "quick",
         "events",
         "gentle",
