@@ -300,7 +300,7 @@ async def test_a_break_in_the_middle_of_an_upload_leaves_it_ready_to_go_on(
         raise ClientDisconnect
 
     broken = await home.http.post(url, content=cut(), headers=NDJSON)
-    assert broken.json()["error"]["message"] == "the upload broke off"
+    assert broken.json()["error"]["message"] == "the upload was interrupted"
     await finish(home)
     before = await show(home, made["id"])
     assert (before["state"], before["rows"]) == ("loading", 40)

@@ -582,9 +582,9 @@ def test_an_unknown_setting_stops_the_start_with_a_hint(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "code", "says"),
     [
-        ("mysql://localhost/x", 78, "of the kind 'mysql', which Tidings does not speak. Use sqlite:///"),
+        ("mysql://localhost/x", 78, "has the unsupported scheme 'mysql'. Use sqlite:///"),
         ("tidings.db", 78, "is not a database URL. Use sqlite:///"),
-        ("sqlite://:memory:", 78, "keeps nothing after a stop"),
+        ("sqlite://:memory:", 78, "is not durable"),
         ("postgresql://nobody:secret@127.0.0.1:1/x", 75, "PostgreSQL does not answer"),
     ],
 )
@@ -635,9 +635,9 @@ def test_a_database_newer_than_the_code_is_refused(
     [
         (("--channel", "fax"), "error: there is no channel 'fax'. Configured channels: console, phone"),
         (("--at", "2031-01-01T10:00"), "has no time zone. Write 2031-01-01T10:00:00+00:00 for UTC"),
-        (("--at", "31 Feb 9am"), "is not a possible time. Write "),
+        (("--at", "31 Feb 9am"), "is not a valid time. Write "),
         (("--at", "yesterday"), "is in the past"),
-        (("--in", "10"), "does not say of what. Write 30s, 10m, 2h or 7d"),
+        (("--in", "10"), "has no unit. Write 30s, 10m, 2h or 7d"),
         (("--in", "1h", "--at", "tomorrow 9am"), "both `at` and `in` are given"),
         (("--to", " "), "the recipient is empty"),
         (("--text", ""), "the message is empty"),

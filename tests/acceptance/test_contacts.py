@@ -423,7 +423,7 @@ def test_a_file_is_imported_with_a_report(tidings: Tidings, tmp_path: Path) -> N
 
     assert real.code == 2
     assert real.out == "created\t2\nchanged\t0\nunchanged\t0\nrefused\t1\n"
-    assert real.err.startswith("row 3: there is no time zone 'Europe/Berln'. Did you mean Europe/Berlin")
+    assert real.err.startswith("row 3: unknown time zone 'Europe/Berln'. Did you mean Europe/Berlin")
     with (tmp_path / "bad.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["row"], row["field"]) == ("3", "timezone")

@@ -157,7 +157,7 @@ async def test_pressing_send_twice_sends_once(home: House) -> None:
 @in_one_house(
     ("change", "problem"),
     [
-        ({"at": "tomorrow 25:00"}, "names no possible time of day"),
+        ({"at": "tomorrow 25:00"}, "has no valid time of day"),
         ({"at": "2027-01-16T09:00"}, "has no time zone"),
         ({"to": " "}, "to is missing"),
         ({"channel": "nope"}, "there is no channel 'nope'"),

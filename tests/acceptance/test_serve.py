@@ -201,7 +201,7 @@ def test_where_others_reach_it_a_key_is_needed_and_one_in_the_database_will_do(t
     """S1, S20: refused before anything is made; with an admin's key in the database it starts behind it."""
     refused = run("serve", "--host", "0.0.0.0", "--port", "0", folder=tmp_path)
     assert (refused.returncode, list(tmp_path.iterdir())) == (78, [])
-    assert "there is no key of an admin. Run: tidings keys create NAME --role admin" in refused.stderr
+    assert "there is no admin key. Run: tidings keys create NAME --role admin" in refused.stderr
     assert run("keys", "create", "ops", "--role", "operator", folder=tmp_path).returncode == 0
     assert run("serve", "--host", "0.0.0.0", "--port", "0", folder=tmp_path).returncode == 78
     assert run("keys", "create", "ada", "--role", "admin", folder=tmp_path).returncode == 0

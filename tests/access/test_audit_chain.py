@@ -102,13 +102,13 @@ async def test_an_untouched_trail_is_intact(trail: Trail) -> None:
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("update audit set actor = 'nobody' where n = 3", ["line 3 was changed"]),
-        ("update audit set at = at + 1 where n = 3", ["line 3 was changed"]),
-        ("update audit set detail = null where n = 3", ["line 3 was changed"]),
-        ("update audit set hash = 'x' where n = 3", ["line 3 was changed", "line 4 was changed"]),
-        ("delete from audit where n = 1", ["line 1 is missing"]),
-        ("delete from audit where n in (2, 3)", ["lines 2 to 3 are missing"]),
-        ("delete from audit where n >= 4", ["lines 4 to 5 are missing at the end"]),
+        ("update audit set actor = 'nobody' where n = 3", ["entry 3 was changed"]),
+        ("update audit set at = at + 1 where n = 3", ["entry 3 was changed"]),
+        ("update audit set detail = null where n = 3", ["entry 3 was changed"]),
+        ("update audit set hash = 'x' where n = 3", ["entry 3 was changed", "entry 4 was changed"]),
+        ("delete from audit where n = 1", ["entry 1 is missing"]),
+        ("delete from audit where n in (2, 3)", ["entries 2 to 3 are missing"]),
+        ("delete from audit where n >= 4", ["entries 4 to 5 are missing at the end"]),
         ("delete from audit_chain", ["the end of the chain is missing"]),
     ],
 )
@@ -144,12 +144,12 @@ async def test_a_noted_head_finds_a_trail_that_was_written_anew(trail: Trail) ->
     await trail.tamper("delete from audit", "delete from audit_chain")
     await trail.add("a", "other", "c", "d")
     assert (await trail.check()).intact
-    assert (await trail.check(head)).problems == ["line 3 is not the one that was noted"]
+    assert (await trail.check(head)).problems == ["entry 3 does not match the saved head"]
     await trail.tamper("delete from audit", "delete from audit_chain")
     assert (await trail.check(head)).problems == ["the end of the chain is missing"]
     await trail.add("a")
-    assert (await trail.check(head)).problems == ["line 3 was noted, but the trail ends with line 1"]
-    with pytest.raises(Invalid, match="cannot be read"):
+    assert (await trail.check(head)).problems == ["the saved head is entry 3, but the log ends with entry 1"]
+    with pytest.raises(Invalid, match="invalid head"):
         await trail.check("3:xyz")
 
 
@@ -171,7 +171,7 @@ async def test_retention_keeps_the_trail_verifiable(trail: Trail) -> None:
     assert (await trail.check()).lines == 2
     await trail.unlock()
     await trail.tamper("delete from audit where n = 6")
-    assert (await trail.check()).problems == ["line 6 is missing"]
+    assert (await trail.check()).problems == ["entry 6 is missing"]
 
 
 async def test_retention_prunes_only_lines_in_a_row(trail: Trail) -> None:
@@ -250,9 +250,9 @@ def test_the_trail_is_verified_on_the_command_line(
             connection.execute(one.format(on="")).fetchall()
         connection.close()
     broken = run("audit", "verify", *words, folder=tmp_path)
-    assert broken.returncode == 1 and "line 2 is missing" in broken.stdout
+    assert broken.returncode == 1 and "entry 2 is missing" in broken.stdout
     told = json.loads(run("audit", "verify", "--json", *words, folder=tmp_path).stdout)
-    assert (told["intact"], told["problems"]) == (False, ["line 2 is missing"])
+    assert (told["intact"], told["problems"]) == (False, ["entry 2 is missing"])
 
 
 async def _execute(url: str, *statements: str) -> None:

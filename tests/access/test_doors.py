@@ -121,7 +121,7 @@ async def test_every_change_leaves_exactly_one_line(home: House) -> None:
     """S22: also when it is refused or fails, from the API and from a page; looking leaves none."""
     viewer = home.client(**{"x-api-key": await make(home, "viewer", tenant="acme")})
     id_ = await home.accept(**{"in": "1h"})
-    admin = (await home.app.access.door.by_key(KEY)) or Caller("?")
+    admin = (await home.app.access.authenticator.by_key(KEY)) or Caller("?")
     key_id = (await home.http.get("/v1/keys", params={"tenant": "acme"})).json()["items"][0]["id"]
     await home.http.post(f"/v1/messages/{id_}/cancel")
     await home.http.post(f"/v1/messages/{id_}/cancel")

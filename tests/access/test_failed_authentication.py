@@ -172,7 +172,7 @@ async def test_wrong_keys_are_counted(home: House) -> None:
         told.append(event)
         metrics.take(event)
 
-    home.app.access.failures._emit = emit
+    home.app.access.failed_logins._emit = emit
     api = create_api(home.app, metrics)
     for number in range(12):
         await at(home, "2001:db8::1", a_key(number)).get("/v1/messages")

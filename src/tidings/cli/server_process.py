@@ -87,8 +87,8 @@ async def _serve(
             app.workflows.ready()
         await app.open()
         await app.cipher.check()
-        settings.require_key_unless_local(has_admin=await app.access.door.has_admin())
-        await app.access.door.remember_configured()
+        settings.require_key_unless_local(has_admin=await app.access.authenticator.has_admin())
+        await app.access.authenticator.remember_configured()
         await sync_clock(app)
         if phone is not None:
             await phone.start()
@@ -103,7 +103,7 @@ async def _serve(
             app.worker.start_observers()
         if ProcessRole.TRANSPORT in share.roles:
             await fleet.start_transport(settings, share, stack, emit=emit)
-        is_open = await app.access.door.is_open()
+        is_open = await app.access.authenticator.is_open()
         banner.show(app, phone, share=share, config=config, is_open=is_open)
         await _first(stop, serving)
         dashboard.close()

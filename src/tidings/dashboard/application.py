@@ -39,7 +39,7 @@ def add_dashboard(api: FastAPI, app: App) -> Dashboard:
     app, live = scope_to_tenant(app), LiveStreams()
     renderer = PageRenderer(
         _environment(app), live, app.clock, timezone=app.settings.timezone, phone_port=_phone_port(app),
-        is_still_valid=app.access.door.is_still_valid,
+        is_still_valid=app.access.authenticator.is_still_valid,
     )  # fmt: skip
     views.add_routes(api, app, renderer)
     api.state.problem_page = renderer.problem

@@ -74,6 +74,6 @@ class _ApiKeyViews(Views[AccessService]):
             roles=list(Role),
             areas=AREAS,
             runs_engine=runs_engine,
-            is_open=await self._service.door.is_open(),
+            is_open=await self._service.authenticator.is_open(),
             **shown,
         )
