@@ -13,7 +13,6 @@ from tidings.inbound.workflow.replay import (
     MemoryWorkflowRepository,
     ReadDay,
     ReplayClock,
-    ReplayPipeline,
     changed,
     replay,
 )
@@ -221,7 +220,7 @@ async def test_a_replay_of_edits_comes_to_the_same(quick: Store, clock: ManualCl
     await deletes(squad, "m4")
     await said(squad, ("bea", "1800-0600"))
 
-    def make(book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay) -> ReplayPipeline:
+    def make(book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay) -> Pipeline:
         from tidings.inbound.pipeline import Pipeline
         from tidings.inbound.workflow.langgraph import make_runner
 

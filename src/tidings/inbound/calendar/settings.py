@@ -1,4 +1,4 @@
-"""Settings of the calendar, and how they are read from the table `[inbound.calendar]`."""
+"""The settings table [inbound.calendar]."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class CalendarSettings:
-    """Which calendar the engine keeps, and who is on it."""
+    """The calendar and its squads."""
 
     kind: str = "builtin"
     name: str = "shifts"
@@ -38,11 +38,11 @@ class CalendarSettings:
 
     @property
     def rules(self) -> SsrfRules:
-        """What may be called."""
+        """The SSRF rules of the URL."""
         return SsrfRules(self.allow_private, self.allow_http)
 
     def describe(self) -> Mapping[str, Any]:
-        """Every option in plain values, safe to print."""
+        """Return all options as plain values with secrets masked."""
         shown: dict[str, Any] = {name: getattr(self, name) for name in READERS}
         shown |= {"squads": list(self.squads), "deadline": durations.humanize(self.deadline)}
         for name in ("token", "feed_token"):
@@ -58,7 +58,7 @@ def _kind(value: object) -> str:
 
 def _name(value: object) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise ValueError("use letters, digits, - and _, at most 63 of them")
+        raise ValueError("use letters, digits, - and _, at most 63 characters")
     return value
 
 
@@ -74,7 +74,7 @@ def _squads(value: object) -> tuple[str, ...]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError("use a text that is not empty")
+        raise ValueError("use a non-empty string")
     return value
 
 
@@ -93,7 +93,7 @@ def _grid(value: object) -> int:
 def _length(value: Any) -> timedelta:
     length = durations.parse(value)
     if not length:
-        raise ValueError("use a duration longer than 0 s")
+        raise ValueError("use a duration greater than zero")
     return length
 
 
@@ -119,7 +119,7 @@ READERS: Mapping[str, Callable[[Any], object]] = {
 
 
 def read(options: object) -> CalendarSettings:
-    """The settings that a table describes; raises Misconfigured naming the option and its remedy."""
+    """Parse the table; raises Misconfigured with the option and its remedy."""
     if not isinstance(options, Mapping):
         raise Misconfigured(f"{TABLE} is not a table", remedy=f"Write [{TABLE}] and its options below it")
     given: dict[str, Any] = {}
@@ -128,33 +128,33 @@ def read(options: object) -> CalendarSettings:
         if reader is None:
             close = get_close_matches(option, READERS, 1)
             remedy = f"Did you mean {close[0]!r}?" if close else f"Known options: {', '.join(READERS)}"
-            raise _wrong(option, "there is no such option", remedy)
+            raise _wrong(option, "unknown option", remedy)
         try:
             given[option] = reader(value)
         except ValueError as error:
-            raise _wrong(option, "cannot be used", str(error).capitalize()) from None
+            raise _wrong(option, "invalid value", str(error).capitalize()) from None
     given.setdefault("grid", GRIDS[given.get("kind", "builtin")])
     settings = CalendarSettings(**given)
-    _judge(settings)
+    _validate(settings)
     return settings
 
 
-def _judge(settings: CalendarSettings) -> None:
-    """What does not fit together is refused before anything starts."""
+def _validate(settings: CalendarSettings) -> None:
+    """Check options that depend on each other."""
     if settings.kind == "builtin":
         strange = [name for name in ("url", "token") if getattr(settings, name) is not None]
         if strange:
-            raise _wrong(strange[0], "the built-in calendar has none", 'Leave it out, or set kind = "http"')
+            raise _wrong(strange[0], "not used by the built-in calendar", 'Remove it, or set kind = "http"')
         return
     if settings.url is None:
-        raise _wrong("url", "is missing", "Add the address of the calendar's command API")
+        raise _wrong("url", "missing", "Add the URL of the calendar's command API")
     try:
         check_url(settings.url, settings.rules)
     except ForbiddenUrl as error:
-        remedy = "Use a public https URL, or set allow_private and allow_http for one of your own"
-        raise _wrong("url", f"cannot be called: {error}", remedy) from None
+        remedy = "Use a public https URL, or set allow_private and allow_http for your own network"
+        raise _wrong("url", f"not allowed: {error}", remedy) from None
     if "?" in settings.url or "#" in settings.url:
-        raise _wrong("url", "has a query", "Write the address alone; the commands are added to it")
+        raise _wrong("url", "has a query or fragment", "Remove it; the commands are added as a query")
 
 
 def _wrong(option: str, problem: str, remedy: str) -> Misconfigured:

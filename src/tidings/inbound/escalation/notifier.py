@@ -1,4 +1,4 @@
-"""The notifier: makes messages to the admins of what they are to be told, through our own engine."""
+"""The notifier: sends notices to the admins as outbound messages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..reply_port import ReplyPort
 from .reasons import format_escalation
 
 PAGE = 50
-LOOK = 1.0  # seconds between two looks
+LOOK = 1.0  # seconds between two steps
 
 
 class AdminNotifier:
-    """An actor; one step tells one page. A notice and its messages are one transaction."""
+    """An actor; one step sends one page. A notice and its messages share one transaction."""
 
     name = "notifier"
 
@@ -28,17 +28,17 @@ class AdminNotifier:
         self._admins = [admin.partition(":")[::2] for admin in admins]
 
     async def step(self) -> float:
-        """Tell what is new. Without admins notices wait, and are listed all the same."""
+        """Send new notices; returns the wait in seconds. Without admins, notices are only listed."""
         if not self._admins:
             return 60.0
         page = await self._store.read("notice_unsent", limit=PAGE)
         for row in page:
-            await self._tell(row)
+            await self._send(row)
         if page:
             await self._store.hint()
         return 0.0 if len(page) == PAGE else LOOK
 
-    async def _tell(self, row: Row) -> None:
+    async def _send(self, row: Row) -> None:
         now = self._clock.now()
         case = await self._store.read("case_of_key", tenant=row["tenant"], key=row["key"])
         facts = orjson.loads(row["facts"]) | ({"case": case[0]["id"]} if case else {})
@@ -59,4 +59,4 @@ class AdminNotifier:
         try:
             await self._store.enqueue(tasks, *made, also=[Step("notice_sent", sent, needed=True)])
         except WriteConflict:
-            return  # somebody else told it
+            return  # another process sent it

@@ -1,4 +1,4 @@
-"""Conversations as people see them: each message with its steps, decision, scores, prompts and cost."""
+"""Conversations for the interfaces: each message with its steps, decision, scores, prompts and cost."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ...model.errors import NotFound
 from ...model.time import iso
 from ...store.port import Row, Store
 
-LINES = 200  # of one page
-WINDOW = 20_000  # places of the inbox that are looked at
+LINES = 200  # messages per page
+WINDOW = 20_000  # inbox rows that are searched
 _COSTS = ("prompt", "version", "model", "tokens_in", "tokens_out", "cost", "ms", "error", "state")
 
 
 class Conversations:
-    """What faces may see of conversations."""
+    """Lists and shows conversations."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def page(self, *, tenant: str = "default", limit: int = 50, after: str | None = None) -> Page:
-        """Conversations, the one with the newest message first."""
+        """List conversations, most recently active first."""
         rows = await self._store.read(
             "conversation_page", tenant=tenant, before=decode_position(after), limit=page_size(limit)
         )
@@ -34,7 +34,7 @@ class Conversations:
         return Page(items, str(rows[-1]["n"]) if len(rows) == limit else None)
 
     async def show(self, conversation: str, *, tenant: str = "default", after: str | None = None) -> Row:
-        """One conversation, oldest first: messages with what was decided, and what happened beside them."""
+        """Show one conversation, oldest first: messages with their decisions, and other steps between them."""
         first = 0 if after is None else decode_position(after)
         of: dict[str, Any] = {"tenant": tenant, "conversation": conversation}
         hearings = await self._store.read("hearing_page", after=first, limit=LINES, **of)
@@ -52,7 +52,7 @@ class Conversations:
         }
 
     async def _calls(self, messages: list[str]) -> dict[str, list[Row]]:
-        """What the model was asked because of these messages."""
+        """Return the model calls that these messages caused."""
         found: dict[str, list[Row]] = {}
         for row in await self._store.read("model_calls_of", traces=orjson.dumps(messages).decode()):
             shown = {name: row[name] for name in _COSTS}
@@ -61,23 +61,23 @@ class Conversations:
 
 
 async def explain_missing_conversation(store: Store, conversation: str, tenant: str) -> NotFound:
-    """Why there is nothing to see of a conversation: a message's id was given, or all of it was skipped."""
+    """Explain why a conversation was not found: the id is a message's, or all its messages were skipped."""
     found = await store.read("inbox_find", id=conversation, tenant=tenant)
     if found:
         named = found[0]["conversation"]
         return NotFound(
-            f"{conversation} is a message, and no conversation", remedy=f"use its conversation: {named}"
+            f"{conversation} is a message, not a conversation", remedy=f"use its conversation: {named}"
         )
     top = (await store.read("inbox_top"))[0]["n"] + 1
     which = {"conversation": conversation, "state": None, "source": None, "sender": None}
     window = {"before": top, "floor": max(0, top - WINDOW), "limit": 1}
     if await store.read("inbox_page", tenant=tenant, **which, **window):
         return NotFound(
-            f"nothing that was said in {conversation[:80]!r} was worked through",
+            f"no message of {conversation[:80]!r} has been handled",
             remedy=f"see why: tidings inbox list --conversation {conversation[:80]}",
         )
     return NotFound(
-        f"there is no conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
+        f"unknown conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations"
     )
 
 

@@ -1,7 +1,7 @@
-"""Follow-ups: when all commands of a plan are over, the group is told what became of each.
+"""Follow-ups: when all commands of a plan have results, the chat receives a summary.
 
-Each result of a command brings one follow-up; only the one that finds all of them over, and the workflow not
-yet ended, writes anything: the summary, the workflow's end, and a case for what was not done.
+Each command result creates one follow-up task. Only the one that finds all commands finished and the workflow
+still open writes anything: the summary, the end of the workflow, and a case for commands that were not done.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 
 REASONS = {
     EffectState.REFUSED: "the calendar refused it",
-    EffectState.UNKNOWN: "the calendar did not answer; perhaps it was done",
+    EffectState.UNKNOWN: "the calendar did not answer; it may have been done",
     EffectState.CONFLICT: "the calendar shows something else",
-    EffectState.SUPERSEDED: "a later request has settled it",
+    EffectState.SUPERSEDED: "a later request replaced it",
 }
 _CAUSES = {
     WorkflowStage.COMPLETED: WorkflowTrigger.ALL_DONE,
@@ -44,12 +44,12 @@ _CAUSES = {
 
 
 def results(effects: Sequence[Row]) -> list[reply_texts.CommandResult] | None:
-    """What became of the commands of a plan; None while one of them is not over. Pure."""
+    """Return the results of a plan's commands, or None while one of them is unfinished. Pure."""
     if not all(effect["told"] for effect in effects):
         return None
     return [
         reply_texts.CommandResult(
-            command_of(effect), state is EffectState.CONFIRMED, REASONS.get(state, f"it is {state}")
+            command_of(effect), state is EffectState.CONFIRMED, REASONS.get(state, f"state: {state}")
         )
         for effect in effects
         for state in [EffectState(effect["state"])]
@@ -57,7 +57,7 @@ def results(effects: Sequence[Row]) -> list[reply_texts.CommandResult] | None:
 
 
 def cause(found: Sequence[reply_texts.CommandResult]) -> WorkflowTrigger:
-    """All, some or none."""
+    """Return the trigger for all, some or none of the commands done."""
     done = sum(result.is_done for result in found)
     if done == len(found):
         return WorkflowTrigger.ALL_DONE
@@ -65,10 +65,10 @@ def cause(found: Sequence[reply_texts.CommandResult]) -> WorkflowTrigger:
 
 
 class PlanOutcome(NamedTuple):
-    """What there is to tell of a plan."""
+    """A plan with its workflow and the results so far."""
 
     flow: Workflow | None  # None: no workflow waits for it
-    speaker: Mapping[str, Any]  # who was heard last, and where
+    speaker: Mapping[str, Any]  # the last speaker, with source and chat
     effects: Sequence[Row]
 
 
@@ -92,7 +92,7 @@ class FollowUpHandler:
         self._caller = caller
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, PlanOutcome]:
-        """The plans that there is news of. Whoever brings the last result is claimed after it was written."""
+        """Load the plans of these tasks. A follow-up is claimed only after its result was committed."""
         found = await self._store.load("followup_load", [task.id for task in tasks])
         plans = orjson.dumps([row[1] for row in found]).decode()
         effects: dict[str, list[Row]] = {row[1]: [] for row in found}
@@ -101,15 +101,15 @@ class FollowUpHandler:
         return {row[0]: _news(row, effects[row[1]]) for row in found}
 
     def effects(self, moves: Sequence[tuple[Task, Transition]]) -> Sequence[Step]:
-        """Nothing: what a follow-up writes, it writes itself."""
+        """Return nothing: `run` writes everything itself."""
         return ()
 
     async def run(self, task: Task, content: Any) -> Outcome:
-        """Tell, if this is the last of them."""
+        """Send the summary if this follow-up belongs to the last result."""
         try:
             return await self._tell(content)
         except WriteConflict:
-            return Defer(self._clock.now(), "the workflow has changed meanwhile")
+            return Defer(self._clock.now(), "the workflow changed in the meantime")
         except (StoreUnavailable, StoreFull) as error:
             return Defer(self._clock.now() + SECOND, error.problem)
 
@@ -121,14 +121,14 @@ class FollowUpHandler:
             return Done(f"its workflow is {flow.stage}")
         found = results(news.effects)
         if found is None:
-            return Done("other commands of the plan are not over")
+            return Done("other commands of the plan are unfinished")
         await self._end(flow, found, news.speaker)
-        return Done("told")
+        return Done("summary sent")
 
     async def _end(
         self, flow: Workflow, found: Sequence[reply_texts.CommandResult], speaker: Mapping[str, Any]
     ) -> None:
-        """The summary, the end and the case: one transaction, named by the workflow's version."""
+        """Write summary, end and case in one transaction, fenced by the workflow's version."""
         now, why = self._clock.now(), cause(found)
         text = reply_texts.summary(found)
         ended = replace(flow, stage=next_stage(flow.stage, why)).said(
@@ -155,7 +155,7 @@ class FollowUpHandler:
     async def _reply(
         self, flow: Workflow, speaker: Mapping[str, Any], text: str, now: int
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Where the request was made, there the summary goes."""
+        """Prepare the summary for the chat in which the request was made."""
         source = speaker["source"]
         return await self._voice.prepare(
             self._settings.replies.get(source, source),
@@ -197,7 +197,7 @@ def _step(flow: Workflow, now: int, why: WorkflowTrigger, stage: WorkflowStage, 
 
 
 def _call(flow: Workflow, found: Sequence[reply_texts.CommandResult], last: Utterance | None) -> Escalation:
-    """Partial success is a case, and says what is left."""
+    """Build the escalation that lists the commands that were not done."""
     left = [reply_texts.command(result.command) for result in found if not result.is_done]
     is_partial = len(left) < len(found)
     reason = "partial" if is_partial else "not_done"

@@ -1,9 +1,9 @@
-"""The graph of a workflow as data: its nodes, what follows what, and a plain runner for it.
+"""The workflow graph as data (nodes and edges), with a plain runner.
 
 extract → nothing | clarify | withdraw | read → validate → nothing | refuse | clarify | confirm | execute
 
-Nodes reach the world through two ports only: a mind (which answers) and the days of the calendar (which are
-read). There is no port that writes: effects are in the plan, and belong to whoever stores it.
+Nodes have two ports: an interpreter and a reader of calendar days. No port writes: a run returns a plan, and
+the pipeline commits it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ NEXT: Mapping[str, Callable[[GraphState], str] | str] = {
     "read": "validate",
     "validate": plans.after_validate,
 }
-"""What follows a node: always the same, or as a function says. A node that is not here is an end."""
+"""The successor of a node, or the function that chooses it. A node that is missing here is terminal."""
 
 BRANCHES: Mapping[str, tuple[str, ...]] = {
     "extract": ("withdraw", "nothing", "clarify", "read"),
     "validate": ("clarify", "confirm", "execute", "nothing", "refuse"),
 }
-"""Where a function of NEXT may lead."""
+"""The nodes that a function of NEXT may choose."""
 
 _ENDS: Mapping[str, Callable[[GraphState], WorkflowPlan]] = {
     "withdraw": plans.withdraw,
@@ -44,14 +44,14 @@ _ENDS: Mapping[str, Callable[[GraphState], WorkflowPlan]] = {
 
 
 class WorkflowRunner(Protocol):
-    """Runs the graph once, for one message."""
+    """Runs the graph once per message."""
 
     async def run(self, sheet: GraphState) -> WorkflowPlan:
-        """The plan at the end of it."""
+        """Run from the start node to a terminal node and return its plan."""
 
 
 def nodes(mind: Interpreter, read_day: ReadDay) -> dict[str, Node]:
-    """All nodes, over these two ports."""
+    """Build all nodes on these two ports."""
 
     async def extract(sheet: GraphState) -> GraphState:
         return plans.understood(sheet, await mind.extract(sheet["scene"]))
@@ -79,13 +79,13 @@ def nodes(mind: Interpreter, read_day: ReadDay) -> dict[str, Node]:
 
 
 class PlainRunner:
-    """The graph without anything installed: node after node until an end."""
+    """Runs the graph without LangGraph: node after node until a terminal one."""
 
     def __init__(self, mind: Interpreter, read_day: ReadDay) -> None:
         self._nodes = nodes(mind, read_day)
 
     async def run(self, sheet: GraphState) -> WorkflowPlan:
-        """Walk from the start to an end."""
+        """Run from the start node to a terminal node and return its plan."""
         name: str | None = START
         while name is not None:
             sheet = {**sheet, **await self._nodes[name](sheet)}

@@ -1,4 +1,4 @@
-"""The same graph run by LangGraph, where that is installed (extra `graph`). No checkpointer."""
+"""The workflow graph run by LangGraph, if installed (extra `graph`). No checkpointer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHOICES = ("auto", "plain", "langgraph")
 
 
 class LangGraphRunner:
-    """A compiled graph; one run for each message, from our stored state to a plan."""
+    """A compiled graph; one run per message turns the stored state into a plan."""
 
     def __init__(self, mind: Interpreter, read_day: ReadDay) -> None:
         from langgraph.graph import END, StateGraph
@@ -35,13 +35,13 @@ class LangGraphRunner:
         self._graph = graph.compile()
 
     async def run(self, sheet: GraphState) -> WorkflowPlan:
-        """Run it to its end."""
+        """Run the graph and return the plan of its terminal node."""
         ended: GraphState = await self._graph.ainvoke(sheet)
         return ended["plan"]
 
 
 def make_runner(choice: str, mind: Interpreter, read_day: ReadDay) -> WorkflowRunner:
-    """The runner that was chosen; `auto` takes LangGraph where it is installed."""
+    """Build the configured runner; `auto` uses LangGraph if it is installed. Raises Misconfigured."""
     if choice == "plain":
         return PlainRunner(mind, read_day)
     try:

@@ -1,7 +1,7 @@
-"""Planning: from a workflow, what was said and the days as read, to the next state and what follows. Pure.
+"""Plans: the nodes of the graph turn a workflow, a message and calendar days into the next state. Pure.
 
-A plan only says what shall be: whoever asked for it writes state, replies, commands and notices in one
-transaction, or none of them.
+A plan only describes the result: the pipeline commits its state, replies, commands and escalations in one
+transaction.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 from .validation import ValidationFinding, WorkflowPolicy, commands
 
 US = "Tidings"
-NOBODY = "unknown"  # the source of an answer that neither a model nor rules could give
+NOBODY = "unknown"  # the source of an extraction that neither the model nor the rules could give
 
 
 class ConversationEvent(NamedTuple):
-    """One line of a conversation's journal."""
+    """One entry of a conversation's journal."""
 
     what: str
     facts: Mapping[str, Any]
 
 
 class WorkflowPlan(NamedTuple):
-    """What one message makes of a workflow."""
+    """The next state of a workflow after one message, with its replies and commands."""
 
     flow: Workflow
     replies: Sequence[str] = ()
     commands: Sequence[CalendarCommand] = ()
-    calls: Sequence[Escalation] = ()  # for a person
+    calls: Sequence[Escalation] = ()
     happened: Sequence[ConversationEvent] = ()
 
 
 class GraphState(TypedDict, total=False):
-    """What the nodes of the graph hand on to each other."""
+    """The state that the nodes of the graph pass on."""
 
     flow: Workflow
     scene: InterpreterContext
     house: WorkflowPolicy
-    now: int  # by our clock; the scene has the time at which it was said
+    now: int  # our clock; the interpreter context has the time of the message
     plan_id: str
     taken: frozenset[str]  # topics of the squad's other workflows
-    remarks: Sequence[str]  # to be said before anything else
+    remarks: Sequence[str]  # the first sentences of the reply
     extraction: Extraction
     wants: tuple[RequestSlots, ...]
-    is_unclear: bool  # the answer told nothing
+    is_unclear: bool  # the message answered nothing
     days: Mapping[str, CalendarDay]
     findings: Sequence[ValidationFinding]
     plan: WorkflowPlan
 
 
 def understood(sheet: GraphState, extraction: Extraction) -> GraphState:
-    """The requests with who said what. An answer that tells nothing leaves what is known."""
+    """Merge an extraction into the requests. A message that answers nothing leaves them unchanged."""
     flow, scene = sheet["flow"], sheet["scene"]
     own = scene.speaker.squad if scene.speaker.squad in sheet["house"].squads else None
     asked = [
@@ -76,7 +76,7 @@ def _only(squad: str, house: WorkflowPolicy) -> str | None:
 
 
 def after_extract(sheet: GraphState) -> str:
-    """Where the graph goes on."""
+    """Choose the node after `extract`."""
     is_asked = sheet["flow"].asked == CONFIRM
     if sheet["flow"].wants and is_withdrawal(sheet["scene"].text):
         return "withdraw"
@@ -90,7 +90,7 @@ def after_extract(sheet: GraphState) -> str:
 
 
 def after_validate(sheet: GraphState) -> str:
-    """What can be mended is asked for; what is left is done, or read back if it was said loosely."""
+    """Choose the node after `validate`: ask for wrong slots, then confirm uncertain requests, then execute."""
     findings = sheet["findings"]
     if any(finding.slot for finding in findings):
         return "clarify"
@@ -101,7 +101,7 @@ def after_validate(sheet: GraphState) -> str:
 
 
 def gap(asked: Sequence[RequestSlots]) -> tuple[int, str] | None:
-    """The most important thing that is missing, and in which request."""
+    """Return the request and the slot to ask for next, or None if nothing is missing."""
     holes = [
         (SLOTS.index(name), place) for place, want in enumerate(asked) for name in SLOTS if name not in want
     ]
@@ -112,29 +112,29 @@ def gap(asked: Sequence[RequestSlots]) -> tuple[int, str] | None:
 
 
 def withdraw(sheet: GraphState) -> WorkflowPlan:
-    """'Never mind.'"""
+    """Drop the request ("never mind")."""
     return _end(sheet, [WorkflowTrigger.WITHDRAWN], [reply_texts.withdrawn()])
 
 
 def nothing(sheet: GraphState) -> WorkflowPlan:
-    """No actions: what is to be said about it is said, and that was it."""
+    """End without commands; reply with the remarks, if any."""
     said = reply_texts.reply(reply_texts.remarks(_remarks(sheet)))
     if sheet["extraction"].source == NOBODY:
-        call = _call(sheet, "unclear", f"nobody could say what is wanted ({sheet['extraction'].reasoning})")
+        call = _call(sheet, "unclear", f"the request was not understood ({sheet['extraction'].reasoning})")
         return _end(sheet, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()], [call])
     plan = _end(sheet, [WorkflowTrigger.NOTHING], [said] if said else [])
     if said:
         return plan
-    return plan._replace(calls=[_call(sheet, "review", "a request in which nothing to do was found")])
+    return plan._replace(calls=[_call(sheet, "review", "a possible request without anything to do")])
 
 
 def refuse(sheet: GraphState) -> WorkflowPlan:
-    """A rule forbids all of it."""
+    """End because validation refused every request."""
     return _end(sheet, [WorkflowTrigger.REFUSED], [reply_texts.reply(reply_texts.remarks(_remarks(sheet)))])
 
 
 def clarify(sheet: GraphState) -> WorkflowPlan:
-    """Ask for one thing; after the second try a person is asked instead."""
+    """Ask for one slot; after too many attempts, escalate instead."""
     flow, house = sheet["flow"], sheet["house"]
     asked = [dict(want) for want in sheet["wants"]]
     wrong = next((finding for finding in sheet.get("findings", ()) if finding.slot), None)
@@ -159,7 +159,7 @@ def clarify(sheet: GraphState) -> WorkflowPlan:
 
 
 def confirm(sheet: GraphState) -> WorkflowPlan:
-    """Read it back and wait for a yes; who never says it is asked by a person."""
+    """Ask for confirmation; after too many attempts, escalate instead."""
     flow, house = sheet["flow"], sheet["house"]
     attempts = {**(flow.attempts or {})}
     is_news = flow.asked != CONFIRM or is_changed(flow, sheet["wants"])
@@ -173,14 +173,14 @@ def confirm(sheet: GraphState) -> WorkflowPlan:
 
 
 def _ready(sheet: GraphState) -> list[CalendarCommand]:
-    """All that is complete and allowed, each once."""
+    """Return the complete and allowed commands without duplicates."""
     out = {finding.place for finding in sheet["findings"]}
     ready = [each for place, each in enumerate(commands(sheet["wants"])) if each and place not in out]
     return list(dict.fromkeys(ready))
 
 
 def execute(sheet: GraphState) -> WorkflowPlan:
-    """What is ready goes to the calendar."""
+    """Send the allowed commands to the calendar."""
     ready = _ready(sheet)
     remarks = reply_texts.reply(reply_texts.remarks(_remarks(sheet)))
     flow = replace(sheet["flow"], plan=sheet["plan_id"], commands=tuple(ready), asked=None)
@@ -190,14 +190,14 @@ def execute(sheet: GraphState) -> WorkflowPlan:
 
 
 def give_up(sheet: GraphState, reason: str, issue: str, *, say: str) -> WorkflowPlan:
-    """Something that is needed does not answer: nothing is changed, and a person is asked."""
+    """Escalate without changing anything, because a dependency is unavailable."""
     sheet = {"wants": sheet["flow"].wants, **sheet}
     return _end(sheet, [WorkflowTrigger.GAVE_UP], [say], [_call(sheet, reason, issue)])
 
 
 def is_withdrawal(text: str) -> bool:
-    """The whole message says that it is not wanted any more; 'cancel our Saturday shift' is a request."""
-    from ..language.threads import is_cancelled  # a grammar, which only whoever works needs
+    """Return whether the whole message withdraws the request; "cancel our Saturday shift" is a new request."""
+    from ..language.threads import is_cancelled  # lazy: the grammar is slow to load
 
     words = "".join(c if c.isalnum() or c.isspace() else " " for c in text.lower().replace("'", ""))
     return " ".join(words.split()) in _WITHDRAWALS or is_cancelled(text)
@@ -215,13 +215,13 @@ _WITHDRAWALS = frozenset(
 
 
 def _again(sheet: GraphState, asked: Sequence[RequestSlots]) -> tuple[int, str]:
-    """The question that is open, once more."""
+    """Repeat the open question."""
     slot = sheet["flow"].asked or next(iter(sheet["extraction"].missing), SLOTS[-1])
     return next((place for place, want in enumerate(asked) if slot not in want), 0), slot
 
 
 def _remarks(sheet: GraphState) -> list[str]:
-    """What is to be said besides: warnings of the understanding, and reasons of the rules."""
+    """Collect the warnings of the interpreter and the reasons of validation."""
     found = [finding.reason for finding in sheet.get("findings", ())]
     said = {_opening(reason) for reason in found}
     warned = (
@@ -231,7 +231,7 @@ def _remarks(sheet: GraphState) -> list[str]:
 
 
 def _opening(remark: str) -> str:
-    """By which two remarks about the same thing are known: a mind and a rule may both have seen it."""
+    """Return the first words, which identify the same remark by the interpreter and by validation."""
     return " ".join("".join(c if c.isalnum() else " " for c in remark.lower()).split()[:5])
 
 
@@ -241,7 +241,7 @@ def _end(
     replies: Sequence[str],
     calls: Sequence[Escalation] = (),
 ) -> WorkflowPlan:
-    """The new state with what was said, and its journal."""
+    """Build the plan: the new state, its thread and its journal."""
     flow, scene = sheet["flow"], sheet["scene"]
     stage, journal = flow.stage, _understanding(sheet)
     for cause in causes:
@@ -259,7 +259,7 @@ def _end(
 
 
 def _understanding(sheet: GraphState) -> list[ConversationEvent]:
-    """What was read and understood on the way, for the journal."""
+    """Return the journal entries of what was read and understood."""
     days = sheet.get("days") or {day.date: day for day in sheet["scene"].days}
     lines = (
         [ConversationEvent("days", {"days": {day.date: _day(day) for day in days.values()}})] if days else []
@@ -283,7 +283,7 @@ def _day(day: CalendarDay) -> dict[str, str]:
 
 
 def topic_of(asked: Sequence[RequestSlots], before: str) -> str:
-    """The operational days that a workflow is about; what it was about before while none is known."""
+    """Return the operational days of the requests, or the previous topic while none is known."""
     return ",".join(sorted({want["date"].value for want in asked if "date" in want})) or before
 
 

@@ -1,4 +1,4 @@
-"""Workflows put together: handlers and actors for whoever works, cases and conversations for the faces."""
+"""Builds the workflow service: handlers and actors for workers, cases and conversations for the interfaces."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ from .timers import WorkflowTimers
 
 
 class Interpreters(NamedTuple):
-    """Who understands: the rules, whoever is asked after them, and the answers of then for a replay."""
+    """The interpreters of the pipeline."""
 
     rules: Interpreter
-    mind: Interpreter
-    recorded: Interpreter
+    mind: Interpreter  # asked when the rules have no answer
+    recorded: Interpreter  # recorded model answers, for replays
 
 
 class LazyPipeline:
-    """A pipeline that is made when it is needed: a grammar and a graph take seconds to load."""
+    """Builds the pipeline on first use: grammar and graph take seconds to load."""
 
     def __init__(self, minds: Callable[[], Interpreters], make: Callable[[Interpreters], Pipeline]) -> None:
         self._minds = minds
@@ -62,33 +62,33 @@ class LazyPipeline:
         self._pipeline: Pipeline | None = None
 
     def pipeline(self) -> Pipeline:
-        """The one pipeline."""
+        """Return the pipeline, building it on the first call."""
         if self._pipeline is None:
             minds = self._minds()
             self._mind, self._pipeline = minds.mind, self._make(minds)
         return self._pipeline
 
     async def hear(self, item: InboxMessage) -> Outcome:
-        """One attempt at a message of the inbox."""
+        """Handle a message of the inbox."""
         return await self.pipeline().hear(item)
 
     async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Outcome:
-        """One attempt at a message, new, kept or edited."""
+        """Handle a new, released or edited message."""
         return await self.pipeline().work(spoken, instead_of=instead_of)
 
     async def is_same_request(self, before: ConversationMessage, after: ConversationMessage) -> bool:
-        """Whether a message asks for the same after it was edited."""
+        """Return whether the edited message asks for the same."""
         return await self.pipeline().is_same_request(before, after)
 
     async def close(self) -> None:
-        """Let go of the model's connections."""
+        """Close the connections to the model."""
         if isinstance(self._mind, FallbackInterpreter):
             await self._mind.close()
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowService:
-    """The parts, each with its own rules."""
+    """Workflows: cases, conversations, task handlers, actors and replay."""
 
     store: Store
     settings: WorkflowSettings
@@ -100,19 +100,19 @@ class WorkflowService:
     late: LazyPipeline | None  # None where workflows are off
 
     async def close(self) -> None:
-        """Let go of the model's connections."""
+        """Close the connections to the model."""
         if self.late is not None:
             await self.late.close()
 
     def ready(self) -> None:
-        """For whoever will work: raises Misconfigured for what would only be found out with a message."""
+        """Build the pipeline; raises Misconfigured before the first message instead of with it."""
         if self.late is not None:
             self.late.pipeline()
 
     async def replay(
         self, conversation: str, *, by_rules: bool = False, tenant: str = "default"
     ) -> list[ReplayComparison]:
-        """What would become of a past conversation today, by the recorded answers or by the rules alone."""
+        """Replay a past conversation with the recorded model answers, or with the rules alone."""
         minds = self.minds()
         mind = minds.rules if by_rules else minds.recorded
 
@@ -131,7 +131,7 @@ def build_workflow_service(
     voice: ReplyPort,
     minds: Callable[[], Interpreters],
 ) -> WorkflowService:
-    """Put the parts together. Where workflows are off, messages are kept and done, and nobody is called."""
+    """Build the service. If workflows are disabled, messages are only stored and nothing is escalated."""
     caller = _caller(settings, clock)
     cases, conversations = Cases(store, clock, settings, voice), Conversations(store)
     hearing: MessageProcessor = NoWorkflowProcessor()
@@ -162,12 +162,12 @@ def build_workflow_service(
 
 
 def source_notice_steps(settings: WorkflowSettings, clock: Clock) -> NoticeSteps:
-    """How sources tell of their troubles: as events, and to the admins where there are any."""
+    """Return how source notices are published: as events, and to admins if workflows are enabled."""
     caller = _caller(settings, clock)
 
     def told(notice: SourceNotice) -> Sequence[Step]:
         if notice.type == CHANGED:
-            return notice_event_steps(notice)  # its afterthought tells what was done and what was not
+            return notice_event_steps(notice)  # `edits` reports what was done and what was not
         reason = notice.type.replace(".", "_")
         key = f"{reason}:{notice.about or notice.source}"
         call = Escalation(reason, f"source {notice.source}: {notice.problem}", key)

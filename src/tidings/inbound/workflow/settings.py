@@ -1,4 +1,4 @@
-"""Settings of workflows: the part of [inbound] that says what a squad may ask for and whom to call."""
+"""Workflow settings: the part of [inbound] about squads, requests and admins."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ ROLES = ("member", "officer", "admin")
 
 @dataclass(frozen=True, slots=True)
 class WorkflowSettings:
-    """What holds for all conversations."""
+    """The settings of all conversations."""
 
     enabled: bool = False
     zone: str = ""  # the engine's
     squads: tuple[str, ...] = ()  # the calendar's
-    shifts: Mapping[str, tuple[str, str]] = field(
-        default_factory=dict
-    )  # words for hours, besides the usual ones
+    shifts: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # shift words besides the defaults
     commanders: tuple[str, ...] = ("officer", "admin")
     start_at: int = 50
     review_at: int = 30
@@ -35,17 +33,17 @@ class WorkflowSettings:
     case_within: timedelta = timedelta(hours=1)
     admins: tuple[str, ...] = ()
     runner: str = "auto"
-    replies: Mapping[str, str] = field(default_factory=dict)  # channel by source; none: of the same name
-    calendar: str = "shifts"  # by its name in [inbound.calendar]
+    replies: Mapping[str, str] = field(default_factory=dict)  # channel by source; default: the same name
+    calendar: str = "shifts"  # its name in [inbound.calendar]
     grid: int = 30
 
     @property
     def house(self) -> WorkflowPolicy:
-        """The rules of the house."""
+        """The policy that validates requests."""
         return WorkflowPolicy(self.squads, self.zone, self.commanders, self.most_questions, self.grid)
 
     def plainly(self) -> Mapping[str, Any]:
-        """What was set, in plain values."""
+        """Return the values that differ from the defaults, as plain values."""
         usual = WorkflowSettings()
         set_ = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) != getattr(usual, name)}
         return {
@@ -87,7 +85,7 @@ def _squads(value: object) -> tuple[str, ...]:
 def _roles(value: object) -> tuple[str, ...]:
     names = _names(value)
     if unknown := [name for name in names if name not in ROLES]:
-        raise ValueError(f"there is no role {unknown[0]!r}; use some of: {', '.join(ROLES)}")
+        raise ValueError(f"unknown role {unknown[0]!r}; use any of: {', '.join(ROLES)}")
     return names
 
 
@@ -105,14 +103,14 @@ def _shifts(value: object) -> Mapping[str, tuple[str, str]]:
     for word, hours in value.items():
         match = re.fullmatch(r"([01]\d|2[0-3])([03]0)-([01]\d|2[0-3])([03]0)", str(hours))
         if not match or not re.fullmatch(r"[a-z]+( [a-z]+)?", word):
-            raise ValueError(f'write {word} = "1800-0600": one or two small words, whole or half hours')
+            raise ValueError(f'write {word} = "1800-0600": one or two lowercase words, whole or half hours')
         found[word] = (match[1] + match[2], match[3] + match[4])
     return found
 
 
 def _replies(value: object) -> Mapping[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value.values()):
-        raise ValueError('write [inbound.replies] and below it crew = "phone": a source, and a channel')
+        raise ValueError('write [inbound.replies] with lines such as crew = "phone" (source = channel)')
     return dict(value)
 
 
@@ -143,38 +141,38 @@ def _choice(value: object) -> str:
 
 
 OPTIONS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
-    "enabled": (_flag, "work through what comes in; otherwise it is only kept"),
+    "enabled": (_flag, "run workflows for inbound messages; otherwise only store them"),
     "zone": (_zone, "time zone of the squads; unset: the engine's"),
-    "squads": (_squads, "the squads that may be named; unset: the calendar's"),
-    "shifts": (_shifts, 'words for hours, such as night = "1800-0600"'),
+    "squads": (_squads, "known squads; unset: the calendar's"),
+    "shifts": (_shifts, 'shift words, such as night = "1800-0600"'),
     "commanders": (_roles, "roles that may act for other squads"),
-    "start_at": (_whole(1, 100), "confidence from which a request starts a workflow"),
+    "start_at": (_whole(1, 100), "least confidence that starts a workflow"),
     "review_at": (_whole(0, 100), "confidence from which a message is listed for review"),
     "most_questions": (_whole(1, 10), "questions about one thing before a person is called"),
-    "idle": (_length, "how long a workflow may wait, and a person hold a conversation"),
+    "idle": (_length, "idle timeout of a workflow, and of a conversation held by a person"),
     "case_within": (_length, "how soon a case should be taken"),
-    "admins": (_admins, "whom to call, as channel:address"),
-    "replies": (_replies, "the channel on which a source is answered; unset: the one of the same name"),
-    "runner": (_choice, "who runs the graph: auto takes LangGraph where it is installed"),
+    "admins": (_admins, "people who receive notices, as channel:address"),
+    "replies": (_replies, "reply channel by source; unset: the channel of the same name"),
+    "runner": (_choice, "graph runner; auto uses LangGraph if it is installed"),
 }
-"""How each option is read, and what it is for."""
+"""The parser and the description of each option."""
 
 
 def read(given: Mapping[str, Any], **usual: Any) -> WorkflowSettings:
-    """Those of the options that were given; `usual` are defaults that other settings say."""
+    """Parse the given options; `usual` are defaults from other settings. Raises Misconfigured."""
     values: dict[str, Any] = {}
     for name, raw in given.items():
         try:
             values[name] = OPTIONS[name][0](raw)
         except ValueError as error:
             raise Misconfigured(
-                f"inbound.{name} cannot be used", remedy=str(error), field=f"inbound.{name}"
+                f"inbound.{name} is invalid", remedy=str(error), field=f"inbound.{name}"
             ) from None
     settings = WorkflowSettings(**{**usual, **values})
     if settings.review_at > settings.start_at:
         raise Misconfigured(
             "inbound.review_at is above inbound.start_at",
-            remedy="what starts a workflow needs no review",
+            remedy="set it to start_at or lower",
             field="inbound.review_at",
         )
     return settings
