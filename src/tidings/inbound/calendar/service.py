@@ -60,7 +60,7 @@ class CalendarService:
         self._zone = zone
 
     async def week(self, week: str | None = None) -> Row:
-        """A week of the calendar, Monday to Sunday: who has a crew when, and when nobody has."""
+        """Return a week, Monday to Sunday: the shifts of each squad, and the gaps without any crew."""
         first = read_week(week) if week else monday(self.today())
         days = await self._calendar.days(dates(first, 7))
         squads = squads_of(days, self._squads)

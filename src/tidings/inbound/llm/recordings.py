@@ -1,4 +1,4 @@
-"""Recorded answers: the same understanding without a model; a question that has none is an error."""
+"""Recorded answers from a cassette or the journal, for replays and tests."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .settings import ModelSettings
 
 
 class Cassette:
-    """Answers by the key of their question."""
+    """A file of recorded answers by the key of their question."""
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self._answers = answers
 
     @classmethod
     def read(cls, path: Path) -> Cassette:
-        """A file with one JSON object per line, as `tidings models record` writes it."""
+        """Read a file with one JSON object per line, as `tidings models record` writes it."""
         answers: dict[str, str] = {}
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -36,12 +36,12 @@ class Cassette:
                     answers[str(entry["key"])] = str(entry["raw"])
                     completion_from_journal(entry["raw"])
                 except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-                    problem = f"line {number} of {path} is no recorded answer ({error})"
+                    problem = f"line {number} of {path} is not a recorded answer ({error})"
                     raise Invalid(problem, remedy="Record it again", field="cassette") from None
         return cls(answers)
 
     async def answer(self, call: ModelCall) -> Completion:
-        """The recorded answer."""
+        """Return the recorded answer; raises AnswerNotRecorded."""
         raw = self._answers.get(call.key)
         if raw is None:
             raise _missing(call)
@@ -49,13 +49,13 @@ class Cassette:
 
 
 class JournalPlayback:
-    """Answers out of the journal; nothing is called."""
+    """Answers from the journal, without calling a model."""
 
     def __init__(self, journal: ModelJournal) -> None:
         self._journal = journal
 
     async def answer(self, call: ModelCall) -> Completion:
-        """What was answered then."""
+        """Return the journaled answer; raises AnswerNotRecorded."""
         earlier = await self._journal.recall(call.key)
         if earlier is None:
             raise _missing(call)
@@ -63,7 +63,7 @@ class JournalPlayback:
 
 
 class RecordedInterpreter(ModelInterpreter):
-    """A model's understanding, replayed."""
+    """Replays the answers of a model."""
 
     name = "recorded"
 
@@ -76,7 +76,7 @@ class RecordedInterpreter(ModelInterpreter):
         *,
         shifts: Mapping[str, tuple[str, str]] = SHIFTS,
     ) -> RecordedInterpreter:
-        """From a cassette."""
+        """Build the interpreter from a cassette."""
         return cls(settings, prompts, Cassette.read(path), shifts=shifts)
 
     @classmethod
@@ -89,13 +89,13 @@ class RecordedInterpreter(ModelInterpreter):
         *,
         shifts: Mapping[str, tuple[str, str]] = SHIFTS,
     ) -> RecordedInterpreter:
-        """From the calls in the database."""
+        """Build the interpreter from the calls in the database."""
         return cls(settings, prompts, JournalPlayback(ModelJournal(store, clock)), shifts=shifts)
 
 
 def _missing(call: ModelCall) -> AnswerNotRecorded:
     return AnswerNotRecorded(
-        f"there is no recorded answer of {call.model} to this question"
+        f"no recorded answer of {call.model} to this question"
         f" (prompt {call.prompt.name} version {call.prompt.version}, attempt {call.attempt})",
-        remedy="ask the model once and record it; a changed prompt, model or message is another question",
+        remedy="run it once with the model and record it; a changed prompt, model or message is a new question",
     )
