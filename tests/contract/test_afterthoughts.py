@@ -220,10 +220,10 @@ async def test_a_replay_of_edits_comes_to_the_same(quick: Store, clock: ManualCl
     await deletes(squad, "m4")
     await said(squad, ("bea", "1800-0600"))
 
-    def make(book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay) -> Pipeline:
-        from tidings.inbound.pipeline import Pipeline
-        from tidings.inbound.workflow.langgraph import make_runner
+    from tidings.inbound.pipeline import Pipeline
+    from tidings.inbound.workflow.langgraph import make_runner
 
+    def make(book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay) -> Pipeline:
         run = make_runner("plain", squad.mind, read_day)
         return Pipeline(
             book, then, squad.settings, run, rules=squad.rules, mind=squad.mind, read_day=read_day,

@@ -69,12 +69,13 @@ async def test_a_case_moves_only_as_its_state_allows(store: Store, clock: Manual
 
 
 async def test_two_people_at_once_get_one_case(store: Store, clock: ManualClock) -> None:
-    """The second one is told; a move names the state it expects."""
+    """A transition checks the expected state, so the second claim raises Conflict."""
     squad, case = await unclear(store, clock)
     row = await squad.cases._find(case, "default")
     await squad.cases.claim(case, "Eve")
-    with pytest.raises(Conflict, match="somebody else has just changed it"):
-        await squad.cases._move(row, "claimed", "Mal", None, "claimed", {})
+    with pytest.raises(Conflict, match="the case changed in the meantime"):
+        steps = squad.cases._steps(row, "claimed", "Mal", None, "claimed", {})
+        await squad.cases._once(store.write(steps))
     assert (await squad.cases.show(case))["claimed_by"] == "Eve"
 
 
@@ -135,7 +136,7 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
         ("ann", f"add {SAT}"), ("ben", "hello"), ("abe", "1800-0600"), ("ben", f"add {SAT} 0600-1200"),
         ("ann", f"add {SAT} 1800-2200"),
     )  # fmt: skip
-    hearings = await squad.hearings()
+    handled_messages = await squad.handled_messages()
 
     class Other(PlainMind):
         async def extract(self, scene: InterpreterContext) -> Extraction:
@@ -156,7 +157,7 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
 
         compared = await replay(store, "crew/g1", make, squad.settings)
         assert [each.text for each in changed(compared)] == differing
-    assert await squad.hearings() == hearings
+    assert await squad.handled_messages() == handled_messages
 
 
 @pytest.mark.parametrize("last", ["1800-0600", "never mind"])

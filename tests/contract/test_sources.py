@@ -229,7 +229,7 @@ async def test_what_was_missed_is_found_later_and_told(world: Conversing) -> Non
     await poller.step()
 
     assert [row["platform_id"] for row in await world.all()] == ["1", "3", "2"]
-    assert [(n.type, "message 2" in n.problem) for n in world.notices] == [("source.hole", True)]
+    assert [(n.type, "message 2" in n.problem) for n in world.notices] == [("source.gap", True)]
     assert (await world.source())["cursor"] == "3"
 
 

@@ -33,25 +33,25 @@ WINDOW = 40
 _STATES = {
     "sent": "state = 'done'",
     "failed": "state = 'failed' and not unknown",
-    "held": "state = 'failed' and unknown",
-    "cancelled": "state = 'cancelled' and cancel_asked",
+    "unknown": "state = 'failed' and unknown",
+    "cancelled": "state = 'cancelled' and cancel_requested",
     "expired": "state = 'expired'",
-    "skipped": "state = 'cancelled' and not cancel_asked",
+    "skipped": "state = 'cancelled' and not cancel_requested",
 }
 _BOOKS = (
     "select (select total from {0}broadcasts) as total, (select taken from {0}broadcasts) as taken,"
-    " (select count(*) from {0}messages where lot is not null) as frozen,"
-    " (select count(*) from {0}tasks where lot is not null) as made,"
+    " (select count(*) from {0}messages where group_id is not null) as frozen,"
+    " (select count(*) from {0}tasks where group_id is not null) as made,"
     " (select coalesce(sum(taken), 0) from {0}broadcast_parts) as parted"
     + "".join(
-        f", (select count(*) from {{0}}tasks where lot is not null and {rule}) as {word},"
-        f" (select coalesce(sum(n), 0) from {{0}}lot_counts"
+        f", (select count(*) from {{0}}tasks where group_id is not null and {rule}) as {word},"
+        f" (select coalesce(sum(n), 0) from {{0}}task_group_counts"
         f" where what = '{'done' if word == 'sent' else word}') as counted_{word}"
         for word, rule in _STATES.items()
     )
 )
 _TO_SEND = (
-    "select count(*) from {0}tasks where lot is not null"
+    "select count(*) from {0}tasks where group_id is not null"
     f" and (state = 'processing' or (state = 'pending' and queue = '{CHANNEL}'))"
 )
 
@@ -183,10 +183,10 @@ async def test_killed_while_it_is_sent(
     report(rig, verdict, kills=len(rig.faults), looks=watch.looks, partly=watch.partly)
 
     assert not verdict.violations
-    assert shown["counts"]["sent"] + shown["counts"]["held"] == len(refs)
+    assert shown["counts"]["sent"] + shown["counts"]["unknown"] == len(refs)
     if on_unknown == "hold":
         assert not verdict.duplicates
-        assert shown["counts"]["held"] == len(verdict.held)
+        assert shown["counts"]["unknown"] == len(verdict.held)
     else:
         assert verdict.delivered == shown["counts"]["sent"] == len(refs)
 

@@ -146,7 +146,7 @@ class InterpreterContext(NamedTuple):
     """The input of an interpreter. Time is an argument; interpreters read no clock."""
 
     now: int
-    zone: str
+    timezone: str
     squads: Sequence[str]
     speaker: Speaker
     text: str

@@ -91,7 +91,7 @@ class Poller:
         cursor, more = lease.cursor, True
         while more:
             if not await self._leases.beat(lease):
-                raise WriteConflict("source_beat")
+                raise WriteConflict("source_renew_lease")
             read = await self.source.read(cursor, since=lease.since)
             await self._take(lease, read)
             behind = read.cursor or (read.heard[-1].cursor if read.heard else None)

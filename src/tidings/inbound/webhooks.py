@@ -36,7 +36,7 @@ class InboundWebhooks:
             raise NotFound(
                 f"source {name[:60]!r} has no webhook",
                 field="source",
-                remedy="set its secrets under [inbound.sources]; a source with a channel uses /callbacks/CHANNEL",
+                remedy="set its secrets in [inbound.sources]; sources with a channel use /callbacks/CHANNEL",
             )
         said = own.called(call)
         return await self._intake.called(self._sources[name], said)

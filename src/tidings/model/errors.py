@@ -90,7 +90,7 @@ class TooLarge(CallerError):
 class RateLimited(CallerError):
     """Over a stated rate; `seconds` is when to call again."""
 
-    code = "too_often"
+    code = "rate_limited"
     status = 429
 
     def __init__(self, problem: str, *, seconds: int, remedy: str = "") -> None:
@@ -137,7 +137,7 @@ class OperatorError(TidingsError):
 class StoreUnusable(OperatorError):
     """The database cannot be used as it is: newer schema, changed migration, read-only disk."""
 
-    code = "wrong_store"
+    code = "store_unusable"
 
 
 class Misconfigured(TidingsError):

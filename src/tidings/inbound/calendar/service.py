@@ -51,13 +51,19 @@ class CalendarService:
     """Weeks, feed, history, manual changes and undo."""
 
     def __init__(
-        self, store: Store, clock_: Clock, calendar: ShiftCalendar, *, squads: tuple[str, ...], zone: ZoneInfo
+        self,
+        store: Store,
+        clock_: Clock,
+        calendar: ShiftCalendar,
+        *,
+        squads: tuple[str, ...],
+        timezone: ZoneInfo,
     ) -> None:
         self._store = store
         self._clock = clock_
         self._calendar = calendar
         self._squads = squads
-        self._zone = zone
+        self._zone = timezone
 
     async def week(self, week: str | None = None) -> Row:
         """Return a week, Monday to Sunday: the shifts of each squad, and the gaps without any crew."""
@@ -87,7 +93,7 @@ class CalendarService:
                 remedy=f"known squads: {', '.join(squads)}",
             )
         chosen = squads if squad is None else [squad]
-        return feed(self._calendar.name, days, chosen, zone=self._zone, now=self._clock.now())
+        return feed(self._calendar.name, days, chosen, timezone=self._zone, now=self._clock.now())
 
     async def changes(self, *, day: str | None = None, limit: int = 50, after: str | None = None) -> Page:
         """List changes with their results, newest first."""
@@ -163,8 +169,8 @@ class CalendarService:
             action = ShiftAction(str(given["action"]).replace("-", "_"))
         except ValueError:
             remedy = f"use one of: {', '.join(ShiftAction)}"
-            problem = f"unknown action {str(given['action'])[:40]!r}"
-            raise Invalid(problem, field="action", remedy=remedy) from None
+            unknown = f"unknown action {str(given['action'])[:40]!r}"
+            raise Invalid(unknown, field="action", remedy=remedy) from None
         squad = str(given["squad"])
         if squad not in self._squads:
             remedy = f"known squads: {', '.join(self._squads)}; add others in [inbound.calendar]"

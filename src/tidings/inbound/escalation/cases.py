@@ -55,7 +55,9 @@ class Cases:
     ) -> Page:
         """List cases, newest first: all that are not closed, or one state. Reviews only if asked for."""
         if state is not None and state not in STATES:
-            raise Invalid(f"unknown state {state!r}", field="state", remedy=f"use one of: {', '.join(STATES)}")
+            raise Invalid(
+                f"unknown state {state!r}", field="state", remedy=f"use one of: {', '.join(STATES)}"
+            )
         if reason is not None and reason not in REASONS:
             known = ", ".join(case_reasons())
             raise Invalid(f"unknown reason {reason!r}", field="reason", remedy=f"use one of: {known}")
@@ -71,11 +73,11 @@ class Cases:
         """Show one case with the last lines of its conversation."""
         row = await self._find(id_, tenant)
         last = await self._store.read(
-            "hearing_newest", tenant=tenant, conversation=row["conversation"], limit=_TRANSCRIPT
+            "handled_message_newest", tenant=tenant, conversation=row["conversation"], limit=_TRANSCRIPT
         )
         lines = [
             {
-                "at": iso(hearing["heard_at"]),
+                "at": iso(hearing["sent_at"]),
                 "name": orjson.loads(hearing["speaker"])["name"],
                 "squad": hearing["squad"],
                 "text": hearing["text"],
@@ -116,7 +118,7 @@ class Cases:
             chat,
             text,
             tenant=tenant,
-            order_key=row["conversation"],
+            ordering_key=row["conversation"],
             now=now,
             in_chat=True,
         )
@@ -169,7 +171,7 @@ class Cases:
             )
         if await self._kept(row) is not None:
             dropped = {"message": row["message"], "decision": "by_hand", "at": now}
-            steps.append(Step("hearing_drop", {**dropped, "reason": "a person has dealt with it"}))
+            steps.append(Step("handled_message_drop", {**dropped, "reason": "a person has dealt with it"}))
         await self._once(self._store.write(steps))
         await self._store.hint()
         return await self.show(id_, tenant=tenant)
@@ -195,9 +197,7 @@ class Cases:
         """Acknowledge a notice; the same problem then creates a new one."""
         seen = {"id": id_, "tenant": tenant, "by_whom": by[:_LONGEST_NAME], "at": self._clock.now()}
         if not (await self._store.write([Step("notice_acknowledge", seen)]))[0]:
-            raise NotFound(
-                f"no unacknowledged notice {id_}", remedy="see: tidings cases notices"
-            )
+            raise NotFound(f"no unacknowledged notice {id_}", remedy="see: tidings cases notices")
 
     # -- helpers
 
@@ -218,13 +218,13 @@ class Cases:
         """Return the message that waits for the verdict on this case."""
         if row["reason"] != "held" or row["message"] is None:
             return None
-        rows = await self._store.read("hearing_find", message=row["message"])
-        return rows[0] if rows and rows[0]["held"] == "unclear" else None
+        rows = await self._store.read("handled_message_find", message=row["message"])
+        return rows[0] if rows and rows[0]["deferred"] == "unclear" else None
 
     async def _place(self, row: Row) -> tuple[str, str]:
         """Return the source and chat of its conversation."""
         last = await self._store.read(
-            "hearing_newest", tenant=row["tenant"], conversation=row["conversation"], limit=1
+            "handled_message_newest", tenant=row["tenant"], conversation=row["conversation"], limit=1
         )
         if not last:
             raise Conflict("its conversation has no handled message", remedy="answer on the platform itself")

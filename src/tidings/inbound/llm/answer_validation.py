@@ -107,7 +107,9 @@ def relation(parsed: Mapping[str, Any], source: str) -> WorkflowRelation:
 def extraction(parsed: Mapping[str, Any], source: str) -> Extraction:
     """Convert a validated answer to an extraction."""
     requests = tuple(
-        ShiftRequest(ShiftAction(action) if action else None, *(one[name] for name in ShiftRequest._fields[1:]))
+        ShiftRequest(
+            ShiftAction(action) if action else None, *(one[name] for name in ShiftRequest._fields[1:])
+        )
         for one in parsed["requests"]
         for action in [one["action"]]
     )

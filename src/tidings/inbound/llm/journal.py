@@ -75,7 +75,14 @@ class ModelJournal:
         """Record the answer and its cost in one transaction."""
         used = {"tokens_in": completion.tokens_in, "tokens_out": completion.tokens_out, "cost": cost}
         parsed = None if judged.parsed is None else orjson.dumps(judged.parsed).decode()
-        row = {"id": id_, "raw": completion.raw(), "parsed": parsed, "error": judged.problem, "ms": ms, **used}
+        row = {
+            "id": id_,
+            "raw": completion.raw(),
+            "parsed": parsed,
+            "error": judged.problem,
+            "ms": ms,
+            **used,
+        }
         prompt = {"model": call.model, "prompt": call.prompt.name, "version": call.prompt.version}
         await self._store.write(
             [

@@ -97,5 +97,5 @@ def _missing(call: ModelCall) -> AnswerNotRecorded:
     return AnswerNotRecorded(
         f"no recorded answer of {call.model} to this question"
         f" (prompt {call.prompt.name} version {call.prompt.version}, attempt {call.attempt})",
-        remedy="run it once with the model and record it; a changed prompt, model or message is a new question",
+        remedy="run it once with the model and record it; a changed prompt, model or text is a new question",
     )

@@ -44,7 +44,7 @@ class SourceApiClient:
                 headers=headers,
                 deadline=self._deadline,
                 pinned=None,
-                max_answer=MAX_ANSWER,
+                max_response_size=MAX_ANSWER,
             )
         except (NotSent, MaybeSent) as error:
             raise SourceUnavailable(f"no response: {self._shown(str(error))}") from None

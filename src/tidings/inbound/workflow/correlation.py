@@ -48,7 +48,7 @@ def own(flows: Sequence[Workflow], speaker: Speaker, commanders: Sequence[str]) 
 
 
 def choose(flows: Sequence[Workflow], text: str, days: Sequence[str]) -> WorkflowMatch:
-    """Choose among the open workflows by day and by open question; several matches: the newest, as a guess."""
+    """Choose an open workflow by day and by open question; of several matches the newest, as a guess."""
     open_ = [flow for flow in flows if flow.stage in ANSWERABLE]
     if len(open_) <= 1:
         return WorkflowMatch(open_[0] if open_ else None)
@@ -93,12 +93,12 @@ def is_related(relation: WorkflowRelation) -> bool:
     return bool(relation.related) and relation.confidence >= RELATED
 
 
-def band(intent: Intent, *, start_at: int, review_at: int) -> MessageDecision:
+def band(intent: Intent, *, start_at: int, review_threshold: int) -> MessageDecision:
     """Classify a message without a workflow by the confidence of its intent."""
     if intent.is_request is False:
         return MessageDecision.NOISE
     if intent.is_request and intent.confidence >= start_at:
         return MessageDecision.STARTED
-    if intent.confidence >= review_at:
+    if intent.confidence >= review_threshold:
         return MessageDecision.REVIEW
     return MessageDecision.UNSURE

@@ -22,15 +22,15 @@ class WorkflowSettings:
     """The settings of all conversations."""
 
     enabled: bool = False
-    zone: str = ""  # the engine's
+    timezone: str = ""  # the engine's
     squads: tuple[str, ...] = ()  # the calendar's
     shifts: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # shift words besides the defaults
     commanders: tuple[str, ...] = ("officer", "admin")
     start_at: int = 50
-    review_at: int = 30
-    most_questions: int = 2
+    review_threshold: int = 30
+    max_questions: int = 2
     idle: timedelta = timedelta(hours=24)
-    case_within: timedelta = timedelta(hours=1)
+    case_reminder_after: timedelta = timedelta(hours=1)
     admins: tuple[str, ...] = ()
     runner: str = "auto"
     replies: Mapping[str, str] = field(default_factory=dict)  # channel by source; default: the same name
@@ -40,7 +40,7 @@ class WorkflowSettings:
     @property
     def house(self) -> WorkflowPolicy:
         """The policy that validates requests."""
-        return WorkflowPolicy(self.squads, self.zone, self.commanders, self.most_questions, self.grid)
+        return WorkflowPolicy(self.squads, self.timezone, self.commanders, self.max_questions, self.grid)
 
     def plainly(self) -> Mapping[str, Any]:
         """Return the values that differ from the defaults, as plain values."""
@@ -142,15 +142,15 @@ def _choice(value: object) -> str:
 
 OPTIONS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "enabled": (_flag, "run workflows for inbound messages; otherwise only store them"),
-    "zone": (_zone, "time zone of the squads; unset: the engine's"),
+    "timezone": (_zone, "time zone of the squads; unset: the engine's"),
     "squads": (_squads, "known squads; unset: the calendar's"),
     "shifts": (_shifts, 'shift words, such as night = "1800-0600"'),
     "commanders": (_roles, "roles that may act for other squads"),
     "start_at": (_whole(1, 100), "least confidence that starts a workflow"),
-    "review_at": (_whole(0, 100), "confidence from which a message is listed for review"),
-    "most_questions": (_whole(1, 10), "questions about one thing before a person is called"),
+    "review_threshold": (_whole(0, 100), "confidence from which a message is listed for review"),
+    "max_questions": (_whole(1, 10), "questions about one thing before a person is called"),
     "idle": (_length, "idle timeout of a workflow, and of a conversation held by a person"),
-    "case_within": (_length, "how soon a case should be taken"),
+    "case_reminder_after": (_length, "how soon a case should be taken"),
     "admins": (_admins, "people who receive notices, as channel:address"),
     "replies": (_replies, "reply channel by source; unset: the channel of the same name"),
     "runner": (_choice, "graph runner; auto uses LangGraph if it is installed"),
@@ -169,10 +169,10 @@ def read(given: Mapping[str, Any], **usual: Any) -> WorkflowSettings:
                 f"inbound.{name} is invalid", remedy=str(error), field=f"inbound.{name}"
             ) from None
     settings = WorkflowSettings(**{**usual, **values})
-    if settings.review_at > settings.start_at:
+    if settings.review_threshold > settings.start_at:
         raise Misconfigured(
-            "inbound.review_at is above inbound.start_at",
+            "inbound.review_threshold is above inbound.start_at",
             remedy="set it to start_at or lower",
-            field="inbound.review_at",
+            field="inbound.review_threshold",
         )
     return settings

@@ -45,10 +45,10 @@ class WorkflowTimers:
         self._caller = caller
 
     async def step(self) -> float:
-        """Process one page of idle workflows, deferred messages and overdue cases; returns the wait in seconds."""
+        """Process idle workflows, deferred messages and overdue cases; returns the wait in seconds."""
         now = self._clock.now()
         idle = await self._store.read("workflow_idle", at=now, limit=PAGE)
-        kept = await self._store.read("hearing_due", limit=PAGE)
+        kept = await self._store.read("handled_message_due", limit=PAGE)
         late = await self._store.read("case_due", at=now, limit=PAGE)
         for row in idle:
             await quietly(self._expire(read(row), now))
@@ -106,9 +106,9 @@ async def release(
     store: Store, row: Row, *, now: int, verdict: str | None = None, also: Sequence[Step] = ()
 ) -> None:
     """Release a deferred message, behind the waiting tasks of its conversation."""
-    task = NewTask(QUEUE, KIND, now, row["tenant"], order_key=row["conversation"], max_tries=TRIES)
-    taken = Step("hearing_release", {"message": row["message"], "at": now}, needed=True)
-    rows = TableRows("rehearings", ("message", "verdict"), [(row["message"], verdict)])
+    task = NewTask(QUEUE, KIND, now, row["tenant"], ordering_key=row["conversation"], max_attempts=TRIES)
+    taken = Step("handled_message_release", {"message": row["message"], "at": now}, needed=True)
+    rows = TableRows("message_reruns", ("message", "verdict"), [(row["message"], verdict)])
     await store.enqueue([task], rows, also=[taken, *also], together=not also)
 
 
