@@ -27,9 +27,9 @@ from .test_pipeline_crashes import Gone, Mortal, reborn
 NIGHT, FREE = "." * 24 + "c" * 24, "." * 48
 DONE = "Done:\n✓ a crew for 34, Sat 16 Jan 1800-0600"
 STAYS = (
-    "Ann's message was {} after I had acted on it. That undoes nothing; it stays like this:\n"
+    "Ann's message was {} after I acted on it. Nothing has been undone:\n"
     "✓ a crew for 34, Sat 16 Jan 1800-0600\n"
-    "If it should be otherwise, please say so in a new message."
+    "If you need something else, please send a new message."
 )
 
 
@@ -76,8 +76,8 @@ async def test_what_was_booked_before_an_edit_or_a_delete_stays_and_is_told(
     assert (await squad.day(SAT, "34"), await squad.day(SUN, "34")) == (NIGHT, FREE)
     assert await squad.decisions() == ["started", "changed", "changed"]
     (page,) = squad.pages  # the second one is counted, not told again
-    assert f"it says now: 'add {SUN} 1800-0600'" in page
-    assert "what came of it stays: a crew for 34, Sat 16 Jan 1800-0600: done" in page
+    assert f"new text: 'add {SUN} 1800-0600'" in page
+    assert "nothing was undone: a crew for 34, Sat 16 Jan 1800-0600: done" in page
     assert f"Last message: add {SAT} 1800-0600" in page and "User: Ann" in page
 
 
@@ -110,9 +110,9 @@ async def test_an_open_request_that_is_edited_away_or_deleted_is_dropped(
     """Nobody else had a word in it."""
     squad = await Squad(quick, clock).open()
     await said(squad, ("ann", f"add {SAT}"))
-    assert await deletes(squad, "m1") == ["All right, I have dropped it."]
+    assert await deletes(squad, "m1") == ["OK, I have dropped the request."]
     await said(squad, ("ann", f"add {SUN}"))
-    assert await edits(squad, "m3", "who wants pizza?") == ["All right, I have dropped it."]
+    assert await edits(squad, "m3", "who wants pizza?") == ["OK, I have dropped the request."]
 
     assert await squad.states() == ["cancelled", "cancelled"]
     assert await said(squad, ("abe", "1800-0600")) == []
@@ -127,7 +127,7 @@ async def test_a_request_that_others_go_on_with_is_not_dropped_by_a_delete(
 
     assert await deletes(squad, "m1") == [
         "Ann's message was deleted, but the request is still open (a crew for 34 on Sat 16 Jan from 1800). "
-        "Say 'never mind' to drop it, or what is meant instead."
+        "Say 'never mind' to drop it, or tell me what you need instead."
     ]
     assert await edits(squad, "m2", "1900-0600", who="abe") == [
         "Done:\n✓ a crew for 34, Sat 16 Jan 1900-0600"
@@ -168,7 +168,7 @@ async def test_what_waits_behind_a_busy_squad_is_worked_through_as_it_reads_then
     await squad.settle(seconds=1)
     await squad.settle(seconds=1)
 
-    assert "✗ a crew for 34, Fri 15 Jan 1800-0600 (under way)" in told, "it is not called done"
+    assert "✗ a crew for 34, Fri 15 Jan 1800-0600 (in progress)" in told, "it is not called done"
     assert (await squad.day(SAT, "34"), await squad.day(SUN, "34")) == (NIGHT, FREE)
 
 

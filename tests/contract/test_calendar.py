@@ -284,7 +284,7 @@ def test_errors_of_both_shapes_are_errors() -> None:
     assert problem_of({"success": True, "changeId": "b1"}) is None
     assert problem_of({"status": "error", "message": "no"}) == "no"
     assert problem_of({"success": False, "error": "never"}) == "never"
-    assert problem_of({}) == "it did not say success"
+    assert problem_of({}) == "no success reported"
     assert problem_of({"success": "true"}) is not None
 
 
@@ -301,7 +301,7 @@ def test_a_days_segments_become_half_hours() -> None:
     ("options", "said"),
     [
         ({"kind": "google"}, "inbound.calendar.kind"),
-        ({"kind": "http"}, "inbound.calendar.url: is missing"),
+        ({"kind": "http"}, "inbound.calendar.url: missing"),
         ({"kind": "http", "url": "http://10.0.0.1/"}, "allow_private"),
         ({"kind": "http", "url": "https://calendar.example/?a=b"}, "has a query"),
         ({"url": "https://calendar.example/"}, "built-in"),

@@ -14,7 +14,7 @@ from tidings.store.port import Store
 
 from .squad import SAT, SUN, PlainMind, Squad
 
-QUESTION = "From when to when (a crew for 34 on Sat 16 Jan)? For example 1800-0600, or 'night'."
+QUESTION = "Which hours (a crew for 34 on Sat 16 Jan)? For example, 1800-0600 or 'night'."
 DONE = "Done:\n✓ a crew for 34, Sat 16 Jan 1800-0600"
 
 
@@ -53,9 +53,9 @@ async def test_while_a_person_holds_a_conversation_the_bot_is_silent(
 async def test_a_case_moves_only_as_its_state_allows(store: Store, clock: ManualClock) -> None:
     """Each refusal says what to do; nothing is changed by it."""
     squad, case = await unclear(store, clock)
-    with pytest.raises(Conflict, match="take it first: tidings cases claim"):
+    with pytest.raises(Conflict, match="claim it first: tidings cases claim"):
         await squad.cases.answer(case, "hi")
-    with pytest.raises(Invalid, match="say who takes it"):
+    with pytest.raises(Invalid, match="the name is missing or invalid"):
         await squad.cases.claim(case, " ")
     await squad.cases.claim(case, "Eve")
     with pytest.raises(Conflict, match="claimed by Eve"):
@@ -106,7 +106,7 @@ async def test_a_notice_is_told_once_until_somebody_has_seen_it(store: Store, cl
 
     await squad.settle(seconds=3601)
     await squad.settle(seconds=3601)
-    assert len(squad.pages) == 2 and "nobody has taken a case in time" in squad.pages[1]
+    assert len(squad.pages) == 2 and "a case was not claimed in time" in squad.pages[1]
 
     await squad.cases.acknowledge(notice["id"], "Eve")
     with pytest.raises(NotFound):

@@ -33,7 +33,7 @@ from tidings.store.port import Store, WriteConflict
 from .conversing import ADA, BEN, CREW, Conversing, said
 from .test_sources import refuse_poison
 
-OTHER_GROUP = "it is of another group than this source's"
+OTHER_GROUP = "sent in a group that does not belong to this source"
 
 
 @pytest.fixture
@@ -141,14 +141,14 @@ async def test_what_is_older_than_a_day_expires_with_a_reason(world: Conversing)
     await world.take(said(1, old), said(2, world.second()))
     first, second = await world.all()
     assert (first["state"], second["state"]) == ("expired", "pending")
-    assert first["reason"] == "it was older than 1 d when it came in"
+    assert first["reason"] == "it was older than 1 d on arrival"
 
     await world.step(seconds=25 * 3600)
 
     assert world.hears.items == []
     second = (await world.all())[1]
     assert (second["state"], second["reason"]) == (
-        "expired", "it was older than it may be before its turn came",
+        "expired", "it expired before it was handled",
     )  # fmt: skip
     assert (await world.inbox.show(second["id"]))["history"][-1]["state"] == "expired"
 
@@ -173,7 +173,7 @@ async def test_the_inbox_outlives_its_tasks(world: Conversing) -> None:
 
     assert [(row["state"], row["reason"]) for row in await world.all()] == [
         ("done", "heard"),
-        ("expired", "it was older than it may be before its turn came"),
+        ("expired", "it expired before it was handled"),
     ]
 
 
@@ -302,7 +302,7 @@ async def test_a_change_of_what_was_handled_is_told_once(world: Conversing) -> N
     )
     edited, deleted = await changes(world)
     assert "says now: 'message 1, mended'" in edited
-    assert "Ada deleted a message; it was handled as it read before (message 1)" in deleted
+    assert "Ada deleted a message; it had already been handled (message 1)" in deleted
     assert "see whether what came of it still holds" in deleted
 
 
@@ -358,11 +358,11 @@ async def test_what_has_expired_is_taken_up_where_a_person_wants_it(world: Conve
 @pytest.mark.parametrize(
     ("more", "reason", "remedy"),
     [
-        ({"kind": IncomingKind.SYSTEM}, "the platform itself said it", "only what people say"),
-        ({"own": True}, "a bot said it", "let a person on the roster say it"),
-        ({"conversation": "8"}, "it is of another group", "a source of its own"),
-        ({"text": "{{@Ben}} no crew"}, "it wants to speak for somebody else", "without the name in front"),
-        ({"kind": IncomingKind.EDIT, "original": "7", "own": True}, "a bot said it", "let a person"),
+        ({"kind": IncomingKind.SYSTEM}, "sent by the platform", "only messages from people"),
+        ({"own": True}, "sent by a bot", "ask a person on the roster to send it"),
+        ({"conversation": "8"}, "sent in a group that does not belong", "configure a source for that group"),
+        ({"text": "{{@Ben}} no crew"}, "it was sent on behalf of someone else", "without the name in front"),
+        ({"kind": IncomingKind.EDIT, "original": "7", "own": True}, "sent by a bot", "ask a person"),
     ],
 )
 async def test_what_must_not_be_handled_is_never_taken_up(
@@ -388,11 +388,11 @@ async def test_an_edit_that_expired_is_not_taken_up_by_itself(world: Conversing)
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"kind": IncomingKind.SYSTEM}, "the platform itself said it"),
-        ({"own": True}, "a bot said it"),
+        ({"kind": IncomingKind.SYSTEM}, "sent by the platform"),
+        ({"own": True}, "sent by a bot"),
         ({"sender": "4711"}, "unknown sender 4711: not on the roster"),
         ({"sender": ""}, "unknown sender without an id: not on the roster"),
-        ({"conversation": "8"}, "it is of another group than this source's"),
+        ({"conversation": "8"}, "sent in a group that does not belong to this source"),
     ],
 )
 async def test_what_nobody_must_handle_is_skipped_with_the_reason(
@@ -416,8 +416,8 @@ async def test_our_own_sends_are_known_by_their_id(world: Conversing, clock: Man
         said(1, world.second(), key=id_), said(2, world.second(), key=f"{id_}.2"), said(3, world.second())
     )
     assert [(row["state"], row["reason"]) for row in await world.all()] == [
-        ("skipped", "we sent it ourselves"),
-        ("skipped", "we sent it ourselves"),
+        ("skipped", "sent by Tidings itself"),
+        ("skipped", "sent by Tidings itself"),
         ("pending", None),
     ]
 
@@ -484,9 +484,9 @@ async def test_a_tester_speaks_for_somebody_else_and_it_is_written_down(
     rows = await world.all()
     assert rows[0]["speaks_for"] == BEN
     assert [row["reason"] for row in rows[1:]] == [
-        "nobody on the roster is called 'nobody'",
+        "nobody on the roster is named 'nobody'",
         "its sender is not a tester",
-        "this source does not let anybody speak for somebody else",
+        "this source does not allow impersonation",
     ]
     log = (await world.roster.log()).items
     assert [(line["what"], line["sender"]) for line in log[:4]] == [
@@ -500,7 +500,7 @@ def test_nobody_speaks_for_somebody_else_in_production() -> None:
     known = SenderLookup(Speaker(ADA, "Ada", "42", "member"), named=(Speaker(BEN, "Ben", "43", "member"),))
     one = IncomingMessage("crew", "1", "9", ADA, "Ada", "{{@Ben}} hello", 10 * SECOND)
     filed = admit(one, TESTING, known, now=20 * SECOND, production=True)
-    assert (filed.ended, filed.reason) == ("skipped", "nobody speaks for somebody else in production")
+    assert (filed.ended, filed.reason) == ("skipped", "impersonation is disabled in production")
     assert filed.note is not None
     assert admit(one, TESTING, known, now=20 * SECOND, production=False).speaks_for == BEN
 

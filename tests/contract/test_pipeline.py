@@ -54,7 +54,7 @@ async def test_what_is_missing_is_asked_for_and_any_member_may_answer(
     """Missing parameters: question, waiting_for_input; another member may answer (D6, D10)."""
     squad = await Squad(store, clock, how=how).open()
     asked = await squad.talk(("ann", f"add {SAT}"))
-    assert asked == ["From when to when (a crew for 34 on Sat 16 Jan)? For example 1800-0600, or 'night'."]
+    assert asked == ["Which hours (a crew for 34 on Sat 16 Jan)? For example, 1800-0600 or 'night'."]
     assert await squad.states() == ["waiting_for_input"]
 
     assert await squad.talk(("ben", "good morning"), ("abe", "1800-0600")) == [DONE]
@@ -91,7 +91,7 @@ async def test_several_requests_in_one_message_are_each_judged(quick: Store, clo
     )
 
     assert said == [
-        "Ann of 34 may not change shifts of 42. 34 has nothing Sun 17 Jan 0600-1200 that could be taken out.",
+        "Ann of 34 may not change shifts of 42. 34 has no shift to remove Sun 17 Jan 0600-1200.",
         DONE,
     ]
     assert await squad.day(SAT, "42") == "." * 48
@@ -100,12 +100,12 @@ async def test_several_requests_in_one_message_are_each_judged(quick: Store, clo
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        ("add 20270110 1800-0600", "Sun 10 Jan 0600 is over already.\nWhich day (a crew for 34 from 1800)?"),
+        ("add 20270110 1800-0600", "Sun 10 Jan 0600 is in the past.\nWhich day (a crew for 34 from 1800)?"),
         (f"add 99 {SAT} 1800-0600", "There is no squad 99.\nWhich squad"),
-        (f"add {SAT} 0715-0745", "0715 is not on the hour or the half hour.\nFrom when to when"),
+        (f"add {SAT} 0715-0745", "0715 is not on the hour or the half hour.\nWhich hours"),
         (f"add {SAT} 1800-1200", "1200 is not after 1800 (a day runs from 0600 to 0600).\nUntil when"),
-        ("add 20270230 1800-0600", "20270230 is not a day of the calendar.\nWhich day"),
-        (f"add {SAT} 2500-0600", "2500 is not a time of day.\nFrom when to when"),
+        ("add 20270230 1800-0600", "20270230 is not a valid date.\nWhich day"),
+        (f"add {SAT} 2500-0600", "2500 is not a time of day.\nWhich hours"),
     ],
 )
 async def test_what_a_rule_finds_wrong_is_asked_again(
@@ -139,7 +139,7 @@ async def test_an_officer_may_act_for_another_squad_and_a_member_may_not(
     assert await squad.states() == ["failed"]
 
     assert await squad.talk(("ada", f"add 42 {SAT}"), ("abe", "1800-0600")) == [
-        "From when to when (a crew for 42 on Sat 16 Jan)? For example 1800-0600, or 'night'.",
+        "Which hours (a crew for 42 on Sat 16 Jan)? For example, 1800-0600 or 'night'.",
         "Done:\n✓ a crew for 42, Sat 16 Jan 1800-0600",
     ]
 
@@ -230,9 +230,9 @@ async def test_still_unclear_after_two_questions_a_person_is_called(quick: Store
     said = await squad.talk(("ann", f"add {SAT}"), ("abe", "what?"), ("ann", "what?"), ("ann", "what?"))
 
     assert [text.partition("?")[0].partition(" (")[0] for text in said] == [
-        "From when to when",
-        "From when to when",
-        "I still do not understand it well enough to change the calendar. A person will look at it.",
+        "Which hours",
+        "Which hours",
+        "I'm still not sure what you need, so I have not changed the calendar. Someone will follow up.",
     ]
     assert await squad.states() == ["needs_human"]
     assert len(squad.pages) == 1 and "still unclear after 2 questions: start" in squad.pages[0]
@@ -245,7 +245,7 @@ async def test_never_mind_drops_it(quick: Store, clock: ManualClock) -> None:
     squad = await Squad(quick, clock).open()
     said = await squad.talk(("ann", f"add {SAT}"), ("abe", "never mind"))
 
-    assert said[1:] == ["All right, I have dropped it."]
+    assert said[1:] == ["OK, I have dropped the request."]
     assert await squad.states() == ["cancelled"]
 
 
@@ -337,7 +337,9 @@ async def test_a_calendar_that_is_away_is_waited_for_and_then_a_person_is_called
     for _ in range(3):
         await squad.settle(seconds=140)
 
-    assert squad.chat == ["The calendar does not answer, so I have changed nothing. A person has been told."]
+    assert squad.chat == [
+        "The calendar is not responding, so nothing has been changed. Someone will follow up."
+    ]
     assert await squad.states() == ["needs_human"]
     assert len(squad.pages) == 1 and "the calendar does not answer" in squad.pages[0]
 
@@ -370,7 +372,7 @@ async def test_partial_success_is_said_as_such_and_is_a_case(store: Store, clock
     assert said == [
         "Only 1 of 2 done:\n✓ a crew for 34, Sat 16 Jan 1800-0600\n"
         "✗ a crew for 42, Sun 17 Jan 0600-1200 (the calendar refused it)\n"
-        "A person looks after what is not done."
+        "Someone will follow up on the rest."
     ]
     assert await squad.states() == ["partial"]
     assert [case["reason"] for case in (await squad.cases.page()).items] == ["partial"]

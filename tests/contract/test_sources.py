@@ -372,7 +372,7 @@ def test_the_generic_webhook_takes_what_is_signed_and_whole(clock: ManualClock) 
         (b'{"id":"1","sender":"u"}', "conversation is missing"),
         (one.replace(b"2026-01-03T21:08:00Z", b"yesterday"), "at is"),
         (b'{"messages":[]}', "not a list"),
-        (one[:-1] + b',"kind":"delete"}', "names no message"),
+        (one[:-1] + b',"kind":"delete"}', "delete requires original"),
         (one[:-1] + b',"tetx":"x"}', "did you mean 'text'"),
     ):
         with pytest.raises(Invalid, match=problem):
@@ -459,14 +459,14 @@ async def test_what_a_channel_hears_goes_to_the_source_that_names_it(world: Conv
     ("options", "problem"),
     [
         ({"kind": "icq"}, "kind 'icq'"),
-        ({"kind": "groupme", "token": "t"}, "lacks group"),
-        ({"kind": "groupme", "group": "9"}, "lacks token or secrets"),
+        ({"kind": "groupme", "token": "t"}, "is missing group"),
+        ({"kind": "groupme", "group": "9"}, "is missing token or secrets"),
         ({"kind": "groupme", "group": "9", "token": "t", "page": 500}, "from 1 to 100"),
         ({"kind": "groupme", "group": "9", "tokn": "t"}, "did you mean 'token'"),
         ({"kind": "groupme", "group": "9", "token": "t", "base_url": "http://example.com"}, "https URL"),
         ({"kind": "webhook", "secrets": ["short"]}, "begins with whsec_"),
-        ({"kind": "telegram", "secrets": ["short"]}, "under 16"),
-        ({"kind": "waha"}, "lacks channel"),
+        ({"kind": "telegram", "secrets": ["short"]}, "less than 16"),
+        ({"kind": "waha"}, "is missing channel"),
         ({"kind": "groupme", "group": "9", "token": "t", "allow_speaking_for": True}, "in production"),
     ],
 )

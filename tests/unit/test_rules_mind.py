@@ -282,7 +282,7 @@ async def test_a_long_night_is_a_window() -> None:
     ("answer", "warning"),
     [
         ("jan 2", "Friday 2 January is over; which day?"),
-        ("feb 30", "there is no day 'feb 30'"),
+        ("feb 30", "'feb 30' is not a valid date"),
         ("the 45th", None),
         ("squirrel", None),
     ],

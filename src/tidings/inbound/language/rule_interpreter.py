@@ -1,4 +1,4 @@
-"""The rules mind: understands shift talk by a grammar, offline, the same every time."""
+"""The interpreter that answers by rules, offline and deterministically."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from .token_row import build_token_row
 from .weights import Weights, load_weights
 
 NAME = relation.NAME
-_REMEMBERED = 256  # lines: the same one is read for intent, relation and extraction
+_REMEMBERED = 256  # cached lines: each is parsed for intent, relation and extraction
 
 
 class RuleInterpreter:
-    """A `Mind` without a model. It knows the squads' shift words and nothing else."""
+    """An interpreter without a model."""
 
     name = NAME
 
     def __init__(
         self, shifts: Mapping[str, tuple[str, str]] | None = None, weights: Weights | None = None
     ) -> None:
-        """`shifts`: words with their hours, such as {"night": ("1900", "0700")}; the rest as by default."""
+        """`shifts`: shift words with their hours, such as {"night": ("1900", "0700")}, over the defaults."""
         self._shifts = shift_words(shifts)
         self._weights = weights or load_weights()
         self._heard = lru_cache(maxsize=_REMEMBERED)(self._understood)
 
     async def intent(self, scene: InterpreterContext) -> Intent:
-        """Is this a request? None: perhaps."""
+        """Classify whether the message is a request; None: unknown."""
         said = self._read(scene)
         why = confidence_ground(said)
         if VERDICTS[why] is False and is_foreign(scene.text[:LONGEST]):
@@ -45,12 +45,12 @@ class RuleInterpreter:
         return Intent(VERDICTS[why], said.days, MEASURED[why], f"it {why}", self.name)
 
     async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
-        """Does this go on with the open workflow? None: only a model or a person can tell."""
+        """Decide whether the message continues the open workflow; None: unknown."""
         known = scene.open_requests or self._thread(scene).requests
         return relation.relate(scene.text, self._read(scene), known, scene.asked, quotes=scene.quotes)
 
     async def extract(self, scene: InterpreterContext) -> Extraction:
-        """What the thread and this message ask for."""
+        """Extract the requests of the thread and this message."""
         thread = self._thread(scene)
         current = Utterance(
             scene.speaker.name, scene.speaker.squad, scene.now, scene.text, role=scene.speaker.role
@@ -72,7 +72,7 @@ class RuleInterpreter:
         )
 
     def _thread(self, scene: InterpreterContext) -> RequestThread:
-        """What was asked for before this message: as it is known, or by reading the lines again."""
+        """Return the requests before this message: the known ones, or by parsing the thread."""
         lines = [line for line in scene.thread if not line.is_ours]
         owner = lines[0].squad if lines else scene.speaker.squad
         thread = RequestThread(owner, list(scene.open_requests))
@@ -96,7 +96,7 @@ class RuleInterpreter:
 
 
 def _reasoning(thread: RequestThread) -> str:
-    """Who said what, in the order in which it was said."""
+    """Summarize who said what, in order."""
     if thread.notes:
         return "; then ".join(thread.notes)
-    return "it adds nothing to what is known" if thread.requests else "nothing in it asks for a shift"
+    return "it adds nothing new" if thread.requests else "it contains no request"
