@@ -143,22 +143,15 @@ def _changed(row: Row) -> Conflict:
 def described(row: Row) -> Row:
     """Return the public fields of a message."""
     waits = row["state"] in ("received", "pending")
+    columns = (
+        "source", "conversation", "chat", "sender", "name", "kind", "text", "attachments", "platform_id",
+        "original", "reply_to", "speaks_for",
+    )  # fmt: skip
     return {
         "id": row["id"],
         "state": row["state"],
         "reason": row["reason"] or _REASONS.get(row["state"]),
-        "source": row["source"],
-        "conversation": row["conversation"],
-        "chat": row["chat"],
-        "sender": row["sender"],
-        "name": row["name"],
-        "kind": row["kind"],
-        "text": row["text"],
-        "attachments": row["attachments"],
-        "platform_id": row["platform_id"],
-        "original": row["original"],
-        "reply_to": row["reply_to"],
-        "speaks_for": row["speaks_for"],
+        **{name: row[name] for name in columns},
         "sent_at": iso(row["sent_at"]),
         "received_at": iso(row["received_at"]),
         "attempts": row["attempts"] or 0,

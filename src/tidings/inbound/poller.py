@@ -12,7 +12,7 @@ from ..kernel.clock import Clock
 from ..model.errors import TemporaryError, error_text
 from ..model.time import SECOND
 from ..observability.events import Emit, SourceTakenOver, SourceTrouble, discard_event
-from ..store.port import Store, WriteConflict
+from ..store.port import Step, Store, WriteConflict
 from .ingestion import NOTIFY_AFTER, InboxIngestion, IngestionFailed, source_failing_notice
 from .leases import SourceLease, SourceLeases, SourceLeaseState
 from .source_notices import GAP, OVERRUN, NoticeSteps, SourceNotice, notice_event_steps
@@ -105,8 +105,8 @@ class Poller:
         steps = [] if behind is None else [lease.move(behind)]
         if behind is None and lease.failures:
             steps = [lease.move(lease.cursor)]  # resets the failure count
-        for hole in read.holes:
-            steps += self._tell(self._hole(hole))
+        for gap in read.holes:
+            steps += self._gap_notice(gap)
         if steps:
             await self._store.write(steps)
 
@@ -131,7 +131,7 @@ class Poller:
         entries = [SourceEntry(one, cursor) for one in heard]
         await self._intake.take(self._settings, entries, lease=lease)
         for id_ in missed:
-            await self._store.write(list(self._tell(self._hole(f"message {id_} was read late"))))
+            await self._store.write(self._gap_notice(f"message {id_} was read late"))
 
     async def _failed(self, lease: SourceLease, problem: str) -> None:
         """Count the failure, and notify an admin in the transaction of the third consecutive one."""
@@ -151,22 +151,14 @@ class Poller:
         why = "its run exceeded 30 minutes" if overrun else "no heartbeat for one lease"
         self._emit(SourceTakenOver(self._settings.name, f"taken over from {lease.from_whom}: {why}"))
         if overrun:
-            await self._store.write(list(self._tell(self._overrun(lease))))
+            problem = f"a run of source {self._settings.name} exceeded 30 minutes and was fenced off"
+            remedy = f"another process has taken over; check process {lease.from_whom}"
+            await self._store.write(self._notice(OVERRUN, problem, remedy))
 
-    def _overrun(self, lease: SourceLease) -> SourceNotice:
-        return SourceNotice(
-            OVERRUN,
-            self._settings.tenant,
-            self._settings.name,
-            f"a run of source {self._settings.name} exceeded 30 minutes and was fenced off",
-            f"another process has taken over; check process {lease.from_whom}",
-        )
+    def _gap_notice(self, what: str) -> list[Step]:
+        problem = f"source {self._settings.name} has a gap: {what}"
+        return self._notice(GAP, problem, "check the chat and ask people to resend lost messages")
 
-    def _hole(self, what: str) -> SourceNotice:
-        return SourceNotice(
-            GAP,
-            self._settings.tenant,
-            self._settings.name,
-            f"source {self._settings.name} has a gap: {what}",
-            "check the chat and ask people to resend lost messages",
-        )
+    def _notice(self, type_: str, problem: str, remedy: str) -> list[Step]:
+        notice = SourceNotice(type_, self._settings.tenant, self._settings.name, problem, remedy)
+        return list(self._tell(notice))

@@ -230,10 +230,14 @@ def _date(text: str) -> str:
 
 def _shown_day(day: CalendarDay, squads: list[str]) -> Row:
     return {
-        "date": f"{day.date[:4]}-{day.date[4:6]}-{day.date[6:]}",
+        "date": _iso_date(day.date),
         "squads": {squad: [_shown_run(run) for run in shifts(day, squad)] for squad in squads},
         "gaps": [_shown_run(run) for run in gaps(day)],
     }
+
+
+def _iso_date(date: str) -> str:
+    return f"{date[:4]}-{date[4:6]}-{date[6:]}"
 
 
 def _shown_run(run: SlotRun) -> Row:
@@ -247,7 +251,7 @@ def _shown(row: Row) -> Row:
         "state": row["state"],
         "action": command.action.value,
         "squad": command.squad,
-        "date": f"{command.date[:4]}-{command.date[4:6]}-{command.date[6:]}",
+        "date": _iso_date(command.date),
         "start": command.start,
         "end": command.end,
         "who": row["who"],

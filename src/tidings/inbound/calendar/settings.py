@@ -12,6 +12,7 @@ from typing import Any
 from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
+from ..option_parsers import duration, flag, names, one_of
 
 TABLE = "inbound.calendar"
 KINDS = ("builtin", "http")
@@ -50,70 +51,40 @@ class CalendarSettings:
         return {name: value for name, value in shown.items() if value is not None}
 
 
-def _kind(value: object) -> str:
-    if value not in KINDS:
-        raise ValueError(f"use one of: {', '.join(KINDS)}")
-    return str(value)
-
-
 def _name(value: object) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise ValueError("use letters, digits, - and _, at most 63 characters")
+        raise ValueError("must have letters, digits, - and _, at most 63 characters")
     return value
-
-
-def _squads(value: object) -> tuple[str, ...]:
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
-        raise ValueError('use a list such as ["34", "35"]')
-    names = tuple(dict.fromkeys(str(name).strip() for name in given))
-    if not names or not all(0 < len(name) <= 40 and name.isprintable() for name in names):
-        raise ValueError('use a list of names of 1 to 40 characters, such as ["34", "35"]')
-    return names
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError("use a non-empty string")
+        raise ValueError("must be a non-empty string")
     return value
 
 
 def _feed_token(value: object) -> str:
     if not isinstance(value, str) or len(value) < 16:
-        raise ValueError("use at least 16 characters; make one with: openssl rand -hex 32")
+        raise ValueError("must have at least 16 characters; make one with: openssl rand -hex 32")
     return value
 
 
 def _grid(value: object) -> int:
     if str(value) not in ("30", "60"):
-        raise ValueError("use 30 or 60 minutes")
+        raise ValueError("must be 30 or 60 minutes")
     return int(str(value))
 
 
-def _length(value: Any) -> timedelta:
-    length = durations.parse(value)
-    if not length:
-        raise ValueError("use a duration greater than zero")
-    return length
-
-
-def _flag(value: object) -> bool:
-    said = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
-    if not isinstance(said, bool):
-        raise ValueError("use true or false")
-    return said
-
-
 READERS: Mapping[str, Callable[[Any], object]] = {
-    "kind": _kind,
+    "kind": one_of(KINDS),
     "name": _name,
-    "squads": _squads,
+    "squads": names(40, least=1),
     "url": _text,
     "token": _text,
     "grid": _grid,
-    "deadline": _length,
-    "allow_private": _flag,
-    "allow_http": _flag,
+    "deadline": duration,
+    "allow_private": flag,
+    "allow_http": flag,
     "feed_token": _feed_token,
 }
 

@@ -22,7 +22,7 @@ from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ..domain import Utterance
 from ..reply_port import ReplyPort
 from ..workflow.instance import Workflow, read
-from ..workflow.repository import flow_row
+from ..workflow.repository import flow_row, journal_step, prepare_reply
 from ..workflow.settings import WorkflowSettings
 from ..workflow.state_machine import WorkflowTrigger, next_stage
 from ..workflow.timers import release
@@ -112,16 +112,8 @@ class Cases:
                 f"the case is {row['state']}", remedy=f"claim it first: tidings cases claim {id_} --by NAME"
             )
         now = self._clock.now()
-        source, chat = await self._place(row)
-        task, message = await self._voice.prepare(
-            self._settings.replies.get(source, source),
-            chat,
-            text,
-            tenant=tenant,
-            ordering_key=row["conversation"],
-            now=now,
-            in_chat=True,
-        )
+        to = {"tenant": tenant, "conversation": row["conversation"], **await self._place(row)}
+        task, message = await prepare_reply(self._voice, self._settings, to, text, now)
         flow = await self._flow(row)
         spoken = Utterance(row["claimed_by"], None, now, text, is_ours=True)
         steps = [self._flow_step(flow.said(spoken), now)] if flow is not None else []
@@ -221,7 +213,7 @@ class Cases:
         rows = await self._store.read("handled_message_find", message=row["message"])
         return rows[0] if rows and rows[0]["deferred"] == "unclear" else None
 
-    async def _place(self, row: Row) -> tuple[str, str]:
+    async def _place(self, row: Row) -> dict[str, str]:
         """Return the source and chat of its conversation."""
         last = await self._store.read(
             "handled_message_newest", tenant=row["tenant"], conversation=row["conversation"], limit=1
@@ -229,7 +221,7 @@ class Cases:
         if not last:
             raise Conflict("its conversation has no handled message", remedy="answer on the platform itself")
         speaker = orjson.loads(last[0]["speaker"])
-        return speaker["source"], speaker["chat"]
+        return {"source": speaker["source"], "chat": speaker["chat"]}
 
     def _not_closed(self, row: Row) -> None:
         if row["state"] == "closed":
@@ -240,23 +232,11 @@ class Cases:
     ) -> list[Step]:
         now = self._clock.now()
         move = {
-            "id": row["id"],
-            "expected": row["state"],
-            "state": state,
-            "claimed_by": by,
-            "deadline_at": until,
-            "at": now,
-        }
-        line = {
-            "tenant": row["tenant"],
-            "conversation": row["conversation"],
-            "workflow": row["workflow"],
-            "message": row["message"],
-            "at": now,
-            "what": f"case_{what}",
-            "facts": orjson.dumps({"case": row["id"], **facts}).decode(),
-        }
-        return [Step("case_move", move, needed=True), Step("step_add", line)]
+            "id": row["id"], "expected": row["state"], "state": state, "claimed_by": by,
+            "deadline_at": until, "at": now,
+        }  # fmt: skip
+        entry = journal_step(row, now, f"case_{what}", {"case": row["id"], **facts})
+        return [Step("case_move", move, needed=True), entry]
 
     def _flow_step(self, flow: Workflow, now: int) -> Step:
         return Step("workflow_move", flow_row(flow, now, idle=micros(self._settings.idle)), needed=True)
@@ -276,10 +256,7 @@ def described(row: Row) -> Row:
             name: row[name]
             for name in ("id", "state", "reason", "conversation", "workflow", "message", "times")
         },
-        "issue": facts.get("issue"),
-        "squad": facts.get("squad"),
-        "speaker": facts.get("speaker"),
-        "text": facts.get("text"),
+        **{name: facts.get(name) for name in ("issue", "squad", "speaker", "text")},
         "claimed_by": row["claimed_by"],
         "to_do": _to_do(row),
         **{name: iso(row[name]) for name in ("opened_at", "deadline_at", "changed_at", "closed_at")},

@@ -16,6 +16,7 @@ from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire import origin_checks
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, check_url
+from ..option_parsers import flag, one_of
 from .prompt import ModelRole
 
 FORMATS = ("schema", "object")
@@ -196,19 +197,6 @@ def _prices(value: object) -> Mapping[str, Price]:
     return found
 
 
-def _format(value: object) -> str:
-    if value not in FORMATS:
-        raise ValueError(f"must be one of {', '.join(FORMATS)}")
-    return str(value)
-
-
-def _flag(value: object) -> bool:
-    said = {"true": True, "false": False}.get(str(value).lower())
-    if said is None:
-        raise ValueError("must be true or false")
-    return said
-
-
 OPTIONS: Mapping[str, Callable[[object], Any]] = {
     "base_url": _base_url,
     "key": _key,
@@ -220,6 +208,6 @@ OPTIONS: Mapping[str, Callable[[object], Any]] = {
     "budget_per_day": _amount,
     "prices": _prices,
     "prompts": _text,
-    "format": _format,
-    "forbid": _flag,
+    "format": one_of(FORMATS),
+    "forbid": flag,
 }

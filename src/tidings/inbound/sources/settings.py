@@ -9,10 +9,10 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
-from ...model import durations
 from ...model.errors import Misconfigured
 from ...wire.ssrf_guard import ForbiddenUrl, SsrfRules, UrlTarget, check_url
 from ...wire.webhook_signatures import parse_secret
+from ..option_parsers import duration, flag, whole
 
 GROUPME, TELEGRAM, WHATSAPP_CLOUD, WAHA, WEBHOOK = "groupme", "telegram", "whatsapp_cloud", "waha", "webhook"
 LARGEST_PAGE = 100
@@ -61,26 +61,6 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else str(value)  # a secret stays wrapped
 
 
-def _flag(value: object) -> bool:
-    said = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
-    if not isinstance(said, bool):
-        raise ValueError("must be true or false")
-    return said
-
-
-def _length(value: Any) -> timedelta:
-    length = durations.parse(value)
-    if not length:
-        raise ValueError("must be greater than zero")
-    return length
-
-
-def _page(value: object) -> int:
-    if isinstance(value, bool) or not str(value).isdigit() or not 1 <= int(str(value)) <= LARGEST_PAGE:
-        raise ValueError(f"must be a whole number from 1 to {LARGEST_PAGE}")
-    return int(str(value))
-
-
 def _texts(value: object) -> tuple[str, ...]:
     given = value.split(",") if type(value) is str else value
     return tuple(_text(one) for one in (given if isinstance(given, list | tuple) else [given]))
@@ -113,15 +93,15 @@ OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "tenant": _text,
     "token": _text,
     "group": _text,
-    "poll": _length,
-    "page": _page,
+    "poll": duration,
+    "page": whole(1, LARGEST_PAGE),
     "base_url": _base_url,
-    "deadline": _length,
-    "expires": _length,
+    "deadline": duration,
+    "expires": duration,
     "channel": _text,
     "secrets": _texts,
     "own": _texts,
-    "allow_speaking_for": _flag,
+    "allow_speaking_for": flag,
     "testers": _texts,
 }
 """The parser of each option, in the order of the reference."""
@@ -139,7 +119,7 @@ KINDS = tuple(_NEEDED)
 def read_production(value: object) -> bool:
     """Parse `inbound.production`, which disables impersonation."""
     try:
-        return _flag(value)
+        return flag(value)
     except ValueError as error:
         raise Misconfigured(
             "inbound.production is invalid", remedy=str(error), field="inbound.production"

@@ -103,20 +103,11 @@ def _hearing(hearing: Row, calls: list[Row]) -> Row:
 
 
 def _step(step: Row) -> Row:
-    return {
-        "kind": "step",
-        "at": iso(step["at"]),
-        "what": step["what"],
-        "workflow": step["workflow"],
-        **{"facts": orjson.loads(step["facts"])},
-    }
+    columns = {"what": step["what"], "workflow": step["workflow"], "facts": orjson.loads(step["facts"])}
+    return {"kind": "step", "at": iso(step["at"]), **columns}
 
 
 def _flow(flow: Row) -> Row:
     kept = ("id", "squad", "topic", "state", "asked", "plan", "version")
-    return {
-        **{name: flow[name] for name in kept},
-        "opened_at": iso(flow["opened_at"]),
-        "changed_at": iso(flow["changed_at"]),
-        "closed_at": iso(flow["closed_at"]),
-    }
+    times = {name: iso(flow[name]) for name in ("opened_at", "changed_at", "closed_at")}
+    return {**{name: flow[name] for name in kept}, **times}

@@ -26,7 +26,7 @@ from ..reply_port import ReplyPort
 from . import reply_texts
 from .instance import Workflow, read
 from .plans import US
-from .repository import flow_row
+from .repository import flow_row, prepare_reply, workflow_journal_step
 from .settings import WorkflowSettings
 from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 
@@ -136,13 +136,19 @@ class FollowUpHandler:
         )
         steps = [
             Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle)), needed=True),
-            _step(flow, now, why, ended.stage, text),
+            workflow_journal_step(
+                flow,
+                now,
+                "summary",
+                {"from": flow.stage, "to": ended.stage, "cause": why, "text": text, "plan": flow.plan},
+            ),
         ]
         last = next((line for line in reversed(flow.thread) if not line.is_ours), None)
         calls = [] if why is WorkflowTrigger.ALL_DONE else [_call(flow, found, last)]
         tasks, rows = [], []
         try:
-            task, row = await self._reply(flow, speaker, text, now)
+            to = {**speaker, "tenant": flow.tenant, "conversation": flow.conversation}
+            task, row = await prepare_reply(self._voice, self._settings, to, text, now)
             tasks, rows = [task], [TableRows(self._voice.table, self._voice.columns, [row])]
         except CallerError as error:
             issue = f"a summary could not be sent: {error.problem}"
@@ -151,21 +157,6 @@ class FollowUpHandler:
             steps += self._caller.steps(call, flow.tenant, flow.conversation, None, now)
         await self._store.enqueue(tasks, *rows, also=steps, together=not calls)
         await self._store.hint()
-
-    async def _reply(
-        self, flow: Workflow, speaker: Mapping[str, Any], text: str, now: int
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Prepare the summary for the chat in which the request was made."""
-        source = speaker["source"]
-        return await self._voice.prepare(
-            self._settings.replies.get(source, source),
-            speaker["chat"],
-            text,
-            tenant=flow.tenant,
-            ordering_key=flow.conversation,
-            now=now,
-            in_chat=True,
-        )
 
 
 _WORKFLOW = (
@@ -178,22 +169,6 @@ def _news(row: Sequence[Any], effects: Sequence[Row]) -> PlanOutcome:
     _, plan, *columns, speaker = row
     flow = read({**dict(zip(_WORKFLOW, columns, strict=True)), "plan": plan}) if columns[0] else None
     return PlanOutcome(flow, orjson.loads(speaker) if speaker else {"source": "", "chat": ""}, effects)
-
-
-def _step(flow: Workflow, now: int, why: WorkflowTrigger, stage: WorkflowStage, text: str) -> Step:
-    facts = {"from": flow.stage, "to": stage, "cause": why, "text": text, "plan": flow.plan}
-    return Step(
-        "step_add",
-        {
-            "tenant": flow.tenant,
-            "conversation": flow.conversation,
-            "workflow": flow.id,
-            "message": None,
-            "at": now,
-            "what": "summary",
-            "facts": orjson.dumps(facts).decode(),
-        },
-    )
 
 
 def _call(flow: Workflow, found: Sequence[reply_texts.CommandResult], last: Utterance | None) -> Escalation:

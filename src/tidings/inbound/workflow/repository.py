@@ -202,15 +202,8 @@ class StoreWorkflowRepository:
         rows: list[tuple[Any, ...]] = []
         for text in entry.replies:
             try:
-                task, row = await self._voice.prepare(
-                    self._settings.replies.get(entry.spoken.source, entry.spoken.source),
-                    entry.spoken.chat,
-                    text,
-                    tenant=entry.spoken.tenant,
-                    ordering_key=entry.spoken.conversation,
-                    now=now,
-                    in_chat=True,
-                )
+                to = entry.spoken._asdict()
+                task, row = await prepare_reply(self._voice, self._settings, to, text, now)
             except CallerError as error:
                 issue = f"a reply could not be sent: {error.problem}"
                 entry.calls.append(
@@ -256,6 +249,29 @@ class StoreWorkflowRepository:
     def row(self, flow: Workflow, now: int) -> dict[str, Any]:
         """Return the row of a workflow."""
         return flow_row(flow, now, idle=micros(self._settings.idle))
+
+
+def journal_step(whose: Row, now: int, what: str, facts: Mapping[str, Any]) -> Step:
+    """Return the step that adds an entry to the journal of a conversation."""
+    columns = {name: whose[name] for name in ("tenant", "conversation", "workflow", "message")}
+    return Step("step_add", {**columns, "at": now, "what": what, "facts": orjson.dumps(facts).decode()})
+
+
+def workflow_journal_step(flow: Workflow, now: int, what: str, facts: Mapping[str, Any]) -> Step:
+    """Return the step that adds an entry about a workflow to the journal of its conversation."""
+    whose = {"tenant": flow.tenant, "conversation": flow.conversation, "workflow": flow.id, "message": None}
+    return journal_step(whose, now, what, facts)
+
+
+async def prepare_reply(
+    port: ReplyPort, settings: WorkflowSettings, to: Mapping[str, str], text: str, now: int
+) -> tuple[NewTask, tuple[Any, ...]]:
+    """Prepare a reply to a chat (`source`, `chat`, `tenant`, `conversation`); raises CallerError."""
+    channel = settings.replies.get(to["source"], to["source"])
+    key = to["conversation"]
+    return await port.prepare(
+        channel, to["chat"], text, tenant=to["tenant"], ordering_key=key, now=now, in_chat=True
+    )
 
 
 def _settled(before: Sequence[Workflow], changed: Sequence[Workflow], now: int) -> list[Step]:

@@ -11,10 +11,12 @@ from zoneinfo import ZoneInfo
 
 from ...model import durations
 from ...model.errors import Misconfigured
+from ..option_parsers import duration, flag, names, one_of, whole
 from .langgraph import CHOICES
 from .validation import WorkflowPolicy
 
 ROLES = ("member", "officer", "admin")
+_names = names(200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,6 @@ class WorkflowSettings:
         }
 
 
-def _flag(value: object) -> bool:
-    said = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
-    if not isinstance(said, bool):
-        raise ValueError("use true or false")
-    return said
-
-
 def _zone(value: object) -> str:
     try:
         return ZoneInfo(str(value)).key
@@ -66,34 +61,18 @@ def _zone(value: object) -> str:
         raise ValueError("use the name of a time zone, such as America/New_York") from None
 
 
-def _names(value: object) -> tuple[str, ...]:
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
-        raise ValueError('use a list such as ["34", "35"]')
-    names = tuple(dict.fromkeys(str(name).strip() for name in given))
-    if not all(0 < len(name) <= 200 and name.isprintable() for name in names):
-        raise ValueError('use a list of names, such as ["34", "35"]')
-    return names
-
-
-def _squads(value: object) -> tuple[str, ...]:
-    if not (names := _names(value)):
-        raise ValueError('name at least one squad, such as ["34"]')
-    return names
-
-
 def _roles(value: object) -> tuple[str, ...]:
-    names = _names(value)
-    if unknown := [name for name in names if name not in ROLES]:
+    found = _names(value)
+    if unknown := [name for name in found if name not in ROLES]:
         raise ValueError(f"unknown role {unknown[0]!r}; use any of: {', '.join(ROLES)}")
-    return names
+    return found
 
 
 def _admins(value: object) -> tuple[str, ...]:
-    names = _names(value)
-    if any(not all(name.partition(":")[::2]) for name in names):
+    found = _names(value)
+    if any(not all(name.partition(":")[::2]) for name in found):
         raise ValueError('use channel:address, such as ["phone:ada"]')
-    return names
+    return found
 
 
 def _shifts(value: object) -> Mapping[str, tuple[str, str]]:
@@ -114,46 +93,20 @@ def _replies(value: object) -> Mapping[str, str]:
     return dict(value)
 
 
-def _whole(least: int, most: int) -> Callable[[object], int]:
-    def read(value: object) -> int:
-        if (
-            isinstance(value, bool)
-            or not re.fullmatch(r"\d{1,4}", str(value))
-            or not least <= int(str(value)) <= most
-        ):
-            raise ValueError(f"use a whole number from {least} to {most}")
-        return int(str(value))
-
-    return read
-
-
-def _length(value: Any) -> timedelta:
-    length = durations.parse(value)
-    if not length:
-        raise ValueError("use a duration such as 30m or 24h")
-    return length
-
-
-def _choice(value: object) -> str:
-    if value not in CHOICES:
-        raise ValueError(f"use one of: {', '.join(CHOICES)}")
-    return str(value)
-
-
 OPTIONS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
-    "enabled": (_flag, "run workflows for inbound messages; otherwise only store them"),
+    "enabled": (flag, "run workflows for inbound messages; otherwise only store them"),
     "timezone": (_zone, "time zone of the squads; unset: the engine's"),
-    "squads": (_squads, "known squads; unset: the calendar's"),
+    "squads": (names(200, least=1), "known squads; unset: the calendar's"),
     "shifts": (_shifts, 'shift words, such as night = "1800-0600"'),
     "commanders": (_roles, "roles that may act for other squads"),
-    "start_at": (_whole(1, 100), "least confidence that starts a workflow"),
-    "review_threshold": (_whole(0, 100), "confidence from which a message is listed for review"),
-    "max_questions": (_whole(1, 10), "questions about one thing before a person is called"),
-    "idle": (_length, "idle timeout of a workflow, and of a conversation held by a person"),
-    "case_reminder_after": (_length, "how soon a case should be taken"),
+    "start_at": (whole(1, 100), "least confidence that starts a workflow"),
+    "review_threshold": (whole(0, 100), "confidence from which a message is listed for review"),
+    "max_questions": (whole(1, 10), "questions about one thing before a person is called"),
+    "idle": (duration, "idle timeout of a workflow, and of a conversation held by a person"),
+    "case_reminder_after": (duration, "how soon a case should be taken"),
     "admins": (_admins, "people who receive notices, as channel:address"),
     "replies": (_replies, "reply channel by source; unset: the channel of the same name"),
-    "runner": (_choice, "graph runner; auto uses LangGraph if it is installed"),
+    "runner": (one_of(CHOICES), "graph runner; auto uses LangGraph if it is installed"),
 }
 """The parser and the description of each option."""
 

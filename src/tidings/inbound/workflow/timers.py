@@ -20,7 +20,7 @@ from ...store.port import Row, Step, Store, TableRows, WriteConflict
 from ..escalation.reasons import Escalation
 from ..escalation.writer import EscalationWriter
 from .instance import Workflow, read
-from .repository import flow_row
+from .repository import flow_row, workflow_journal_step
 from .settings import WorkflowSettings
 from .state_machine import WorkflowStage, WorkflowTrigger, next_stage
 
@@ -66,7 +66,9 @@ class WorkflowTimers:
         ended = replace(flow, stage=stage)
         steps = [
             Step("workflow_move", flow_row(ended, now, idle=micros(self._settings.idle)), needed=True),
-            _moved(flow, stage, now),
+            workflow_journal_step(
+                flow, now, "state", {"from": flow.stage, "to": stage, "cause": WorkflowTrigger.IDLE}
+            ),
         ]
         if stage is WorkflowStage.NEEDS_HUMAN:
             call = Escalation(
@@ -85,13 +87,9 @@ class WorkflowTimers:
         )
         call = Escalation("unclaimed", issue, f"unclaimed:{row['id']}:{now}", workflow=row["workflow"])
         move = {
-            "id": row["id"],
-            "expected": row["state"],
-            "state": "open",
-            "claimed_by": None,
-            "deadline_at": None,
-            "at": now,
-        }
+            "id": row["id"], "expected": row["state"], "state": "open", "claimed_by": None,
+            "deadline_at": None, "at": now,
+        }  # fmt: skip
         told = self._caller.steps(call, row["tenant"], row["conversation"], None, now)
         await self._store.write([Step("case_move", move, needed=True), *told])
 
@@ -110,19 +108,3 @@ async def release(
     taken = Step("handled_message_release", {"message": row["message"], "at": now}, needed=True)
     rows = TableRows("message_reruns", ("message", "verdict"), [(row["message"], verdict)])
     await store.enqueue([task], rows, also=[taken, *also], together=not also)
-
-
-def _moved(flow: Workflow, stage: WorkflowStage, now: int) -> Step:
-    facts = {"from": flow.stage, "to": stage, "cause": WorkflowTrigger.IDLE}
-    return Step(
-        "step_add",
-        {
-            "tenant": flow.tenant,
-            "conversation": flow.conversation,
-            "workflow": flow.id,
-            "message": None,
-            "at": now,
-            "what": "state",
-            "facts": orjson.dumps(facts).decode(),
-        },
-    )
