@@ -159,9 +159,7 @@ def test_windows_are_joined_and_cut_at_six(text: str, meant: list[str]) -> None:
         ("no crew sunday after 2200", ["no_crew 43 20260104 2200 ."], None),
     ],
 )
-def test_what_is_not_said_or_cannot_be_is_left_open(
-    text: str, requests: list[str], warning: str | None
-) -> None:
+def test_missing_or_impossible_values_stay_open(text: str, requests: list[str], warning: str | None) -> None:
     """Nothing is guessed: a gap is asked about, a strange value is named. A bare day has no hours."""
     heard = hear(text)
 
@@ -208,7 +206,7 @@ def test_the_squad_is_the_one_named_or_the_senders_own(text: str, requests: list
         "I can't make it tonight",
     ],
 )
-def test_what_turns_asks_or_doubts_books_nothing(text: str) -> None:
+def test_negations_questions_and_doubts_are_not_requests(text: str) -> None:
     """A double negation, a question, a thing that is down: a wrong booking would be worse than none."""
     assert told(text) == []
 
