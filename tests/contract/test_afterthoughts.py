@@ -222,7 +222,7 @@ async def test_a_replay_of_edits_gives_the_same_result(quick: Store, clock: Manu
     def make(book: MemoryWorkflowRepository, then: ReplayClock, read_day: ReadDay) -> Pipeline:
         run = make_runner("plain", squad.mind, read_day)
         return Pipeline(
-            book, then, squad.settings, run, rules=squad.rules, mind=squad.mind, read_day=read_day,
+            book, then, squad.settings, run, rules=squad.rules, interpreter=squad.mind, read_day=read_day,
         )  # fmt: skip
 
     compared = await replay(quick, "crew/g1", make, squad.settings)

@@ -150,7 +150,7 @@ async def test_a_replay_shows_what_would_change_and_writes_nothing(store: Store,
         ) -> Pipeline:
             return Pipeline(
                 book, then, squad.settings, make_runner("plain", mind, read_day),
-                rules=mind, mind=mind, read_day=read_day,
+                rules=mind, interpreter=mind, read_day=read_day,
             )  # fmt: skip
 
         compared = await replay(store, "crew/g1", make, squad.settings)

@@ -65,7 +65,7 @@ async def _said(
         NOW, "UTC", ("34", "42"), ANN, text, open_requests=flow.requests, asked=flow.asked
     )
     sheet: GraphState = {
-        "flow": flow, "scene": scene, "house": WorkflowPolicy(("34", "42"), "UTC"), "now": NOW,
+        "flow": flow, "context": scene, "policy": WorkflowPolicy(("34", "42"), "UTC"), "now": NOW,
         "plan_id": "p", "taken": frozenset(), "remarks": (),
     }  # fmt: skip
     plain = await PlainRunner(Reader(*requests, is_loose=is_loose), _empty).run(sheet)

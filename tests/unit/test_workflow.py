@@ -320,7 +320,7 @@ def _flow(id_: str = "w1") -> Workflow:
 def _sheet(flow: Workflow | None = None) -> GraphState:
     scene = InterpreterContext(NOW, "UTC", HOUSE.squads, ANN, "text")
     return {
-        "flow": flow or _flow(), "scene": scene, "house": HOUSE, "now": NOW, "plan_id": "p1",
+        "flow": flow or _flow(), "context": scene, "policy": HOUSE, "now": NOW, "plan_id": "p1",
         "taken": frozenset(), "remarks": [],
     }  # fmt: skip
 

@@ -162,13 +162,13 @@ class Interpreter(Protocol):
 
     name: str
 
-    async def intent(self, scene: InterpreterContext) -> Intent:
+    async def intent(self, context: InterpreterContext) -> Intent:
         """Classify whether the message is a request."""
 
-    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
+    async def relate(self, context: InterpreterContext) -> WorkflowRelation:
         """Decide whether the message continues the open workflow."""
 
-    async def extract(self, scene: InterpreterContext) -> Extraction:
+    async def extract(self, context: InterpreterContext) -> Extraction:
         """Extract the requests of the whole thread."""
 
 

@@ -119,10 +119,10 @@ class InboundMessageHandler:
     listens = True
 
     def __init__(
-        self, store: Store, hearing: MessageProcessor, changes: ChangeProcessor | None = None
+        self, store: Store, processor: MessageProcessor, changes: ChangeProcessor | None = None
     ) -> None:
         self._store = store
-        self._hearing = hearing
+        self._processor = processor
         self._changes = changes or NoWorkflowProcessor()
 
     async def load(
@@ -138,7 +138,7 @@ class InboundMessageHandler:
         if isinstance(content, Done | Skip):
             return content
         if not isinstance(content, MessageChange):
-            return await self._hearing.hear(content)
+            return await self._processor.hear(content)
         if await self._is_foreign(content):
             return Skip(FOREIGN_CHANGE)
         return await self._changes.handle_change(content)

@@ -48,23 +48,23 @@ class Pipeline:
 
     def __init__(
         self,
-        book: WorkflowRepository,
+        repository: WorkflowRepository,
         clock: Clock,
         settings: WorkflowSettings,
         runner: WorkflowRunner,
         *,
         rules: Interpreter,  # asked first: free
-        mind: Interpreter,  # asked if the rules have no answer; may be the same
+        interpreter: Interpreter,  # asked if the rules have no answer; may be the same
         read_day: ReadDay,
     ) -> None:
-        self._book = book
+        self._repository = repository
         self._clock = clock
         self._settings = settings
         self._runner = runner
         self._rules = rules
-        self._mind = mind
+        self._interpreter = interpreter
         self._read_day = read_day
-        self._thinking = asyncio.Lock()
+        self._rules_lock = asyncio.Lock()
 
     async def hear(self, item: InboxMessage) -> Outcome:
         """Handle a message of the inbox."""
@@ -77,14 +77,14 @@ class Pipeline:
     async def work(self, spoken: ConversationMessage, *, instead_of: Workflow | None = None) -> Outcome:
         """Handle a new, released or edited message; an edit may replace a workflow (`instead_of`)."""
         try:
-            standing = await self._book.standing(spoken)
-            if standing.is_over:
+            state = await self._repository.state(spoken)
+            if state.is_over:
                 return Done("it was handled before")
             with trace_calls(spoken.message):
-                entry = await self._entry(spoken, _without(standing, instead_of))
+                entry = await self._entry(spoken, _without(state, instead_of))
             if instead_of is not None:
                 self._replaced(entry, instead_of)
-            if not await self._book.write(entry, standing):
+            if not await self._repository.write(entry, state):
                 return Defer(self._clock.now(), "the conversation changed in the meantime")
         except (StoreUnavailable, StoreFull) as error:
             return Defer(self._clock.now() + SECOND, error.problem)
@@ -96,16 +96,16 @@ class Pipeline:
             return Retry(Category.TEMPORARY, error.problem)
         return Done(f"{entry.decision}: {entry.reason}")
 
-    async def _entry(self, spoken: ConversationMessage, standing: ConversationState) -> WorkflowEntry:
+    async def _entry(self, spoken: ConversationMessage, state: ConversationState) -> WorkflowEntry:
         """Decide what the message leads to, without writing."""
         if not spoken.text.strip():
             return WorkflowEntry(spoken, MessageDecision.EMPTY, "the message has no text")
         settings = self._settings
-        flows = correlation.own(standing.flows, spoken.speaker, settings.commanders)
+        flows = correlation.own(state.flows, spoken.speaker, settings.commanders)
         first = await self._first(spoken)
-        if standing.holder is not None:
-            return self._keep(spoken, standing.holder, first)
-        quoted = _quoted(flows, standing.quoted)
+        if state.holder is not None:
+            return self._keep(spoken, state.holder, first)
+        quoted = _quoted(flows, state.quoted)
         choice = correlation.choose(flows, spoken.text, first.days)
         choice = correlation.WorkflowMatch(quoted) if quoted else choice
         doubted: tuple[list[Workflow], list[Escalation]] = ([], [])
@@ -113,13 +113,13 @@ class Pipeline:
         if choice.flow is not None and spoken.verdict != "new":
             relation = await self._relation(spoken, choice.flow, quotes=quoted is not None)
             if spoken.verdict == "related" or correlation.is_related(relation):
-                return await self._resume(spoken, standing, choice.flow, relation, is_guess=choice.is_guess)
+                return await self._resume(spoken, state, choice.flow, relation, is_guess=choice.is_guess)
             if relation.related is None and relation.source != self._rules.name:
                 return self._hold(spoken, choice.flow, relation)
             doubted = _doubted(spoken, choice.flow, relation)
             happened = [_relation(choice.flow, relation)]
         intent = await self._intent(spoken, first)
-        entry = await self._fresh(spoken, standing, flows, intent)
+        entry = await self._fresh(spoken, state, flows, intent)
         entry.changed += [flow for flow in doubted[0] if flow.id != entry.workflow]
         entry.calls += doubted[1]
         entry.happened[:0] = happened
@@ -135,14 +135,14 @@ class Pipeline:
         """Return whether the edited message asks for the same, according to the rules."""
         if _words(before.text) == _words(after.text):
             return True
-        async with self._thinking:
-            was = await self._rules.extract(self._scene(before))
-            now = await self._rules.extract(self._scene(after))
+        async with self._rules_lock:
+            was = await self._rules.extract(self._context(before))
+            now = await self._rules.extract(self._context(after))
         return bool(was.requests) and set(was.requests) == set(now.requests) and was.is_loose == now.is_loose
 
     # -- interpretation
 
-    def _scene(
+    def _context(
         self, spoken: ConversationMessage, flow: Workflow | None = None, days: Sequence[CalendarDay] = ()
     ) -> InterpreterContext:
         settings = self._settings
@@ -155,8 +155,8 @@ class Pipeline:
 
     async def _first(self, spoken: ConversationMessage) -> Intent:
         """Ask the rules, one message at a time, because parsing occupies the event loop."""
-        async with self._thinking:
-            return await self._rules.intent(self._scene(spoken))
+        async with self._rules_lock:
+            return await self._rules.intent(self._context(spoken))
 
     async def _relation(
         self, spoken: ConversationMessage, flow: Workflow, *, quotes: bool
@@ -164,17 +164,17 @@ class Pipeline:
         """Ask the rules first, and the model if they are not confident."""
         if is_withdrawal(spoken.text):
             return WorkflowRelation(True, 1.0, "it withdraws the request", self._rules.name)
-        scene = self._scene(spoken, flow)._replace(quotes=quotes)
-        relation = await self._rules.relate(scene)
-        if correlation.is_sure(relation) or self._mind is self._rules:
+        context = self._context(spoken, flow)._replace(quotes=quotes)
+        relation = await self._rules.relate(context)
+        if correlation.is_sure(relation) or self._interpreter is self._rules:
             return relation
-        return await self._mind.relate(scene)
+        return await self._interpreter.relate(context)
 
     async def _intent(self, spoken: ConversationMessage, first: Intent) -> Intent:
         """Return the rules' answer if they have one, otherwise the model's."""
-        if first.is_request is not None or self._mind is self._rules:
+        if first.is_request is not None or self._interpreter is self._rules:
             return first
-        return await self._mind.intent(self._scene(spoken))
+        return await self._interpreter.intent(self._context(spoken))
 
     # -- decisions
 
@@ -201,7 +201,7 @@ class Pipeline:
     async def _fresh(
         self,
         spoken: ConversationMessage,
-        standing: ConversationState,
+        state: ConversationState,
         flows: Sequence[Workflow],
         intent: Intent,
     ) -> WorkflowEntry:
@@ -217,9 +217,9 @@ class Pipeline:
             if decision is not MessageDecision.NOISE:
                 entry.calls.append(_unsure(spoken, decision, intent))
             return entry
-        if correlation.busy(own) or standing.ahead:
-            place = standing.ahead + 1
-            replies = [] if standing.is_kept else [reply_texts.please_wait(place)]
+        if correlation.busy(own) or state.ahead:
+            place = state.ahead + 1
+            replies = [] if state.is_kept else [reply_texts.please_wait(place)]
             return WorkflowEntry(
                 spoken, MessageDecision.QUEUED, f"number {place} in the squad's queue", held="queued",
                 replies=replies, happened=happened,
@@ -228,7 +228,7 @@ class Pipeline:
         twin = next((flow for flow in own if flow.topic == topic), None)
         if twin is not None:
             same = WorkflowRelation(True, 1.0, "the same squad and the same days", "topic")
-            entry = await self._resume(spoken, standing, twin, same)
+            entry = await self._resume(spoken, state, twin, same)
         else:
             entry = await self._start(spoken, own, intent, topic)
         entry.happened[:0] = happened
@@ -251,14 +251,14 @@ class Pipeline:
     async def _resume(
         self,
         spoken: ConversationMessage,
-        standing: ConversationState,
+        state: ConversationState,
         flow: Workflow,
         relation: WorkflowRelation,
         *,
         is_guess: bool = False,
     ) -> WorkflowEntry:
         """Continue an open workflow."""
-        others = [other for other in standing.flows if other.id != flow.id and other.squad == flow.squad]
+        others = [other for other in state.flows if other.id != flow.id and other.squad == flow.squad]
         dates = [day for day in flow.topic.split(",") if day]
         remarks = [reply_texts.several_open(flow.asked)] if is_guess else []
         plan = await self._plan(spoken, flow, others, dates, remarks)
@@ -276,10 +276,10 @@ class Pipeline:
         remarks: Sequence[str] = (),
     ) -> WorkflowPlan:
         """Run the graph. If the calendar is unavailable, retry; on the last attempt, escalate."""
-        sheet: GraphState = {
+        graph_state: GraphState = {
             "flow": flow,
-            "scene": self._scene(spoken, flow),
-            "house": self._settings.house,
+            "context": self._context(spoken, flow),
+            "policy": self._settings.policy,
             "now": self._clock.now(),
             "plan_id": self._clock.new_id(),
             "taken": frozenset(other.topic for other in others),
@@ -287,19 +287,19 @@ class Pipeline:
         }
         try:
             days = [await self._read_day(date) for date in dates[:MOST_DAYS] if is_day(date)]
-            sheet["scene"] = self._scene(spoken, flow, days)
-            return await self._runner.run(sheet)
+            graph_state["context"] = self._context(spoken, flow, days)
+            return await self._runner.run(graph_state)
         except CalendarUnavailable as error:
             if not spoken.is_last_try:
                 raise
-            return give_up(sheet, "calendar_down", error.problem, say=reply_texts.calendar_is_down())
+            return give_up(graph_state, "calendar_down", error.problem, say=reply_texts.calendar_is_down())
 
 
-def _without(standing: ConversationState, flow: Workflow | None) -> ConversationState:
+def _without(state: ConversationState, flow: Workflow | None) -> ConversationState:
     """Return the state without one workflow."""
     if flow is None:
-        return standing
-    return standing._replace(flows=[other for other in standing.flows if other.id != flow.id], quoted=None)
+        return state
+    return state._replace(flows=[other for other in state.flows if other.id != flow.id], quoted=None)
 
 
 def _words(text: str) -> list[str]:

@@ -88,7 +88,9 @@ class Roster:
         if found is None:
             where = ", ".join(row["source"] or "all sources (omit the source)" for row in known)
             remedy = f"{sender[:60]!r} has entries for: {where}" if known else "see: tidings roster list"
-            raise NotFound(f"{sender[:60]!r} is not on the roster for this source", field="sender", remedy=remedy)
+            raise NotFound(
+                f"{sender[:60]!r} is not on the roster for this source", field="sender", remedy=remedy
+            )
         line = _line(
             RosterEntry(sender, found["name"], found["squad"], found["role"], found["source"]), "removed"
         )

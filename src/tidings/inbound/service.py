@@ -25,8 +25,8 @@ class InboundService:
     sources: Mapping[str, SourceSettings]
     inbox: Inbox
     roster: Roster
-    intake: InboxIngestion
-    listening: InboundWebhooks
+    ingestion: InboxIngestion
+    webhooks: InboundWebhooks
     pollers: Sequence[Poller]
     store: Store
 
@@ -58,9 +58,9 @@ def open_inbound(
 ) -> InboundService:
     """Build the service; its pollers are actors that a worker runs."""
     roster = Roster(store, tuple(sources))
-    intake = InboxIngestion(store, clock, roster, production=production, tell=tell, emit=emit)
+    ingestion = InboxIngestion(store, clock, roster, production=production, tell=tell, emit=emit)
     pollers = [
-        Poller(store, clock, source, settings, intake, tell=tell, emit=emit)
+        Poller(store, clock, source, settings, ingestion, tell=tell, emit=emit)
         for settings in sources.values()
         if (source := polled(settings, now=clock.wall)) is not None
     ]
@@ -68,8 +68,8 @@ def open_inbound(
         sources,
         Inbox(store, clock, sources),
         roster,
-        intake,
-        InboundWebhooks(clock, intake, sources),
+        ingestion,
+        InboundWebhooks(clock, ingestion, sources),
         pollers,
         store,
     )

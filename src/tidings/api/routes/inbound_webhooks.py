@@ -27,7 +27,7 @@ def routes(desk: InboundService) -> APIRouter:
         """Something was said. Answered when it is durable; the same once more changes nothing."""
         try:
             call = WebhookRequest(dict(request.headers), dict(request.query_params), await request.body())
-            taken = await desk.listening.call(source, call)
+            taken = await desk.webhooks.call(source, call)
         except ClientDisconnect:
             raise MalformedBody("the request broke off", remedy="send it again") from None
         except UnverifiedWebhook as error:

@@ -38,11 +38,11 @@ _TRANSCRIPT = 30
 class Cases:
     """Lists, claims, answers and closes cases; lists and acknowledges notices."""
 
-    def __init__(self, store: Store, clock: Clock, settings: WorkflowSettings, voice: ReplyPort) -> None:
+    def __init__(self, store: Store, clock: Clock, settings: WorkflowSettings, reply_port: ReplyPort) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._voice = voice
+        self._reply_port = reply_port
 
     async def page(
         self,
@@ -77,16 +77,16 @@ class Cases:
         )
         lines = [
             {
-                "at": iso(hearing["sent_at"]),
-                "name": orjson.loads(hearing["speaker"])["name"],
-                "squad": hearing["squad"],
-                "text": hearing["text"],
-                "decision": hearing["decision"],
+                "at": iso(handled["sent_at"]),
+                "name": orjson.loads(handled["speaker"])["name"],
+                "squad": handled["squad"],
+                "text": handled["text"],
+                "decision": handled["decision"],
                 "replies": [
-                    fact["text"] for fact in orjson.loads(hearing["facts"]) if fact["what"] == "said"
+                    fact["text"] for fact in orjson.loads(handled["facts"]) if fact["what"] == "said"
                 ],
             }
-            for hearing in reversed(last)
+            for handled in reversed(last)
         ]
         return {**described(row), "lines": lines}
 
@@ -113,11 +113,11 @@ class Cases:
             )
         now = self._clock.now()
         to = {"tenant": tenant, "conversation": row["conversation"], **await self._place(row)}
-        task, message = await prepare_reply(self._voice, self._settings, to, text, now)
+        task, message = await prepare_reply(self._reply_port, self._settings, to, text, now)
         flow = await self._flow(row)
         spoken = Utterance(row["claimed_by"], None, now, text, is_ours=True)
         steps = [self._flow_step(flow.said(spoken), now)] if flow is not None else []
-        rows = TableRows(self._voice.table, self._voice.columns, [message])
+        rows = TableRows(self._reply_port.table, self._reply_port.columns, [message])
         until = now + micros(self._settings.idle)
         said = {"by": row["claimed_by"], "text": text}
         own = self._steps(row, "answered", row["claimed_by"], until, "answered", said)

@@ -19,9 +19,9 @@ class EscalatingHandler:
 
     listens = True
 
-    def __init__(self, handler: Handler, caller: EscalationWriter, clock: Clock) -> None:
+    def __init__(self, handler: Handler, escalations: EscalationWriter, clock: Clock) -> None:
         self._handler = handler
-        self._caller = caller
+        self._escalations = escalations
         self._clock = clock
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, Any]:
@@ -43,4 +43,4 @@ class EscalatingHandler:
     def _call(self, task: Task, move: Transition) -> list[Step]:
         issue = f"a message failed {move.attempts} times: {move.detail}"
         call = Escalation("message_failed", issue, f"message_failed:{task.id}")
-        return self._caller.steps(call, task.tenant, task.ordering_key or "", None, self._clock.now())
+        return self._escalations.steps(call, task.tenant, task.ordering_key or "", None, self._clock.now())

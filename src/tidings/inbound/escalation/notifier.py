@@ -21,10 +21,10 @@ class AdminNotifier:
 
     name = "notifier"
 
-    def __init__(self, store: Store, clock: Clock, voice: ReplyPort, admins: Sequence[str]) -> None:
+    def __init__(self, store: Store, clock: Clock, reply_port: ReplyPort, admins: Sequence[str]) -> None:
         self._store = store
         self._clock = clock
-        self._voice = voice
+        self._reply_port = reply_port
         self._admins = [admin.partition(":")[::2] for admin in admins]
 
     async def step(self) -> float:
@@ -46,7 +46,7 @@ class AdminNotifier:
         tasks, rows, problems = [], [], []
         for channel, to in self._admins:
             try:
-                task, message = await self._voice.prepare(
+                task, message = await self._reply_port.prepare(
                     channel, to, text, tenant=row["tenant"], ordering_key=f"notices:{to}", now=now
                 )
             except CallerError as error:
@@ -55,7 +55,7 @@ class AdminNotifier:
             tasks.append(task)
             rows.append(message)
         sent = {"id": row["id"], "at": now, "problem": "; ".join(problems)[:500] or None}
-        made = [TableRows(self._voice.table, self._voice.columns, rows)] if rows else []
+        made = [TableRows(self._reply_port.table, self._reply_port.columns, rows)] if rows else []
         try:
             await self._store.enqueue(tasks, *made, also=[Step("notice_sent", sent, needed=True)])
         except WriteConflict:

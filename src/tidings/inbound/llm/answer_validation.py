@@ -26,7 +26,7 @@ LONGEST_WARNING = 200
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", re.DOTALL)
 
 
-def validate_answer(prompt: Prompt, scene: InterpreterContext, completion: Completion) -> ValidatedAnswer:
+def validate_answer(prompt: Prompt, context: InterpreterContext, completion: Completion) -> ValidatedAnswer:
     """Return the parsed answer, or why it is invalid."""
     if is_refused(completion):
         return ValidatedAnswer(problem=f"refused: {printable(completion.refusal or completion.finish)}")
@@ -39,7 +39,7 @@ def validate_answer(prompt: Prompt, scene: InterpreterContext, completion: Compl
     except orjson.JSONDecodeError as error:
         return ValidatedAnswer(problem=f"the answer is not JSON: {error}")
     wrong = json_schema.schema_violation(parsed, prompt.schema) or next(
-        _strays(prompt.name, parsed, scene.squads), None
+        _strays(prompt.name, parsed, context.squads), None
     )
     return ValidatedAnswer(problem=printable(wrong)) if wrong else ValidatedAnswer(parsed)
 

@@ -34,31 +34,31 @@ class FallbackInterpreter:
         self._rules = rules
         self._closing = closing
 
-    async def intent(self, scene: InterpreterContext) -> Intent:
+    async def intent(self, context: InterpreterContext) -> Intent:
         """Classify whether the message is a request."""
         return await _step_down(
-            lambda: self._model.intent(scene),
-            lambda: self._rules.intent(scene),
+            lambda: self._model.intent(context),
+            lambda: self._rules.intent(context),
             lambda found: found.is_request is not None,
             lambda found, why: found._replace(reason=f"{found.reason} ({why})"),
             lambda why: Intent(None, (), 0, why, UNKNOWN),
         )
 
-    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
+    async def relate(self, context: InterpreterContext) -> WorkflowRelation:
         """Decide whether the message continues the open workflow."""
         return await _step_down(
-            lambda: self._model.relate(scene),
-            lambda: self._rules.relate(scene),
+            lambda: self._model.relate(context),
+            lambda: self._rules.relate(context),
             lambda found: found.related is not None,
             lambda found, why: found._replace(reason=f"{found.reason} ({why})"),
             lambda why: WorkflowRelation(None, 0.0, why, UNKNOWN),
         )
 
-    async def extract(self, scene: InterpreterContext) -> Extraction:
+    async def extract(self, context: InterpreterContext) -> Extraction:
         """Extract the requests. Rules that find nothing count as no answer."""
         return await _step_down(
-            lambda: self._model.extract(scene),
-            lambda: self._rules.extract(scene),
+            lambda: self._model.extract(context),
+            lambda: self._rules.extract(context),
             lambda found: bool(found.requests or found.missing),
             lambda found, why: found._replace(reasoning=f"{found.reasoning} ({why})"),
             lambda why: Extraction((), (), (), why, UNKNOWN),

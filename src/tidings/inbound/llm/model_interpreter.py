@@ -47,24 +47,24 @@ class ModelInterpreter:
         self._provider = provider
         self._shifts = shifts
 
-    async def intent(self, scene: InterpreterContext) -> Intent:
+    async def intent(self, context: InterpreterContext) -> Intent:
         """Classify whether the message is a request."""
-        return answer_validation.intent(*await self._ask("intent", scene))
+        return answer_validation.intent(*await self._ask("intent", context))
 
-    async def relate(self, scene: InterpreterContext) -> WorkflowRelation:
+    async def relate(self, context: InterpreterContext) -> WorkflowRelation:
         """Decide whether the message continues the open workflow."""
-        return answer_validation.relation(*await self._ask("relate", scene))
+        return answer_validation.relation(*await self._ask("relate", context))
 
-    async def extract(self, scene: InterpreterContext) -> Extraction:
+    async def extract(self, context: InterpreterContext) -> Extraction:
         """Extract the requests of the whole thread."""
-        return answer_validation.extraction(*await self._ask("extract", scene))
+        return answer_validation.extraction(*await self._ask("extract", context))
 
-    async def _ask(self, name: str, scene: InterpreterContext) -> tuple[Any, str]:
+    async def _ask(self, name: str, context: InterpreterContext) -> tuple[Any, str]:
         """Return the validated answer and its source. Serves tool calls; corrects an invalid answer once."""
         prompt = self._prompts[name]
         model = self._settings.model(prompt.role)
-        messages = render_prompt(prompt, scene, self._shifts)
-        judge = partial(answer_validation.validate_answer, prompt, scene)
+        messages = render_prompt(prompt, context, self._shifts)
+        judge = partial(answer_validation.validate_answer, prompt, context)
         is_corrected = False
         for attempt in range(1, MOST_ROUNDS + 1):
             said = await self._provider.answer(ModelCall(prompt, model, tuple(messages), attempt, judge))
@@ -73,7 +73,7 @@ class ModelInterpreter:
                     f"{model} refused to answer: {answer_validation.printable(said.refusal or said.finish)}"
                 )
             if said.tools and prompt.tools:
-                messages += _served(said, {day.date: day for day in scene.days})
+                messages += _served(said, {day.date: day for day in context.days})
                 continue
             parsed, problem = judge(said)
             if problem is None:

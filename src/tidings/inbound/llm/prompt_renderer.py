@@ -26,35 +26,35 @@ Messages = list[dict[str, Any]]
 
 
 def render_prompt(
-    prompt: Prompt, scene: InterpreterContext, shifts: Mapping[str, tuple[str, str]] = SHIFTS
+    prompt: Prompt, context: InterpreterContext, shifts: Mapping[str, tuple[str, str]] = SHIFTS
 ) -> Messages:
     """Return the system message (instructions) and the user message (material)."""
-    now = moment(scene.now).astimezone(ZoneInfo(scene.timezone))
+    now = moment(context.now).astimezone(ZoneInfo(context.timezone))
     ours = {
-        "squads": ", ".join(scene.squads),
+        "squads": ", ".join(context.squads),
         "today": f"{now:%A} {now:%Y%m%d}, {now:%H%M}",
-        "timezone": scene.timezone,
+        "timezone": context.timezone,
         "shifts": ", ".join(f"{word} {start} to {end}" for word, (start, end) in shifts.items()),
     }
-    theirs = {name: _quoted(value) for name, value in _said(scene, now).items()}
+    theirs = {name: _quoted(value) for name, value in _said(context, now).items()}
     return [
         {"role": "system", "content": fill_text(prompt.instructions, ours)},
         {"role": "user", "content": fill_text(prompt.material, {**ours, **theirs})},
     ]
 
 
-def _said(scene: InterpreterContext, now: datetime) -> Mapping[str, Any]:
+def _said(context: InterpreterContext, now: datetime) -> Mapping[str, Any]:
     return {
         "speaker": {
-            "name": _clip(scene.speaker.name),
-            "squad": scene.speaker.squad,
-            "role": scene.speaker.role,
+            "name": _clip(context.speaker.name),
+            "squad": context.speaker.squad,
+            "role": context.speaker.role,
         },
-        "message": _clip(scene.text),
-        "thread": [_line(line, now) for line in scene.thread[-LONGEST_THREAD:]],
-        "open": [_request(request) for request in scene.open_requests],
-        "asked": scene.asked,
-        "days": [day.date for day in scene.days],
+        "message": _clip(context.text),
+        "thread": [_line(line, now) for line in context.thread[-LONGEST_THREAD:]],
+        "open": [_request(request) for request in context.open_requests],
+        "asked": context.asked,
+        "days": [day.date for day in context.days],
     }
 
 

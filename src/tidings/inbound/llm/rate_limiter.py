@@ -47,11 +47,11 @@ class ModelRateLimiter:
             if taken:
                 await self._wait(taken[0]["at"] - now)
                 return
-            standing = (await self._store.read("model_endpoint_state", endpoint=self._name))[0]
-            free_at = max(standing["blocked_until"], standing["next_at"])
-            is_down = standing["block_kind"] == "down" and standing["blocked_until"] > now
+            row = (await self._store.read("model_endpoint_state", endpoint=self._name))[0]
+            free_at = max(row["blocked_until"], row["next_at"])
+            is_down = row["block_kind"] == "down" and row["blocked_until"] > now
             if is_down or free_at > until:
-                raise _refusal(standing, now)
+                raise _refusal(row, now)
             await self._wait(free_at - now)
 
     async def park(self, wait: timedelta, reason: str) -> None:
@@ -79,15 +79,15 @@ class ModelRateLimiter:
             await self._sleep(length / SECOND)
 
 
-def _refusal(standing: Row, now: int) -> NoModelAnswer:
-    if standing["blocked_until"] > now and standing["block_kind"] == "down":
+def _refusal(row: Row, now: int) -> NoModelAnswer:
+    if row["blocked_until"] > now and row["block_kind"] == "down":
         return ModelUnavailable(
-            f"the model is left alone until {iso(standing['blocked_until'])}: {standing['block_reason']}"
+            f"the model is left alone until {iso(row['blocked_until'])}: {row['block_reason']}"
         )
-    if standing["blocked_until"] > now:
-        until = standing["blocked_until"]
+    if row["blocked_until"] > now:
+        until = row["blocked_until"]
         return ModelThrottled(
-            f"the model wants no calls before {iso(until)}: {standing['block_reason']}", until=until
+            f"the model wants no calls before {iso(until)}: {row['block_reason']}", until=until
         )
-    until = standing["next_at"]
+    until = row["next_at"]
     return ModelThrottled(f"the model's rate is used up until {iso(until)}", until=until)

@@ -46,8 +46,8 @@ class Conversations:
             raise await explain_missing_conversation(self._store, conversation, tenant)
         steps = await self._store.read("step_page", after=0, limit=1000, **of)
         flows = await self._store.read("workflow_newest", limit=50, **of)
-        calls = await self._calls([hearing["message"] for hearing in handled_messages])
-        lines = [_hearing(hearing, calls.get(hearing["message"], [])) for hearing in handled_messages]
+        calls = await self._calls([handled["message"] for handled in handled_messages])
+        lines = [_message(handled, calls.get(handled["message"], [])) for handled in handled_messages]
         return {
             "conversation": conversation,
             "lines": sorted([*lines, *(_step(step) for step in steps)], key=lambda line: str(line["at"])),
@@ -83,21 +83,21 @@ async def explain_missing_conversation(store: Store, conversation: str, tenant: 
     return NotFound(f"unknown conversation {conversation[:80]!r}", remedy="see: tidings inbox conversations")
 
 
-def _hearing(hearing: Row, calls: list[Row]) -> Row:
-    speaker = orjson.loads(hearing["speaker"])
+def _message(handled: Row, calls: list[Row]) -> Row:
+    speaker = orjson.loads(handled["speaker"])
     return {
         "kind": "message",
-        "message": hearing["message"],
-        "at": iso(hearing["sent_at"]),
+        "message": handled["message"],
+        "at": iso(handled["sent_at"]),
         "name": speaker["name"],
-        "squad": hearing["squad"],
+        "squad": handled["squad"],
         "role": speaker["role"],
-        "text": hearing["text"],
-        "decision": hearing["decision"],
-        "reason": hearing["reason"],
-        "deferred": hearing["deferred"],
-        "workflow": hearing["workflow"],
-        "steps": [{**fact, "at": iso(fact["at"])} for fact in orjson.loads(hearing["facts"])],
+        "text": handled["text"],
+        "decision": handled["decision"],
+        "reason": handled["reason"],
+        "deferred": handled["deferred"],
+        "workflow": handled["workflow"],
+        "steps": [{**fact, "at": iso(fact["at"])} for fact in orjson.loads(handled["facts"])],
         "calls": calls,
     }
 

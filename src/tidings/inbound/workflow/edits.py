@@ -62,20 +62,20 @@ class ChangeContext(NamedTuple):
     item: MessageChange
     before: ConversationMessage  # as it was handled
     now: ConversationMessage  # the edit or deletion itself
-    hearing: Row
+    handled: Row
     flow: Workflow | None
 
 
-def change_action(hearing: Row, flow: Workflow | None, *, is_deleted: bool) -> ChangeAction:
+def change_action(handled: Row, flow: Workflow | None, *, is_deleted: bool) -> ChangeAction:
     """Decide what to do about an edit or deletion. Pure."""
-    if hearing["deferred"] is not None:
+    if handled["deferred"] is not None:
         return ChangeAction.DROP if is_deleted else ChangeAction.REWORD
-    if hearing["decision"] == "by_hand" or (flow is not None and flow.plan is not None):
+    if handled["decision"] == "by_hand" or (flow is not None and flow.plan is not None):
         return ChangeAction.REPORT
     if flow is None or flow.stage not in ANSWERABLE:
         return ChangeAction.NOTHING if is_deleted else ChangeAction.HANDLE
     words = [line for line in flow.thread if not line.is_ours]
-    if all(line.text == hearing["text"][:LONGEST_LINE] for line in words):
+    if all(line.text == handled["text"][:LONGEST_LINE] for line in words):
         return ChangeAction.WITHDRAW if is_deleted else ChangeAction.REPLACE
     return ChangeAction.ANNOUNCE if is_deleted else ChangeAction.HANDLE
 
@@ -88,23 +88,23 @@ class EditProcessor:
         store: Store,
         clock: Clock,
         settings: WorkflowSettings,
-        book: WorkflowRepository,
+        repository: WorkflowRepository,
         pipeline: MessagePipeline,
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._book = book
+        self._repository = repository
         self._pipeline = pipeline
 
     async def handle_change(self, item: MessageChange) -> Outcome:
         """Handle one edit or deletion."""
         try:
-            hearing = await self._heard(item)
-            if hearing is None:
+            handled = await self._heard(item)
+            if handled is None:
                 return Done("the original message has not been handled yet")
-            change = await self._change(item, hearing)
-            if item.text is not None and hearing["text"] == change.now.text:
+            change = await self._change(item, handled)
+            if item.text is not None and handled["text"] == change.now.text:
                 return Done("the original message was handled with this text")
             return await self._do(change)
         except (StoreUnavailable, StoreFull) as error:
@@ -129,11 +129,11 @@ class EditProcessor:
                 return (await self._store.read("handled_message_find", message=row["message"]))[0]
         return own[0] if own else None
 
-    async def _change(self, item: MessageChange, hearing: Row) -> ChangeContext:
-        before = message_from_row(hearing)
+    async def _change(self, item: MessageChange, handled: Row) -> ChangeContext:
+        before = message_from_row(handled)
         flow = None
-        if hearing["workflow"] is not None:
-            rows = await self._store.read("workflow_find", id=hearing["workflow"], tenant=item.tenant)
+        if handled["workflow"] is not None:
+            rows = await self._store.read("workflow_find", id=handled["workflow"], tenant=item.tenant)
             flow = read(rows[0]) if rows else None
         text = item.text or ""
         named = find_impersonation(text)
@@ -142,15 +142,15 @@ class EditProcessor:
             text=text if named is None else named.rest,
             at=item.sent_at,
             verdict=None,
-            changes=_original(hearing) or hearing["message"],
+            changes=_original(handled) or handled["message"],
             is_last_try=item.is_last_try,
             reply_to=item.original if flow is not None and flow.stage in ANSWERABLE else None,
             place=item.n,
         )
-        return ChangeContext(item, before, now, hearing, flow)
+        return ChangeContext(item, before, now, handled, flow)
 
     async def _do(self, change: ChangeContext) -> Outcome:
-        which = change_action(change.hearing, change.flow, is_deleted=change.item.text is None)
+        which = change_action(change.handled, change.flow, is_deleted=change.item.text is None)
         match which:
             case ChangeAction.NOTHING:
                 return Done(which)
@@ -160,11 +160,11 @@ class EditProcessor:
                 change.before, change.now._replace(at=change.before.at)
             ):
                 return Done("it had already been acted on and asks for the same")
-        standing = await self._book.standing(change.now)
-        if standing.is_over:
+        state = await self._repository.state(change.now)
+        if state.is_over:
             return Done("it was handled before")
-        entry = await self._entry(change, which, is_silent=standing.holder is not None)
-        if not await self._book.write(entry, standing):
+        entry = await self._entry(change, which, is_silent=state.holder is not None)
+        if not await self._repository.write(entry, state):
             return Defer(self._clock.now(), "the conversation changed in the meantime")
         return Done(f"{entry.decision}: {entry.reason}")
 
@@ -185,7 +185,7 @@ class EditProcessor:
         """Build the entry of a change that does not run the pipeline again."""
         flow, now = change.flow, self._clock.now()
         entry = WorkflowEntry(change.now, MessageDecision.CHANGED, which, of=flow.id if flow else None)
-        kept = {"message": change.hearing["message"]}
+        kept = {"message": change.handled["message"]}
         match which:
             case ChangeAction.REWORD:
                 entry.also.append(
@@ -243,9 +243,9 @@ def _result(row: Row) -> reply_texts.CommandResult:
     return reply_texts.CommandResult(command_of(row), state is EffectState.CONFIRMED, reason)
 
 
-def _original(hearing: Row) -> str | None:
+def _original(handled: Row) -> str | None:
     """Return the id of the message that this was an edit of."""
-    if '"changes"' not in hearing["facts"]:
+    if '"changes"' not in handled["facts"]:
         return None
-    facts: list[dict[str, Any]] = orjson.loads(hearing["facts"])
+    facts: list[dict[str, Any]] = orjson.loads(handled["facts"])
     return next((fact["message"] for fact in facts if fact["what"] == "changes"), None)

@@ -82,14 +82,14 @@ class FollowUpHandler:
         store: Store,
         clock: Clock,
         settings: WorkflowSettings,
-        voice: ReplyPort,
-        caller: EscalationWriter,
+        reply_port: ReplyPort,
+        escalations: EscalationWriter,
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._voice = voice
-        self._caller = caller
+        self._reply_port = reply_port
+        self._escalations = escalations
 
     async def load(self, tasks: Sequence[Task]) -> Mapping[TaskId, PlanOutcome]:
         """Load the plans of these tasks. A follow-up is claimed only after its result was committed."""
@@ -148,13 +148,13 @@ class FollowUpHandler:
         tasks, rows = [], []
         try:
             to = {**speaker, "tenant": flow.tenant, "conversation": flow.conversation}
-            task, row = await prepare_reply(self._voice, self._settings, to, text, now)
-            tasks, rows = [task], [TableRows(self._voice.table, self._voice.columns, [row])]
+            task, row = await prepare_reply(self._reply_port, self._settings, to, text, now)
+            tasks, rows = [task], [TableRows(self._reply_port.table, self._reply_port.columns, [row])]
         except CallerError as error:
             issue = f"a summary could not be sent: {error.problem}"
             calls.append(Escalation("unsaid", issue, f"unsaid:{flow.conversation}", flow.squad, text=text))
         for call in calls:
-            steps += self._caller.steps(call, flow.tenant, flow.conversation, None, now)
+            steps += self._escalations.steps(call, flow.tenant, flow.conversation, None, now)
         await self._store.enqueue(tasks, *rows, also=steps, together=not calls)
         await self._store.hint()
 

@@ -46,31 +46,31 @@ _ENDS: Mapping[str, Callable[[GraphState], WorkflowPlan]] = {
 class WorkflowRunner(Protocol):
     """Runs the graph once per message."""
 
-    async def run(self, sheet: GraphState) -> WorkflowPlan:
+    async def run(self, state: GraphState) -> WorkflowPlan:
         """Run from the start node to a terminal node and return its plan."""
 
 
-def nodes(mind: Interpreter, read_day: ReadDay) -> dict[str, Node]:
+def nodes(interpreter: Interpreter, read_day: ReadDay) -> dict[str, Node]:
     """Build all nodes on these two ports."""
 
-    async def extract(sheet: GraphState) -> GraphState:
-        return plans.understood(sheet, await mind.extract(sheet["scene"]))
+    async def extract(state: GraphState) -> GraphState:
+        return plans.understood(state, await interpreter.extract(state["context"]))
 
-    async def read(sheet: GraphState) -> GraphState:
-        dates = {each.date for each in commands(sheet["wants"]) if each and is_day(each.date)}
-        known = {day.date: day for day in sheet["scene"].days}
+    async def read(state: GraphState) -> GraphState:
+        dates = {each.date for each in commands(state["wants"]) if each and is_day(each.date)}
+        known = {day.date: day for day in state["context"].days}
         return {"days": known | {date: await read_day(date) for date in sorted(dates - known.keys())}}
 
-    async def validate(sheet: GraphState) -> GraphState:
-        scene, flow = sheet["scene"], sheet["flow"]
+    async def validate(state: GraphState) -> GraphState:
+        context, flow = state["context"], state["flow"]
         found = validate_requests(
-            sheet["wants"], sheet["days"], scene.speaker, flow.squad, sheet["house"], sheet["now"]
+            state["wants"], state["days"], context.speaker, flow.squad, state["policy"], state["now"]
         )
         return {"findings": found}
 
     def end(make: Callable[[GraphState], WorkflowPlan]) -> Node:
-        async def node(sheet: GraphState) -> GraphState:
-            return {"plan": make(sheet)}
+        async def node(state: GraphState) -> GraphState:
+            return {"plan": make(state)}
 
         return node
 
@@ -81,14 +81,14 @@ def nodes(mind: Interpreter, read_day: ReadDay) -> dict[str, Node]:
 class PlainRunner:
     """Runs the graph without LangGraph: node after node until a terminal one."""
 
-    def __init__(self, mind: Interpreter, read_day: ReadDay) -> None:
-        self._nodes = nodes(mind, read_day)
+    def __init__(self, interpreter: Interpreter, read_day: ReadDay) -> None:
+        self._nodes = nodes(interpreter, read_day)
 
-    async def run(self, sheet: GraphState) -> WorkflowPlan:
+    async def run(self, state: GraphState) -> WorkflowPlan:
         """Run from the start node to a terminal node and return its plan."""
         name: str | None = START
         while name is not None:
-            sheet = {**sheet, **await self._nodes[name](sheet)}
+            state = {**state, **await self._nodes[name](state)}
             onward = NEXT.get(name)
-            name = onward(sheet) if callable(onward) else onward
-        return sheet["plan"]
+            name = onward(state) if callable(onward) else onward
+        return state["plan"]

@@ -44,8 +44,8 @@ class GraphState(TypedDict, total=False):
     """The state that the nodes of the graph pass on."""
 
     flow: Workflow
-    scene: InterpreterContext
-    house: WorkflowPolicy
+    context: InterpreterContext
+    policy: WorkflowPolicy
     now: int  # our clock; the interpreter context has the time of the message
     plan_id: str
     taken: frozenset[str]  # topics of the squad's other workflows
@@ -58,45 +58,45 @@ class GraphState(TypedDict, total=False):
     plan: WorkflowPlan
 
 
-def understood(sheet: GraphState, extraction: Extraction) -> GraphState:
+def understood(state: GraphState, extraction: Extraction) -> GraphState:
     """Merge an extraction into the requests. A message that answers nothing leaves them unchanged."""
-    flow, scene = sheet["flow"], sheet["scene"]
-    own = scene.speaker.squad if scene.speaker.squad in sheet["house"].squads else None
+    flow, context = state["flow"], state["context"]
+    own = context.speaker.squad if context.speaker.squad in state["policy"].squads else None
     asked = [
-        each._replace(squad=each.squad or own or _only(flow.squad, sheet["house"]))
+        each._replace(squad=each.squad or own or _only(flow.squad, state["policy"]))
         for each in extraction.requests
     ]
     is_unclear = not asked and bool(flow.wants)
-    made = flow.wants if is_unclear else wants(flow.wants, asked, scene.speaker, scene.now)
+    made = flow.wants if is_unclear else wants(flow.wants, asked, context.speaker, context.now)
     return {"extraction": extraction, "wants": made, "is_unclear": is_unclear}
 
 
-def _only(squad: str, house: WorkflowPolicy) -> str | None:
-    return squad if squad in house.squads else None
+def _only(squad: str, policy: WorkflowPolicy) -> str | None:
+    return squad if squad in policy.squads else None
 
 
-def after_extract(sheet: GraphState) -> str:
+def after_extract(state: GraphState) -> str:
     """Choose the node after `extract`."""
-    is_asked = sheet["flow"].asked == CONFIRM
-    if sheet["flow"].wants and is_withdrawal(sheet["scene"].text):
+    is_asked = state["flow"].asked == CONFIRM
+    if state["flow"].wants and is_withdrawal(state["context"].text):
         return "withdraw"
-    if is_asked and is_no(sheet["scene"].text) and not is_changed(sheet["flow"], sheet["wants"]):
+    if is_asked and is_no(state["context"].text) and not is_changed(state["flow"], state["wants"]):
         return "withdraw"
-    if not sheet["wants"]:
-        return "clarify" if sheet["extraction"].missing else "nothing"
-    if (sheet["is_unclear"] and not is_asked) or gap(sheet["wants"]) is not None:
+    if not state["wants"]:
+        return "clarify" if state["extraction"].missing else "nothing"
+    if (state["is_unclear"] and not is_asked) or gap(state["wants"]) is not None:
         return "clarify"
     return "read"
 
 
-def after_validate(sheet: GraphState) -> str:
+def after_validate(state: GraphState) -> str:
     """Choose the node after `validate`: ask for wrong slots, confirm uncertain requests, then execute."""
-    findings = sheet["findings"]
+    findings = state["findings"]
     if any(finding.slot for finding in findings):
         return "clarify"
-    if len(findings) < len(sheet["wants"]):
-        is_loose, said = sheet["extraction"].is_loose, sheet["scene"].text
-        return "confirm" if needs_yes(sheet["flow"], sheet["wants"], said, is_loose=is_loose) else "execute"
+    if len(findings) < len(state["wants"]):
+        is_loose, said = state["extraction"].is_loose, state["context"].text
+        return "confirm" if needs_yes(state["flow"], state["wants"], said, is_loose=is_loose) else "execute"
     return "nothing" if all(finding.is_needless for finding in findings) else "refuse"
 
 
@@ -111,88 +111,88 @@ def gap(asked: Sequence[RequestSlots]) -> tuple[int, str] | None:
     return place, SLOTS[rank]
 
 
-def withdraw(sheet: GraphState) -> WorkflowPlan:
+def withdraw(state: GraphState) -> WorkflowPlan:
     """Drop the request ("never mind")."""
-    return _end(sheet, [WorkflowTrigger.WITHDRAWN], [reply_texts.withdrawn()])
+    return _end(state, [WorkflowTrigger.WITHDRAWN], [reply_texts.withdrawn()])
 
 
-def nothing(sheet: GraphState) -> WorkflowPlan:
+def nothing(state: GraphState) -> WorkflowPlan:
     """End without commands; reply with the remarks, if any."""
-    said = reply_texts.reply(reply_texts.remarks(_remarks(sheet)))
-    if sheet["extraction"].source == NOBODY:
-        call = _call(sheet, "unclear", f"the request was not understood ({sheet['extraction'].reasoning})")
-        return _end(sheet, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()], [call])
-    plan = _end(sheet, [WorkflowTrigger.NOTHING], [said] if said else [])
+    said = reply_texts.reply(reply_texts.remarks(_remarks(state)))
+    if state["extraction"].source == NOBODY:
+        call = _call(state, "unclear", f"the request was not understood ({state['extraction'].reasoning})")
+        return _end(state, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()], [call])
+    plan = _end(state, [WorkflowTrigger.NOTHING], [said] if said else [])
     if said:
         return plan
-    return plan._replace(calls=[_call(sheet, "review", "a possible request without anything to do")])
+    return plan._replace(calls=[_call(state, "review", "a possible request without anything to do")])
 
 
-def refuse(sheet: GraphState) -> WorkflowPlan:
+def refuse(state: GraphState) -> WorkflowPlan:
     """End because validation refused every request."""
-    return _end(sheet, [WorkflowTrigger.REFUSED], [reply_texts.reply(reply_texts.remarks(_remarks(sheet)))])
+    return _end(state, [WorkflowTrigger.REFUSED], [reply_texts.reply(reply_texts.remarks(_remarks(state)))])
 
 
-def clarify(sheet: GraphState) -> WorkflowPlan:
+def clarify(state: GraphState) -> WorkflowPlan:
     """Ask for one slot; after too many attempts, escalate instead."""
-    flow, house = sheet["flow"], sheet["house"]
-    asked = [dict(want) for want in sheet["wants"]]
-    wrong = next((finding for finding in sheet.get("findings", ()) if finding.slot), None)
+    flow, policy = state["flow"], state["policy"]
+    asked = [dict(want) for want in state["wants"]]
+    wrong = next((finding for finding in state.get("findings", ()) if finding.slot), None)
     if wrong is not None and wrong.slot:
         asked[wrong.place].pop(wrong.slot, None)
         place, slot = wrong.place, wrong.slot
     else:
-        place, slot = gap(asked) or _again(sheet, asked)
+        place, slot = gap(asked) or _again(state, asked)
     attempts = {**(flow.attempts or {})}
     question = f"{place}.{slot}"
     attempts[question] = attempts.get(question, 0) + 1
     flow = replace(flow, wants=tuple(asked), asked=slot, attempts=attempts)
-    sheet = {**sheet, "flow": flow, "wants": tuple(asked)}
-    if attempts[question] > house.max_questions:
-        call = _call(sheet, "unclear", f"still unclear after {house.max_questions} questions: {slot}")
+    state = {**state, "flow": flow, "wants": tuple(asked)}
+    if attempts[question] > policy.max_questions:
+        call = _call(state, "unclear", f"still unclear after {policy.max_questions} questions: {slot}")
         is_news = flow.stage is not WorkflowStage.NEEDS_HUMAN
-        return _end(sheet, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()] if is_news else [], [call])
+        return _end(state, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()] if is_news else [], [call])
     known = request(asked[place]) if asked else ShiftRequest()
-    noted = [reply_texts.without_question(remark) for remark in _remarks(sheet)]
-    text = reply_texts.reply(reply_texts.remarks(noted), reply_texts.question(slot, known, house))
-    return _end(sheet, [WorkflowTrigger.ASKED], [text])
+    noted = [reply_texts.without_question(remark) for remark in _remarks(state)]
+    text = reply_texts.reply(reply_texts.remarks(noted), reply_texts.question(slot, known, policy))
+    return _end(state, [WorkflowTrigger.ASKED], [text])
 
 
-def confirm(sheet: GraphState) -> WorkflowPlan:
+def confirm(state: GraphState) -> WorkflowPlan:
     """Ask for confirmation; after too many attempts, escalate instead."""
-    flow, house = sheet["flow"], sheet["house"]
+    flow, policy = state["flow"], state["policy"]
     attempts = {**(flow.attempts or {})}
-    is_news = flow.asked != CONFIRM or is_changed(flow, sheet["wants"])
+    is_news = flow.asked != CONFIRM or is_changed(flow, state["wants"])
     attempts[CONFIRM] = 1 if is_news else attempts.get(CONFIRM, 0) + 1
-    asked: GraphState = {**sheet, "flow": replace(flow, asked=CONFIRM, attempts=attempts)}
-    if attempts[CONFIRM] > house.max_questions:
-        call = _call(asked, "unclear", f"read back {house.max_questions} times, and nobody said yes")
+    asked: GraphState = {**state, "flow": replace(flow, asked=CONFIRM, attempts=attempts)}
+    if attempts[CONFIRM] > policy.max_questions:
+        call = _call(asked, "unclear", f"read back {policy.max_questions} times, and nobody said yes")
         return _end(asked, [WorkflowTrigger.GAVE_UP], [reply_texts.given_up()], [call])
-    text = reply_texts.reply(reply_texts.remarks(_remarks(sheet)), reply_texts.read_back(_ready(sheet)))
+    text = reply_texts.reply(reply_texts.remarks(_remarks(state)), reply_texts.read_back(_ready(state)))
     return _end(asked, [WorkflowTrigger.ASKED], [text])
 
 
-def _ready(sheet: GraphState) -> list[CalendarCommand]:
+def _ready(state: GraphState) -> list[CalendarCommand]:
     """Return the complete and allowed commands without duplicates."""
-    out = {finding.place for finding in sheet["findings"]}
-    ready = [each for place, each in enumerate(commands(sheet["wants"])) if each and place not in out]
+    out = {finding.place for finding in state["findings"]}
+    ready = [each for place, each in enumerate(commands(state["wants"])) if each and place not in out]
     return list(dict.fromkeys(ready))
 
 
-def execute(sheet: GraphState) -> WorkflowPlan:
+def execute(state: GraphState) -> WorkflowPlan:
     """Send the allowed commands to the calendar."""
-    ready = _ready(sheet)
-    remarks = reply_texts.reply(reply_texts.remarks(_remarks(sheet)))
-    flow = replace(sheet["flow"], plan=sheet["plan_id"], commands=tuple(ready), asked=None)
-    planned: GraphState = {**sheet, "flow": flow}
+    ready = _ready(state)
+    remarks = reply_texts.reply(reply_texts.remarks(_remarks(state)))
+    flow = replace(state["flow"], plan=state["plan_id"], commands=tuple(ready), asked=None)
+    planned: GraphState = {**state, "flow": flow}
     plan = _end(planned, [WorkflowTrigger.PLANNED, WorkflowTrigger.DISPATCHED], [remarks] if remarks else [])
     return plan._replace(commands=ready)
 
 
-def give_up(sheet: GraphState, reason: str, issue: str, *, say: str) -> WorkflowPlan:
+def give_up(state: GraphState, reason: str, issue: str, *, say: str) -> WorkflowPlan:
     """Escalate without changing anything, because a dependency is unavailable."""
-    sheet = {"wants": sheet["flow"].wants, **sheet}
-    return _end(sheet, [WorkflowTrigger.GAVE_UP], [say], [_call(sheet, reason, issue)])
+    state = {"wants": state["flow"].wants, **state}
+    return _end(state, [WorkflowTrigger.GAVE_UP], [say], [_call(state, reason, issue)])
 
 
 def is_withdrawal(text: str) -> bool:
@@ -214,20 +214,20 @@ _WITHDRAWALS = frozenset(
 )  # fmt: skip
 
 
-def _again(sheet: GraphState, asked: Sequence[RequestSlots]) -> tuple[int, str]:
+def _again(state: GraphState, asked: Sequence[RequestSlots]) -> tuple[int, str]:
     """Repeat the open question."""
-    slot = sheet["flow"].asked or next(iter(sheet["extraction"].missing), SLOTS[-1])
+    slot = state["flow"].asked or next(iter(state["extraction"].missing), SLOTS[-1])
     return next((place for place, want in enumerate(asked) if slot not in want), 0), slot
 
 
-def _remarks(sheet: GraphState) -> list[str]:
+def _remarks(state: GraphState) -> list[str]:
     """Collect the warnings of the interpreter and the reasons of validation."""
-    found = [finding.reason for finding in sheet.get("findings", ())]
+    found = [finding.reason for finding in state.get("findings", ())]
     said = {_opening(reason) for reason in found}
     warned = (
-        [w for w in sheet["extraction"].warnings if _opening(w) not in said] if "extraction" in sheet else []
+        [w for w in state["extraction"].warnings if _opening(w) not in said] if "extraction" in state else []
     )
-    return list(dict.fromkeys([*sheet.get("remarks", ()), *warned, *found]))
+    return list(dict.fromkeys([*state.get("remarks", ()), *warned, *found]))
 
 
 def _opening(remark: str) -> str:
@@ -236,36 +236,38 @@ def _opening(remark: str) -> str:
 
 
 def _end(
-    sheet: GraphState,
+    state: GraphState,
     causes: Sequence[WorkflowTrigger],
     replies: Sequence[str],
     calls: Sequence[Escalation] = (),
 ) -> WorkflowPlan:
     """Build the plan: the new state, its thread and its journal."""
-    flow, scene = sheet["flow"], sheet["scene"]
-    stage, journal = flow.stage, _understanding(sheet)
+    flow, context = state["flow"], state["context"]
+    stage, journal = flow.stage, _understanding(state)
     for cause in causes:
         onward = next_stage(stage, cause)
         journal.append(ConversationEvent("state", {"from": stage, "to": onward, "cause": cause}))
         stage = onward
-    made = sheet.get("wants", flow.wants)
+    made = state.get("wants", flow.wants)
     topic = topic_of(made, flow.topic)
-    flow = replace(flow, stage=stage, wants=made, topic=flow.topic if topic in sheet["taken"] else topic)
+    flow = replace(flow, stage=stage, wants=made, topic=flow.topic if topic in state["taken"] else topic)
     flow = flow.said(
-        Utterance(scene.speaker.name, scene.speaker.squad, scene.now, scene.text, role=scene.speaker.role),
-        *(Utterance(US, None, scene.now, text, is_ours=True) for text in replies),
+        Utterance(
+            context.speaker.name, context.speaker.squad, context.now, context.text, role=context.speaker.role
+        ),
+        *(Utterance(US, None, context.now, text, is_ours=True) for text in replies),
     )
     return WorkflowPlan(flow, list(replies), (), list(calls), journal)
 
 
-def _understanding(sheet: GraphState) -> list[ConversationEvent]:
+def _understanding(state: GraphState) -> list[ConversationEvent]:
     """Return the journal entries of what was read and understood."""
-    days = sheet.get("days") or {day.date: day for day in sheet["scene"].days}
+    days = state.get("days") or {day.date: day for day in state["context"].days}
     lines = (
         [ConversationEvent("days", {"days": {day.date: _day(day) for day in days.values()}})] if days else []
     )
-    if "extraction" in sheet:
-        found = sheet["extraction"]
+    if "extraction" in state:
+        found = state["extraction"]
         said = {
             "requests": [each._asdict() for each in found.requests],
             "warnings": list(found.warnings),
@@ -274,7 +276,7 @@ def _understanding(sheet: GraphState) -> list[ConversationEvent]:
             "source": found.source,
         }
         lines.append(ConversationEvent("understood", said))
-    lines += [ConversationEvent("finding", finding._asdict()) for finding in sheet.get("findings", ())]
+    lines += [ConversationEvent("finding", finding._asdict()) for finding in state.get("findings", ())]
     return lines
 
 
@@ -287,14 +289,14 @@ def topic_of(asked: Sequence[RequestSlots], before: str) -> str:
     return ",".join(sorted({want["date"].value for want in asked if "date" in want})) or before
 
 
-def _call(sheet: GraphState, reason: str, issue: str) -> Escalation:
-    flow, scene = sheet["flow"], sheet["scene"]
+def _call(state: GraphState, reason: str, issue: str) -> Escalation:
+    flow, context = state["flow"], state["context"]
     return Escalation(
         reason,
         issue,
         squad=flow.squad,
-        speaker=scene.speaker.name,
-        text=scene.text,
+        speaker=context.speaker.name,
+        text=context.text,
         workflow=flow.id,
         key=f"{reason}:{flow.id}",
     )

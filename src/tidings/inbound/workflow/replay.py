@@ -83,14 +83,14 @@ class MemoryWorkflowRepository:
         flow, _ = self._flows.pop(self._of.get(message) or "", (None, 0))
         return flow
 
-    async def standing(self, spoken: ConversationMessage) -> ConversationState:
+    async def state(self, spoken: ConversationMessage) -> ConversationState:
         """Return the workflows that are open at the time of the message."""
         self._flows = {
             id_: (flow, at) for id_, (flow, at) in self._flows.items() if spoken.at < at + self._idle
         }
         return ConversationState([flow for flow, _ in self._flows.values()])
 
-    async def write(self, entry: WorkflowEntry, standing: ConversationState) -> bool:
+    async def write(self, entry: WorkflowEntry, state: ConversationState) -> bool:
         """Store the new state; the commands of a plan count as done immediately."""
         self.last = entry
         self._of[entry.spoken.changes or entry.spoken.message] = entry.workflow
@@ -137,23 +137,23 @@ async def replay(
     tenant: str = "default",
 ) -> list[ReplayComparison]:
     """Replay every message of a conversation, in its original order."""
-    handled_messages = await _hearings(store, conversation, tenant)
-    book, clock = MemoryWorkflowRepository(micros(settings.idle)), ReplayClock()
+    handled_messages = await _read_handled_messages(store, conversation, tenant)
+    repository, clock = MemoryWorkflowRepository(micros(settings.idle)), ReplayClock()
     days: dict[str, CalendarDay] = {}
 
     async def read_day(date: str) -> CalendarDay:
         return days.get(date, CalendarDay(date, {}))
 
-    pipeline = make(book, clock, read_day)
+    pipeline = make(repository, clock, read_day)
     compared: list[ReplayComparison] = []
-    for hearing in handled_messages:
-        facts = orjson.loads(hearing["facts"])
+    for handled in handled_messages:
+        facts = orjson.loads(handled["facts"])
         days.clear()
         days.update(_days(facts))
-        clock.at, book.last = hearing["at"], None
-        spoken = message_from_row(hearing)._replace(changes=_edited(facts))
-        instead_of = book.dropped(spoken.changes) if spoken.changes and _is_replaced(facts) else None
-        if hearing["decision"] == MessageDecision.CHANGED:
+        clock.at, repository.last = handled["at"], None
+        spoken = message_from_row(handled)._replace(changes=_edited(facts))
+        instead_of = repository.dropped(spoken.changes) if spoken.changes and _is_replaced(facts) else None
+        if handled["decision"] == MessageDecision.CHANGED:
             continue  # an edit or deletion that did not run the pipeline
         try:
             outcome = await pipeline.work(spoken, instead_of=instead_of)
@@ -161,14 +161,18 @@ async def replay(
         except TidingsError as error:  # no recorded answer to this question
             why = error_text(error)
         name = spoken.speaker.name
-        now = _side(book.last) if book.last is not None else ReplayOutcome(f"no answer ({why})", [], [])
+        now = (
+            _side(repository.last)
+            if repository.last is not None
+            else ReplayOutcome(f"no answer ({why})", [], [])
+        )
         compared.append(
-            ReplayComparison(spoken.message, iso(spoken.at), name, spoken.text, _then(hearing, facts), now)
+            ReplayComparison(spoken.message, iso(spoken.at), name, spoken.text, _then(handled, facts), now)
         )
     return compared
 
 
-async def _hearings(store: Store, conversation: str, tenant: str) -> list[Row]:
+async def _read_handled_messages(store: Store, conversation: str, tenant: str) -> list[Row]:
     handled_messages: list[Row] = []
     while True:
         after = handled_messages[-1]["n"] if handled_messages else 0
@@ -193,11 +197,11 @@ def _is_replaced(facts: Sequence[Mapping[str, Any]]) -> bool:
     return any(fact["what"] == "state" and "workflow" in fact for fact in facts)
 
 
-def _then(hearing: Row, facts: Sequence[Mapping[str, Any]]) -> ReplayOutcome:
+def _then(handled: Row, facts: Sequence[Mapping[str, Any]]) -> ReplayOutcome:
     """Return the recorded outcome, without "please wait" replies, which depend on timing."""
     said = [fact["text"] for fact in facts if fact["what"] == "said" and not fact["text"].startswith(_WAIT)]
     return ReplayOutcome(
-        hearing["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said
+        handled["decision"], [command(fact) for fact in facts if fact["what"] == "planned"], said
     )
 
 

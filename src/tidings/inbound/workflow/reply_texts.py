@@ -28,12 +28,12 @@ def command(asked: CalendarCommand) -> str:
     return f"{_VERBS[asked.action]} for {asked.squad}, {day_in_words(asked.date)} {asked.start}-{asked.end}"
 
 
-def question(slot: str, asked: ShiftRequest, house: WorkflowPolicy) -> str:
+def question(slot: str, asked: ShiftRequest, policy: WorkflowPolicy) -> str:
     """Ask for one missing slot and repeat what is already known."""
     about = _known(asked)
     match slot:
         case "squad":
-            return f"Which squad{about}? The squads are {', '.join(house.squads)}."
+            return f"Which squad{about}? The squads are {', '.join(policy.squads)}."
         case "date":
             return f"Which day{about}?"
         case "start":

@@ -106,10 +106,10 @@ class MessagePipeline(Protocol):
 class WorkflowRepository(Protocol):
     """What the pipeline reads and writes."""
 
-    async def standing(self, spoken: ConversationMessage) -> ConversationState:
+    async def state(self, spoken: ConversationMessage) -> ConversationState:
         """Read the state of the message and its conversation."""
 
-    async def write(self, entry: WorkflowEntry, standing: ConversationState) -> bool:
+    async def write(self, entry: WorkflowEntry, state: ConversationState) -> bool:
         """Commit the entry; False if another process was faster and nothing was written."""
 
 
@@ -121,21 +121,21 @@ class StoreWorkflowRepository:
         store: Store,
         clock: Clock,
         settings: WorkflowSettings,
-        voice: ReplyPort,
-        caller: EscalationWriter,
+        reply_port: ReplyPort,
+        escalations: EscalationWriter,
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._voice = voice
-        self._caller = caller
-        self._standings = BatchedLookup(self._read_standings)
+        self._reply_port = reply_port
+        self._escalations = escalations
+        self._states = BatchedLookup(self._read_states)
         self._open = BatchedLookup(self._read_open)
 
-    async def standing(self, spoken: ConversationMessage) -> ConversationState:
+    async def state(self, spoken: ConversationMessage) -> ConversationState:
         """Read the state with two queries, batched with those of other conversations."""
         whose = (spoken.tenant, spoken.conversation)
-        row = await self._standings.find((spoken.message, *whose, spoken.speaker.squad))
+        row = await self._states.find((spoken.message, *whose, spoken.speaker.squad))
         is_over = row["n"] is not None and row["deferred"] is None
         flows = () if is_over else await self._open.find(whose)
         return ConversationState(
@@ -148,7 +148,7 @@ class StoreWorkflowRepository:
             quoted=await self._quoted(spoken) if flows and spoken.reply_to else None,
         )
 
-    async def _read_standings(self, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Row]:
+    async def _read_states(self, keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Row]:
         names = ("message", "tenant", "conversation", "squad")
         asked = orjson.dumps([dict(zip(names, key, strict=True)) for key in keys]).decode()
         found = {row["message"]: row for row in await self._store.read("handled_message_state", asked=asked)}
@@ -167,7 +167,7 @@ class StoreWorkflowRepository:
         )
         return QuotedMessage(rows[0]["text"], rows[0]["workflow"]) if rows else None
 
-    async def write(self, entry: WorkflowEntry, standing: ConversationState) -> bool:
+    async def write(self, entry: WorkflowEntry, state: ConversationState) -> bool:
         """Commit the entry in one transaction; False if another process was faster."""
         now = self._clock.now()
         spoken = entry.spoken
@@ -179,12 +179,12 @@ class StoreWorkflowRepository:
             )
             planned, ledger_rows = ledger.plan_effects(plan, entry.commands, now=now)
             tasks, rows = [*tasks, *planned], [*rows, ledger_rows]
-        steps.append(self._hearing(entry, standing, now))
+        steps.append(self._handled_message(entry, state, now))
         steps += [Step("workflow_add", self.row(flow, now), needed=True) for flow in entry.added]
         steps += [Step("workflow_move", self.row(flow, now), needed=True) for flow in entry.changed]
-        steps += _settled(standing.flows, entry.changed, now)
+        steps += _settled(state.flows, entry.changed, now)
         for call in entry.calls:
-            steps += self._caller.steps(call, spoken.tenant, spoken.conversation, spoken.message, now)
+            steps += self._escalations.steps(call, spoken.tenant, spoken.conversation, spoken.message, now)
         if spoken.place is not None and entry.held is None:
             steps.append(_ended(spoken.place, entry))
         try:
@@ -203,7 +203,7 @@ class StoreWorkflowRepository:
         for text in entry.replies:
             try:
                 to = entry.spoken._asdict()
-                task, row = await prepare_reply(self._voice, self._settings, to, text, now)
+                task, row = await prepare_reply(self._reply_port, self._settings, to, text, now)
             except CallerError as error:
                 issue = f"a reply could not be sent: {error.problem}"
                 entry.calls.append(
@@ -212,9 +212,9 @@ class StoreWorkflowRepository:
                 continue
             tasks.append(task)
             rows.append(row)
-        return tasks, [TableRows(self._voice.table, self._voice.columns, rows)] if rows else []
+        return tasks, [TableRows(self._reply_port.table, self._reply_port.columns, rows)] if rows else []
 
-    def _hearing(self, entry: WorkflowEntry, standing: ConversationState, now: int) -> Step:
+    def _handled_message(self, entry: WorkflowEntry, state: ConversationState, now: int) -> Step:
         """Build the row that marks this message as handled."""
         spoken = entry.spoken
         lines: list[Row] = (
@@ -230,9 +230,9 @@ class StoreWorkflowRepository:
             "reason": entry.reason,
             "deferred": entry.held,
             "at": now,
-            "facts": orjson.dumps([*standing.earlier, *lines]).decode(),
+            "facts": orjson.dumps([*state.earlier, *lines]).decode(),
         }
-        if standing.is_kept:
+        if state.is_kept:
             return Step("handled_message_rerun", fields, needed=True)
         whose = {
             "tenant": spoken.tenant,

@@ -40,7 +40,7 @@ class WorkflowSettings:
     grid: int = 30
 
     @property
-    def house(self) -> WorkflowPolicy:
+    def policy(self) -> WorkflowPolicy:
         """The policy that validates requests."""
         return WorkflowPolicy(self.squads, self.timezone, self.commanders, self.max_questions, self.grid)
 

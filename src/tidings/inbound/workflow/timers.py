@@ -37,12 +37,12 @@ class WorkflowTimers:
     name = "timekeeper"
 
     def __init__(
-        self, store: Store, clock: Clock, settings: WorkflowSettings, caller: EscalationWriter
+        self, store: Store, clock: Clock, settings: WorkflowSettings, escalations: EscalationWriter
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._caller = caller
+        self._escalations = escalations
 
     async def step(self) -> float:
         """Process idle workflows, deferred messages and overdue cases; returns the wait in seconds."""
@@ -74,7 +74,7 @@ class WorkflowTimers:
             call = Escalation(
                 "stuck", "commands of a plan have no result", f"stuck:{flow.id}", flow.squad, workflow=flow.id
             )
-            steps += self._caller.steps(call, flow.tenant, flow.conversation, None, now)
+            steps += self._escalations.steps(call, flow.tenant, flow.conversation, None, now)
         await self._store.write(steps)
 
     async def _remind(self, row: Row, now: int) -> None:
@@ -90,7 +90,7 @@ class WorkflowTimers:
             "id": row["id"], "expected": row["state"], "state": "open", "claimed_by": None,
             "deadline_at": None, "at": now,
         }  # fmt: skip
-        told = self._caller.steps(call, row["tenant"], row["conversation"], None, now)
+        told = self._escalations.steps(call, row["tenant"], row["conversation"], None, now)
         await self._store.write([Step("case_move", move, needed=True), *told])
 
 

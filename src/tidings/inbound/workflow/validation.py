@@ -55,7 +55,7 @@ def validate_requests(
     days: Mapping[str, CalendarDay],
     speaker: Speaker,
     owner: str,  # the squad that the workflow belongs to
-    house: WorkflowPolicy,
+    policy: WorkflowPolicy,
     now: int,
 ) -> list[ValidationFinding]:
     """Return at most one finding per request: the first rule that it breaks."""
@@ -65,9 +65,9 @@ def validate_requests(
         if command is None:
             continue
         finding = (
-            _shape(place, command, house)
-            or _authority(place, command, want, speaker, owner, house)
-            or _time(place, command, house, now)
+            _shape(place, command, policy)
+            or _authority(place, command, want, speaker, owner, policy)
+            or _time(place, command, policy, now)
             or _contradiction(place, command, asked)
             or _needless(place, command, days[command.date])
         )
@@ -76,9 +76,9 @@ def validate_requests(
     return found
 
 
-def _shape(place: int, command: CalendarCommand, house: WorkflowPolicy) -> ValidationFinding | None:
+def _shape(place: int, command: CalendarCommand, policy: WorkflowPolicy) -> ValidationFinding | None:
     """Check values that no calendar accepts."""
-    if command.squad not in house.squads:
+    if command.squad not in policy.squads:
         return ValidationFinding(place, "unknown_squad", f"there is no squad {command.squad}", "squad")
     if not is_day(command.date):
         return ValidationFinding(place, "no_such_date", f"{command.date} is not a valid date", "date")
@@ -86,8 +86,8 @@ def _shape(place: int, command: CalendarCommand, house: WorkflowPolicy) -> Valid
         time = getattr(command, name)
         if not re.fullmatch(r"([01][0-9]|2[0-3])[0-5][0-9]", time):
             return ValidationFinding(place, "no_such_time", f"{time} is not a time of day", name)
-        if int(time[2:]) % house.grid:
-            reason = f"{time} is not on the hour{' or the half hour' if house.grid == 30 else ''}"
+        if int(time[2:]) % policy.grid:
+            reason = f"{time} is not on the hour{' or the half hour' if policy.grid == 30 else ''}"
             return ValidationFinding(place, "off_grid", reason, name)
     if slot(command.end) <= slot(command.start) and command.end != "0600":
         reason = f"{command.end} is not after {command.start} (a day runs from 0600 to 0600)"
@@ -101,24 +101,24 @@ def _authority(
     want: RequestSlots,
     speaker: Speaker,
     owner: str,
-    house: WorkflowPolicy,
+    policy: WorkflowPolicy,
 ) -> ValidationFinding | None:
     """Check authorization: members act for their squad, commanders for all squads.
 
     Members may also continue what a commander has requested for another squad.
     """
-    if speaker.squad == command.squad or speaker.role in house.commanders:
+    if speaker.squad == command.squad or speaker.role in policy.commanders:
         return None
     namer = want["squad"]
-    named_by_right = namer.squad == command.squad or namer.role in house.commanders
+    named_by_right = namer.squad == command.squad or namer.role in policy.commanders
     if named_by_right and speaker.squad == owner:
         return None
     reason = f"{speaker.name} of {speaker.squad or 'no squad'} may not change shifts of {command.squad}"
     return ValidationFinding(place, "no_authority", reason)
 
 
-def _time(place: int, command: CalendarCommand, house: WorkflowPolicy, now: int) -> ValidationFinding | None:
-    timezone = ZoneInfo(house.timezone)
+def _time(place: int, command: CalendarCommand, policy: WorkflowPolicy, now: int) -> ValidationFinding | None:
+    timezone = ZoneInfo(policy.timezone)
     ends = _instant(command.date, command.end, timezone, is_end=True)
     today = datetime.fromtimestamp(now / SECOND, timezone)
     if ends <= today:
