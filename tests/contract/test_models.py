@@ -47,7 +47,7 @@ from tidings.inbound.llm.model_client import ModelClient
 from tidings.inbound.llm.model_interpreter import ModelInterpreter
 from tidings.inbound.llm.prompt_renderer import render_prompt, spans
 from tidings.inbound.llm.rate_limiter import DOWN_FOR
-from tidings.inbound.llm.recordings import RecordedInterpreter
+from tidings.inbound.llm.recordings import Cassette, JournalPlayback, RecordedInterpreter
 from tidings.inbound.llm.settings import BILLION, ModelSettings, Price
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.retention import RetentionPruner
@@ -572,10 +572,8 @@ async def test_recorded_answers_are_replayed_and_a_miss_is_an_error(kept: Model,
         async for line in kept.journal.cassette():
             file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
-    for mind in (
-        RecordedInterpreter.from_journal(kept.settings, prompt.load_prompts(), kept.store, kept.clock),
-        RecordedInterpreter.from_file(kept.settings, prompt.load_prompts(), tape),
-    ):
+    for answers in (JournalPlayback(kept.store, kept.clock), Cassette.read(tape)):
+        mind = RecordedInterpreter(kept.settings, prompt.load_prompts(), answers)
         assert await mind.intent(scene()) == found._replace(source="recorded:small-1")
         with pytest.raises(AnswerNotRecorded, match="prompt intent version 1, attempt 1"):
             await mind.intent(scene("never said"))

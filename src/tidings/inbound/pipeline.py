@@ -199,11 +199,7 @@ class Pipeline:
         )
 
     async def _fresh(
-        self,
-        spoken: ConversationMessage,
-        state: ConversationState,
-        flows: Sequence[Workflow],
-        intent: Intent,
+        self, spoken: ConversationMessage, state: ConversationState, flows: Sequence[Workflow], intent: Intent
     ) -> WorkflowEntry:
         """Decide about a message that belongs to no open workflow."""
         settings = self._settings

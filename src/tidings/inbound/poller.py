@@ -56,12 +56,8 @@ class Poller:
             return wait  # woken by a hint, which does not concern the source
         lease = await self._leases.take(self._settings.name)
         if not isinstance(lease, SourceLease):
-            return self._rest(min(lease / SECOND, self._poll))
+            return self._rest(min(lease / SECOND, self._settings.poll.total_seconds()))
         return self._rest(await self._run(lease))
-
-    @property
-    def _poll(self) -> float:
-        return self._settings.poll.total_seconds()
 
     def _rest(self, seconds: float) -> float:
         self._next = self._clock.monotonic() + seconds

@@ -99,12 +99,7 @@ class Roster:
         return _shown(found)
 
     async def page(
-        self,
-        *,
-        squad: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
-        tenant: str = "default",
+        self, *, squad: str | None = None, limit: int = 50, after: str | None = None, tenant: str = "default"
     ) -> Page:
         """List entries by name."""
         name, sender, source = decode_cursor(after, 3)
@@ -121,12 +116,7 @@ class Roster:
         return Page([_shown(row) for row in rows], encode_cursor(*keys) if keys else None)
 
     async def log(
-        self,
-        *,
-        sender: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
-        tenant: str = "default",
+        self, *, sender: str | None = None, limit: int = 50, after: str | None = None, tenant: str = "default"
     ) -> Page:
         """List roster changes and impersonations, newest first."""
         rows = await self._store.read(

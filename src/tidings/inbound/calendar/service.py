@@ -88,9 +88,7 @@ class CalendarService:
         squads = squads_of(days, self._squads)
         if squad is not None and squad not in squads:
             raise NotFound(
-                f"unknown squad {squad[:40]!r}",
-                field="squad",
-                remedy=f"known squads: {', '.join(squads)}",
+                f"unknown squad {squad[:40]!r}", field="squad", remedy=f"known squads: {', '.join(squads)}"
             )
         chosen = squads if squad is None else [squad]
         return feed(self._calendar.name, days, chosen, timezone=self._zone, now=self._clock.now())

@@ -158,14 +158,8 @@ class EffectHandler:
 
     async def _claim(self, task: Task, effect: Effect, *, pre: str, expected: str) -> Effect:
         """Commit the current and the expected half hours before the call (write-ahead)."""
-        params = {
-            "task": task.id,
-            "claim_no": task.claim_no,
-            "origin": effect.state.value,
-            "pre": pre,
-            "expected": expected,
-            "line": self._line(EffectState.CLAIMED, f"it is {pre} and should become {expected}"),
-        }
+        line = self._line(EffectState.CLAIMED, f"it is {pre} and should become {expected}")
+        params = {**_fence(task, effect), "pre": pre, "expected": expected, "line": line}
         await self._store.enqueue([], also=[Step("effect_claim", params, needed=True)], together=True)
         return effect._replace(state=EffectState.CLAIMED, pre=pre, expected=expected)
 
@@ -200,18 +194,15 @@ class EffectHandler:
         return Done(f"{to}: {why}")
 
     def _step(self, task: Task, effect: Effect, to: EffectState, why: str, *, over: bool) -> Step:
-        params = {
-            "task": task.id,
-            "claim_no": task.claim_no,
-            "origin": effect.state.value,
-            "state": to.value,
-            "line": self._line(to, why),
-            "over": over,
-        }
+        params = {**_fence(task, effect), "state": to.value, "line": self._line(to, why), "over": over}
         return Step("effect_move", params, needed=True)
 
     def _line(self, state: EffectState, why: str) -> str:
         return f"{iso(self._clock.now())} {state}: {why}\n"
+
+
+def _fence(task: Task, effect: Effect) -> dict[str, Any]:
+    return {"task": task.id, "claim_no": task.claim_no, "origin": effect.state.value}
 
 
 def _is_last(task: Task) -> bool:

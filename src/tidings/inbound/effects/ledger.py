@@ -82,16 +82,8 @@ def plan_effects(
     """Return the tasks and ledger rows of a plan, for `store.enqueue`; duplicate commands are dropped."""
     commands = list(dict.fromkeys(commands))
     tasks = [
-        NewTask(
-            QUEUE,
-            KIND,
-            now,
-            plan.tenant,
-            PRIORITY,
-            ordering_key=f"{plan.calendar}/{command.date}",
-            max_attempts=TRIES,
-        )
-        for command in commands
+        NewTask(QUEUE, KIND, now, plan.tenant, PRIORITY, ordering_key=key, max_attempts=TRIES)
+        for key in [f"{plan.calendar}/{command.date}" for command in commands]
     ]
     return tasks, TableRows("effects", _COLUMNS, [_row(plan, command, now) for command in commands])
 

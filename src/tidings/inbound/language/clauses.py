@@ -73,11 +73,7 @@ def split_clauses(items: list[Item]) -> list[Clause]:
     if len(places) < 2:
         act = items[places[0]] if places else None
         return [Clause(act if isinstance(act, Act) else None, items)]
-    bounds = [
-        0,
-        *(_border(items, one, two) for one, two in pairwise(places)),
-        len(items),
-    ]
+    bounds = [0, *(_border(items, one, two) for one, two in pairwise(places)), len(items)]
     parts = []
     for place, low, high in zip(places, bounds, bounds[1:], strict=False):
         act = items[place]

@@ -41,17 +41,9 @@ MEASURED: Mapping[ConfidenceGround, int] = {
     ConfidenceGround.MENTIONED: 98,
     ConfidenceGround.NOTHING: 99,
 }
+_NO = frozenset({ConfidenceGround.MENTIONED, ConfidenceGround.NOTHING})
 VERDICTS: Mapping[ConfidenceGround, bool | None] = {
-    ConfidenceGround.COMPLETE: True,
-    ConfidenceGround.PARTIAL: True,
-    ConfidenceGround.LOOSE: True,
-    ConfidenceGround.APART: True,
-    ConfidenceGround.OPEN: None,
-    ConfidenceGround.UNPLACED: None,
-    ConfidenceGround.TIMED: None,
-    ConfidenceGround.FOREIGN: None,
-    ConfidenceGround.MENTIONED: False,
-    ConfidenceGround.NOTHING: False,
+    ground: ground not in _NO if MEASURED[ground] > 50 else None for ground in ConfidenceGround
 }
 
 

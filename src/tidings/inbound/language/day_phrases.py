@@ -172,13 +172,7 @@ def _nights(words: str, now: LocalMoment, night: Shift) -> list[DayMention]:
 def _ahead(words: str, now: LocalMoment, night: Shift) -> DayMention:
     count, _, _, day = words.split()
     base = _weekday(day, now) if day in _BY_NAME else _relative(day, now, night)
-    return base._replace(
-        date=base.date + timedelta(weeks=_number(count)),
-        written=words,
-        rolls=False,
-        weekday=False,
-        implied=None,
-    )
+    return DayMention(base.date + timedelta(weeks=_number(count)), words)
 
 
 def _number(word: str) -> int:

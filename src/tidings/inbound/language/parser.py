@@ -224,13 +224,8 @@ def _clash(one: ShiftRequest, other: ShiftRequest) -> bool:
 
 def is_complete(request: ShiftRequest) -> CalendarCommand:
     """Return the command of a complete request."""
-    return CalendarCommand(
-        request.action or ShiftAction.NO_CREW,
-        request.squad or "",
-        request.date or "",
-        request.start or "",
-        request.end or "",
-    )
+    action, *slots = request
+    return CalendarCommand(action or ShiftAction.NO_CREW, *(slot or "" for slot in slots))
 
 
 def _says_less(less: ShiftRequest, more: ShiftRequest) -> bool:

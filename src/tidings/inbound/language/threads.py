@@ -124,13 +124,8 @@ def _clashes(known: ShiftRequest, new: ShiftRequest, corrects: bool) -> bool:
 
 def _merge(first: ShiftRequest, second: ShiftRequest) -> ShiftRequest:
     """Return the first request with missing slots filled from the second."""
-    return ShiftRequest(
-        first.action or second.action,
-        first.squad or second.squad,
-        first.date or second.date,
-        first.start or second.start,
-        first.end or second.end,
-    )
+    filled = {name: getattr(second, name) for name, value in first._asdict().items() if value is None}
+    return first._replace(**filled)
 
 
 def _filled(

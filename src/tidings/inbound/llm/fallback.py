@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ..domain import Extraction, Intent, Interpreter, InterpreterContext, WorkflowRelation
 from .errors import ModelThrottled, NoModelAnswer
+from .model_client import ModelClient
 
 UNKNOWN = "unknown"
 
 Answer = TypeVar("Answer", Intent, WorkflowRelation, Extraction)
-
-
-class Closable(Protocol):
-    """An object with connections."""
-
-    async def close(self) -> None:
-        """Close all connections."""
 
 
 class FallbackInterpreter:
@@ -29,7 +23,7 @@ class FallbackInterpreter:
 
     name = "ladder"
 
-    def __init__(self, model: Interpreter, rules: Interpreter, *, closing: Closable | None = None) -> None:
+    def __init__(self, model: Interpreter, rules: Interpreter, *, closing: ModelClient | None = None) -> None:
         self._model = model
         self._rules = rules
         self._closing = closing

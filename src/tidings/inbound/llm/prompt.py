@@ -141,26 +141,23 @@ def _front(text: str, name: str, where: str) -> dict[str, Any]:
             f"{where} has the unknown key {unknown[0]!r} in its front matter",
             f"Known keys: {', '.join(sorted(_FRONT))}",
         )
-    checks = {
-        "name": front.get("name") == name,
-        "version": _is_whole(front.get("version"), 1, 1_000_000),
-        "role": front.get("role") in tuple(ModelRole),
-        "max_tokens": _is_whole(front.get("max_tokens"), 1, 100_000),
-        "temperature": type(front.get("temperature", 0)) in (int, float)
-        and 0 <= front.get("temperature", 0) <= 2,
-        "tools": isinstance(front.get("tools", []), list) and set(front.get("tools", [])) <= TOOLS,
-    }
-    remedies = {
-        "name": f'Write name = "{name}", the name of the file',
-        "version": "Write a whole number, and increase it whenever you change the prompt",
-        "role": 'Write role = "small" or "large"',
-        "max_tokens": "Write a whole number from 1 to 100000",
-        "temperature": "Write a number from 0 to 2; 0 is the most deterministic",
-        "tools": f"Known tools: {', '.join(sorted(TOOLS))}",
-    }
-    for key, is_fine in checks.items():
-        if not is_fine:
-            raise _refused(f"{where} has an invalid {key} ({front.get(key)!r})", remedies[key])
+    heat, tools = front.get("temperature", 0), front.get("tools", [])
+    is_heat = type(heat) in (int, float) and 0 <= heat <= 2
+    is_version = _is_whole(front.get("version"), 1, 1_000_000)
+    for key, is_valid, remedy in (
+        ("name", front.get("name") == name, f'Write name = "{name}", the name of the file'),
+        ("version", is_version, "Write a whole number, and increase it whenever you change the prompt"),
+        ("role", front.get("role") in tuple(ModelRole), 'Write role = "small" or "large"'),
+        ("max_tokens", _is_whole(front.get("max_tokens"), 1, 100_000), "Write a whole number up to 100000"),
+        ("temperature", is_heat, "Write a number from 0 to 2; 0 is the most deterministic"),
+        (
+            "tools",
+            isinstance(tools, list) and set(tools) <= TOOLS,
+            f"Known tools: {', '.join(sorted(TOOLS))}",
+        ),
+    ):
+        if not is_valid:
+            raise _refused(f"{where} has an invalid {key} ({front.get(key)!r})", remedy)
     return front
 
 

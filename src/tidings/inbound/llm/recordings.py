@@ -10,13 +10,10 @@ import orjson
 from ...kernel.clock import Clock
 from ...model.errors import Invalid
 from ...store.port import Store
-from ..language.shift_words import DEFAULTS as SHIFTS
 from .chat_completions import Completion, ModelCall, completion_from_journal
 from .errors import AnswerNotRecorded
 from .journal import ModelJournal
 from .model_interpreter import ModelInterpreter
-from .prompt import Prompt
-from .settings import ModelSettings
 
 
 class Cassette:
@@ -51,8 +48,8 @@ class Cassette:
 class JournalPlayback:
     """Answers from the journal, without calling a model."""
 
-    def __init__(self, journal: ModelJournal) -> None:
-        self._journal = journal
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._journal = ModelJournal(store, clock)
 
     async def answer(self, call: ModelCall) -> Completion:
         """Return the journaled answer; raises AnswerNotRecorded."""
@@ -63,34 +60,9 @@ class JournalPlayback:
 
 
 class RecordedInterpreter(ModelInterpreter):
-    """Replays the answers of a model."""
+    """Replays the answers of a model, from a `Cassette` or a `JournalPlayback`."""
 
     name = "recorded"
-
-    @classmethod
-    def from_file(
-        cls,
-        settings: ModelSettings,
-        prompts: Mapping[str, Prompt],
-        path: Path,
-        *,
-        shifts: Mapping[str, tuple[str, str]] = SHIFTS,
-    ) -> RecordedInterpreter:
-        """Build the interpreter from a cassette."""
-        return cls(settings, prompts, Cassette.read(path), shifts=shifts)
-
-    @classmethod
-    def from_journal(
-        cls,
-        settings: ModelSettings,
-        prompts: Mapping[str, Prompt],
-        store: Store,
-        clock: Clock,
-        *,
-        shifts: Mapping[str, tuple[str, str]] = SHIFTS,
-    ) -> RecordedInterpreter:
-        """Build the interpreter from the calls in the database."""
-        return cls(settings, prompts, JournalPlayback(ModelJournal(store, clock)), shifts=shifts)
 
 
 def _missing(call: ModelCall) -> AnswerNotRecorded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
@@ -69,19 +69,14 @@ class ModelSettings:
 
     def describe(self) -> Mapping[str, Any]:
         """Return all options as plain values with the key masked."""
-        return {
-            "base_url": self.base_url,
-            "small": self.small,
-            "large": self.large,
+        shown: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name in ("budget_per_day", "prompts"):
+            shown[name] = None if shown[name] is None else str(shown[name])
+        return shown | {
             "key": getattr(self.key, "shown", "***") if self.key else None,
             "timeout": durations.humanize(self.timeout),
             "patience": durations.humanize(self.patience),
-            "per_minute": self.per_minute,
-            "budget_per_day": None if self.budget_per_day is None else str(self.budget_per_day),
             "prices": {model: [str(one) for one in price] for model, price in self.prices.items()},
-            "prompts": None if self.prompts is None else str(self.prompts),
-            "format": self.format,
-            "forbid": self.forbid,
         }
 
 

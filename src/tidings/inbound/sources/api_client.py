@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -13,6 +13,7 @@ from pyreqwest.http import Url
 from ...wire.http_client import MAX_SHOWN, HttpClient, MaybeSent, NotSent
 from ...wire.retry_after import retry_after
 from .port import SourceUnavailable
+from .settings import SourceSettings
 
 MAX_ANSWER = 8 << 20  # Telegram's largest response has 4 MiB
 
@@ -27,13 +28,13 @@ class SourceApiResponse(NamedTuple):
 
 
 class SourceApiClient:
-    """A platform's API. `hide` lists secrets that are redacted from excerpts."""
+    """The API of a source's platform. The token is redacted from excerpts."""
 
-    def __init__(self, base: str, *, deadline: timedelta, hide: Sequence[str]) -> None:
-        self._base = base
-        self._deadline = deadline
-        self._hide = tuple(spelled for secret in hide for spelled in {secret, quote(secret, safe="")})
-        self._http = HttpClient(connect_within=deadline / 3)
+    def __init__(self, settings: SourceSettings) -> None:
+        self._base = settings.base_url
+        self._deadline = settings.deadline
+        self._hide = {settings.token, quote(settings.token, safe="")} if settings.token else set()
+        self._http = HttpClient(connect_within=settings.deadline / 3)
 
     async def get(self, path: str, *, headers: Mapping[str, str] = {}, now: int) -> SourceApiResponse:
         """Send one GET request; raises SourceUnavailable if there is no response."""

@@ -28,8 +28,7 @@ class GroupMeSource:
     def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
         self._settings = settings
         self._now = now
-        hide = (settings.token,) if settings.token else ()
-        self._api = SourceApiClient(settings.base_url, deadline=settings.deadline, hide=hide)
+        self._api = SourceApiClient(settings)
 
     async def read(self, cursor: str | None, *, since: int) -> SourcePage:
         """Read the page after the cursor; without one, all pages back to `since`."""

@@ -16,10 +16,7 @@ from ..option_parsers import duration, flag, whole
 
 GROUPME, TELEGRAM, WHATSAPP_CLOUD, WAHA, WEBHOOK = "groupme", "telegram", "whatsapp_cloud", "waha", "webhook"
 LARGEST_PAGE = 100
-BASE_URLS: Mapping[str, str] = {
-    GROUPME: "https://api.groupme.com/v3",
-    TELEGRAM: "https://api.telegram.org",
-}
+BASE_URLS: Mapping[str, str] = {GROUPME: "https://api.groupme.com/v3", TELEGRAM: "https://api.telegram.org"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _ANY_HOST = SsrfRules(allow_private=True, allow_http=True)
 

@@ -33,8 +33,7 @@ class TelegramSource:
     def __init__(self, settings: SourceSettings, *, now: Callable[[], int]) -> None:
         self._settings = settings
         self._now = now
-        hide = (settings.token,) if settings.token else ()
-        self._api = SourceApiClient(settings.base_url, deadline=settings.deadline, hide=hide)
+        self._api = SourceApiClient(settings)
 
     async def read(self, cursor: str | None, *, since: int) -> SourcePage:
         """Read the updates from the stored offset."""

@@ -92,11 +92,7 @@ def _message(handled: Row, calls: list[Row]) -> Row:
         "name": speaker["name"],
         "squad": handled["squad"],
         "role": speaker["role"],
-        "text": handled["text"],
-        "decision": handled["decision"],
-        "reason": handled["reason"],
-        "deferred": handled["deferred"],
-        "workflow": handled["workflow"],
+        **{name: handled[name] for name in ("text", "decision", "reason", "deferred", "workflow")},
         "steps": [{**fact, "at": iso(fact["at"])} for fact in orjson.loads(handled["facts"])],
         "calls": calls,
     }

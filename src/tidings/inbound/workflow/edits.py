@@ -26,13 +26,12 @@ from ...model.time import SECOND, micros
 from ...store.port import Row, Step, Store
 from ..admission import find_impersonation
 from ..domain import Speaker
-from ..effects.ledger import EffectState, command_of
 from ..escalation.reasons import Escalation
 from ..message_handler import MessageChange
 from ..roster import speaker_of
 from . import reply_texts
 from .correlation import MessageDecision
-from .followup import REASONS
+from .followup import command_result
 from .instance import LONGEST_LINE, Workflow, read
 from .repository import ConversationMessage, MessagePipeline, WorkflowEntry, WorkflowRepository, withdraw
 from .reruns import message_from_row
@@ -40,7 +39,6 @@ from .settings import WorkflowSettings
 from .state_machine import ANSWERABLE
 
 _BACK = 200  # recent messages that are searched for an earlier edit of the same message
-_UNDER_WAY = "in progress"
 
 
 class ChangeAction(StrEnum):
@@ -234,13 +232,7 @@ class EditProcessor:
         if flow is None or flow.plan is None:
             return []
         plans = orjson.dumps([flow.plan]).decode()
-        return [_result(row) for row in await self._store.read("followup_results", plans=plans)]
-
-
-def _result(row: Row) -> reply_texts.CommandResult:
-    state = EffectState(row["state"])
-    reason = REASONS.get(state, _UNDER_WAY)
-    return reply_texts.CommandResult(command_of(row), state is EffectState.CONFIRMED, reason)
+        return [command_result(row) for row in await self._store.read("followup_results", plans=plans)]
 
 
 def _original(handled: Row) -> str | None:

@@ -36,24 +36,20 @@ REASONS = {
     EffectState.CONFLICT: "the calendar shows something else",
     EffectState.SUPERSEDED: "a later request replaced it",
 }
-_CAUSES = {
-    WorkflowStage.COMPLETED: WorkflowTrigger.ALL_DONE,
-    WorkflowStage.PARTIAL: WorkflowTrigger.SOME_DONE,
-    WorkflowStage.FAILED: WorkflowTrigger.NONE_DONE,
-}
 
 
 def results(effects: Sequence[Row]) -> list[reply_texts.CommandResult] | None:
     """Return the results of a plan's commands, or None while one of them is unfinished. Pure."""
     if not all(effect["reported"] for effect in effects):
         return None
-    return [
-        reply_texts.CommandResult(
-            command_of(effect), state is EffectState.CONFIRMED, REASONS.get(state, f"state: {state}")
-        )
-        for effect in effects
-        for state in [EffectState(effect["state"])]
-    ]
+    return [command_result(effect) for effect in effects]
+
+
+def command_result(effect: Row) -> reply_texts.CommandResult:
+    """Return the result of a command so far. Pure."""
+    state = EffectState(effect["state"])
+    is_done, reason = state is EffectState.CONFIRMED, REASONS.get(state, "in progress")
+    return reply_texts.CommandResult(command_of(effect), is_done, reason)
 
 
 def cause(found: Sequence[reply_texts.CommandResult]) -> WorkflowTrigger:
@@ -177,12 +173,5 @@ def _call(flow: Workflow, found: Sequence[reply_texts.CommandResult], last: Utte
     is_partial = len(left) < len(found)
     reason = "partial" if is_partial else "not_done"
     issue = f"{len(left)} of {len(found)} commands were not done: {'; '.join(left)}"
-    return Escalation(
-        reason,
-        issue,
-        f"{reason}:{flow.plan}",
-        flow.squad,
-        last.speaker if last else None,
-        last.text if last else None,
-        flow.id,
-    )
+    speaker, text = (last.speaker, last.text) if last else (None, None)
+    return Escalation(reason, issue, f"{reason}:{flow.plan}", flow.squad, speaker, text, flow.id)

@@ -61,18 +61,12 @@ class GraphState(TypedDict, total=False):
 def understood(state: GraphState, extraction: Extraction) -> GraphState:
     """Merge an extraction into the requests. A message that answers nothing leaves them unchanged."""
     flow, context = state["flow"], state["context"]
-    own = context.speaker.squad if context.speaker.squad in state["policy"].squads else None
-    asked = [
-        each._replace(squad=each.squad or own or _only(flow.squad, state["policy"]))
-        for each in extraction.requests
-    ]
+    known = [squad for squad in (context.speaker.squad, flow.squad) if squad in state["policy"].squads]
+    own = known[0] if known else None
+    asked = [each._replace(squad=each.squad or own) for each in extraction.requests]
     is_unclear = not asked and bool(flow.wants)
     made = flow.wants if is_unclear else wants(flow.wants, asked, context.speaker, context.now)
     return {"extraction": extraction, "wants": made, "is_unclear": is_unclear}
-
-
-def _only(squad: str, policy: WorkflowPolicy) -> str | None:
-    return squad if squad in policy.squads else None
 
 
 def after_extract(state: GraphState) -> str:
@@ -291,12 +285,5 @@ def topic_of(asked: Sequence[RequestSlots], before: str) -> str:
 
 def _call(state: GraphState, reason: str, issue: str) -> Escalation:
     flow, context = state["flow"], state["context"]
-    return Escalation(
-        reason,
-        issue,
-        squad=flow.squad,
-        speaker=context.speaker.name,
-        text=context.text,
-        workflow=flow.id,
-        key=f"{reason}:{flow.id}",
-    )
+    key, speaker = f"{reason}:{flow.id}", context.speaker.name
+    return Escalation(reason, issue, key, flow.squad, speaker, context.text, flow.id)

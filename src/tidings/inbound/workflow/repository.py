@@ -302,18 +302,13 @@ def withdraw(entry: WorkflowEntry, flow: Workflow, now: int, *, idle: int) -> No
 def flow_row(flow: Workflow, now: int, *, idle: int) -> dict[str, Any]:
     """Return the row of a workflow; an open one has an idle timeout."""
     is_over = flow.stage in TERMINAL_STAGES
+    columns = (
+        "id", "tenant", "conversation", "squad", "topic", "version", "asked", "plan", "opened_at"
+    )  # fmt: skip
     return {
-        "id": flow.id,
-        "tenant": flow.tenant,
-        "conversation": flow.conversation,
-        "squad": flow.squad,
-        "topic": flow.topic,
+        **{name: getattr(flow, name) for name in columns},
         "state": flow.stage.value,
-        "version": flow.version,
         "schema": SCHEMA,
-        "asked": flow.asked,
-        "plan": flow.plan,
-        "opened_at": flow.opened_at,
         "changed_at": now,
         "idle_at": None if is_over else now + idle,
         "closed_at": now if is_over else None,

@@ -46,13 +46,6 @@ def message_from_row(row: Mapping[str, Any]) -> ConversationMessage:
     who = orjson.loads(row["speaker"])
     speaker = Speaker(who["id"], who["name"], who["squad"], who["role"])
     return ConversationMessage(
-        row["message"],
-        row["tenant"],
-        who["source"],
-        row["conversation"],
-        who["chat"],
-        speaker,
-        row["text"],
-        row["sent_at"],
-        row.get("verdict"),
-    )
+        row["message"], row["tenant"], who["source"], row["conversation"], who["chat"], speaker, row["text"],
+        row["sent_at"], row.get("verdict"),
+    )  # fmt: skip

@@ -148,7 +148,7 @@ def build_workflow_service(
     changes: ChangeProcessor | None = None
     late: LazyPipeline | None = None
     handlers: dict[str, Handler] = {
-        FOLLOWUP_KIND: FollowUpHandler(store, clock, settings, reply_port, escalations),
+        FOLLOWUP_KIND: FollowUpHandler(store, clock, settings, reply_port, escalations)
     }
     actors: list[Actor] = []
     if settings.enabled:
