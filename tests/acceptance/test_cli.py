@@ -94,8 +94,8 @@ def test_help_costs_no_import_of_the_engine() -> None:
     heavy = {"apsw", "asyncpg", "dateparser", "fastapi", "pyreqwest", "rich", "structlog", "uvicorn"}
     code = f"""if True:
         import sys
-        from tidings.cli.program import whole
-        whole()
+        from tidings.cli.program import full_program
+        full_program()
         print(sorted({heavy!r} & sys.modules.keys()))"""
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -232,7 +232,7 @@ def test_a_list_in_a_pipe_is_plain_and_stable(tidings: Tidings) -> None:
     answer = tidings("messages", "list")
 
     assert answer.out.splitlines() == [
-        "id\tstate\twhen\tchannel\tto\ttries\ttext",
+        "id\tstate\twhen\tchannel\tto\tattempts\ttext",
         f"{id_}\tpending\t2031-01-01T00:00:00.000Z\tphone\tada\t0\t{'x' * 300}  [31mred tab",
     ]
 
@@ -492,9 +492,9 @@ def test_processes_that_died_are_found_without_alarm() -> None:
         ({"blocked_until": NOW}, "ready"),
         ({"opened_at": NOW - 5, "blocked_until": NOW + 1}, "breaker open"),
         ({"opened_at": NOW - 5, "blocked_until": NOW}, "half open"),
-        ({"link": "connected"}, "ready"),
-        ({"link": "logged_out", "blocked_until": NOW + 1}, "logged out"),
-        ({"link": "reconnecting", "opened_at": NOW - 5, "blocked_until": NOW + 1}, "reconnecting"),
+        ({"session_state": "connected"}, "ready"),
+        ({"session_state": "logged_out", "blocked_until": NOW + 1}, "logged out"),
+        ({"session_state": "reconnecting", "opened_at": NOW - 5, "blocked_until": NOW + 1}, "reconnecting"),
     ],
 )
 def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> None:
@@ -505,7 +505,7 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
         "pause_reason": "tea",
         "blocked_until": None,
         "block_reason": "429",
-        "link": None,
+        "session_state": None,
         "session_reason": "SCAN_QR_CODE",
     }
 
@@ -514,7 +514,13 @@ def test_a_channels_standing_is_one_word(changes: dict[str, Any], word: str) -> 
 
 def test_only_what_could_go_out_counts_as_overdue() -> None:
     """A minute of patience; what a stopped channel keeps back is that channel's finding."""
-    queue = {"paused": False, "pause_reason": None, "blocked_until": None, "opened_at": None, "link": None}
+    queue = {
+        "paused": False,
+        "pause_reason": None,
+        "blocked_until": None,
+        "opened_at": None,
+        "session_state": None,
+    }
     queues = [{**queue, "name": "late"}, {**queue, "name": "just"}, {**queue, "name": "off", "paused": True}]
     since = NOW - 120 * SECOND
     waiting = {

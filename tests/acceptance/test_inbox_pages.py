@@ -62,7 +62,7 @@ async def test_what_is_called_in_is_handled_and_shown(house: House) -> None:
     shown = (await house.http.get(f"/inbox/{items[0]['id']}")).text
     assert "No workflow is configured" in shown
     again = await house.http.post(f"/v1/inbox/{items[0]['id']}/retry")
-    assert (again.status_code, again.json()["error"]["code"]) == (409, "refused")
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "conflict")
     assert (await house.http.get("/v1/inbox/nobody")).status_code == 404
     assert {row["name"] for row in (await house.http.get("/v1/sources")).json()["items"]} == {"own", "crew"}
     assert (await house.client().get("/v1/inbox")).status_code == 401

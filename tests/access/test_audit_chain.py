@@ -17,11 +17,9 @@ import pytest
 from tidings.access.audit import PRUNE, AuditLog, audit_entry
 from tidings.access.audit_chain import ChainVerification, verify_chain
 from tidings.access.caller import COMMAND_LINE
-from tidings.access.service import open_access
 from tidings.kernel.clock import ManualClock
 from tidings.kernel.retention import RetentionPruner
 from tidings.model.errors import Invalid
-from tidings.store import migrations as schema
 from tidings.store.port import Store
 from tidings.store.postgres import PostgresStore
 from tidings.store.sqlite import SqliteStore
@@ -104,7 +102,7 @@ async def test_an_untouched_trail_is_intact(trail: Trail) -> None:
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("update audit set who = 'nobody' where n = 3", ["line 3 was changed"]),
+        ("update audit set actor = 'nobody' where n = 3", ["line 3 was changed"]),
         ("update audit set at = at + 1 where n = 3", ["line 3 was changed"]),
         ("update audit set detail = null where n = 3", ["line 3 was changed"]),
         ("update audit set hash = 'x' where n = 3", ["line 3 was changed", "line 4 was changed"]),
@@ -127,7 +125,7 @@ async def test_a_changed_or_deleted_line_is_found(trail: Trail, statement: str, 
 async def test_the_database_refuses_to_change_or_delete_lines(trail: Trail) -> None:
     """Without taking its triggers away first."""
     await trail.add("a", "b")
-    for statement in ("update audit set who = 'x'", "delete from audit where n = 2", "delete from audit"):
+    for statement in ("update audit set actor = 'x'", "delete from audit where n = 2", "delete from audit"):
         with pytest.raises(Exception, match="append-only"):
             await trail.tamper(statement)
     if isinstance(trail.store, PostgresStore):
@@ -191,7 +189,7 @@ async def test_retention_prunes_only_lines_in_a_row(trail: Trail) -> None:
 
 async def test_lines_from_before_the_chain_are_left_alone(trail: Trail) -> None:
     """A database that was upgraded: they have no hash, are not verified, and are pruned by age."""
-    old = "insert into audit (at, tenant, who, what) values ({at}, 'default', 'ada', 'old')"
+    old = "insert into audit (at, tenant, actor, action) values ({at}, 'default', 'ada', 'old')"
     now = trail.clock.now()
     await trail.tamper(*[old.format(at=now)] * 3)
     assert (await trail.check()).intact
@@ -262,30 +260,3 @@ async def _execute(url: str, *statements: str) -> None:
     for statement in statements:
         await connection.execute(statement)
     await connection.close()
-
-
-async def test_keys_and_lines_survive_the_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file from before the chain and the role `metrics`: SQLite makes the table of keys again."""
-    clock, known = ManualClock(), schema.load_migrations
-    path = tmp_path / "tidings.db"
-    with monkeypatch.context() as before:
-        before.setattr(
-            schema, "load_migrations", lambda dialect: [one for one in known(dialect) if one.number < 13]
-        )
-        connection = apsw.Connection(str(path))
-        with connection:
-            schema.migrate_sqlite(connection, upgrade=False)
-        columns = "id, tenant, name, prefix, digest, role, scopes, created_at, created_by, rate"
-        values = "'k1', 'default', 'ada', 'abcdefgh', 'd', 'admin', '[]', 1, 'x', 5"
-        connection.execute(f"insert into api_keys ({columns}) values ({values})").fetchall()
-        connection.execute("insert into audit (at, tenant, who, what) values (1, 'default', 'ada', 'old')")
-        connection.close()
-    store = SqliteStore(path, now=clock.now, inline=True)
-    await store.open(upgrade=True)
-    access = open_access(store, clock, (), is_local=True)
-    assert not await access.door.is_open()
-    assert [(row["name"], row["rate"]) for row in (await access.keys.page()).items] == [("ada", 5)]
-    await access.keys.create({"name": "prometheus", "role": "metrics"})
-    found = await verify_chain(store)
-    assert (found.intact, found.lines, len((await access.audit.page()).items)) == (True, 1, 2)
-    await store.close()

@@ -288,7 +288,7 @@ async def test_the_trail_is_append_only_and_forgotten_by_age(
 
 async def change(store: Store) -> None:
     """Somebody tries to rewrite what was done."""
-    statement = "update audit set who = 'nobody'"
+    statement = "update audit set actor = 'nobody'"
     if isinstance(store, PostgresStore):
         async with store._connection() as connection:
             await connection.execute(statement)

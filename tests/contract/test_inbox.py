@@ -379,7 +379,7 @@ async def test_messages_that_must_not_be_handled_cannot_be_retried(
 
 async def test_an_expired_edit_cannot_be_retried(world: Conversing) -> None:
     """It belongs to a message; what is meant now is said anew (D2)."""
-    await world.take(said(1, world.second() - 25 * HOUR, "mended", kind=IncomingKind.EDIT, original="7"))
+    await world.take(said(1, world.second() - 25 * HOUR, "repaired", kind=IncomingKind.EDIT, original="7"))
     with pytest.raises(Conflict, match="it only changes another message") as refused:
         await world.inbox.retry((await world.all())[0]["id"])
     assert "send a new message" in refused.value.remedy

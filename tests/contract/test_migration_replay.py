@@ -235,7 +235,7 @@ async def test_a_mended_record_is_verified_as_it_was_mended_and_stays_so(moving:
     assert report.passed and (found.same, dict(found.counts)) == (8, {}), report.text()
     assert found.notes == ["4 records were mended on their way, and are compared as they were mended"]
     log = (await moving.migrations.record(id_, "people", "2"))["log"]
-    assert [line["what"] for line in log] == ["rejected", "mended", "written"]
+    assert [line["what"] for line in log] == ["rejected", "repaired", "written"]
 
     writes = moving.books.writes
     await moving.migrations.run(id_, by="anna")

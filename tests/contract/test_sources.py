@@ -302,7 +302,7 @@ async def test_groupme_errors_are_reported(clock: ManualClock) -> None:
 async def test_telegram_is_read_with_an_offset_over_http(world: Conversing) -> None:
     """Each update once; the offset is stored with the messages (D1)."""
     async with serving() as sandbox:
-        settings = SourceSettings("live", "telegram", token="1:abcdefghij", base_url=sandbox.url, page=2)
+        settings = SourceSettings("live", "telegram", token="1:abcdefghij", base_url=sandbox.url, page_size=2)
         await known_now(world, sandbox.world.environment.wall())
         say = {"channel": "telegram", "chat": "-100", "sender": ADA, "name": "Ada"}
         for n in range(5):

@@ -136,7 +136,7 @@ def options(on_unknown: str) -> Options:
 
 # In the middle of the transaction that takes recipients, moves their cursors, looks, or writes the end.
 # All but the last come while there are still some to take: 300 recipients are 8 windows.
-MOMENTS = ("lot_take:2", "broadcast_part_taken:3", "broadcast_taken:2", "broadcast_look:2", "outbox_add:1")
+MOMENTS = ("group_take:2", "broadcast_part_taken:3", "broadcast_taken:2", "broadcast_check:2", "outbox_add:1")
 
 
 async def test_killed_while_recipients_are_taken(tmp_path: Path, database: Database, report: Report) -> None:
@@ -200,7 +200,7 @@ async def test_killed_while_it_is_paused_and_resumed(
         watch = await cast(rig, refs)
         people = watch._broadcasts
         async with watch.all_the_time():
-            for moment in ("lot_queue:1", "broadcast_next:1"):
+            for moment in ("group_queue:1", "broadcast_next:1"):
                 await rig.died(rig.spawn(window=WINDOW, crash_at="sent:20"), "sending")
                 await people.pause(watch._id)
                 await rig.died(rig.spawn(window=WINDOW, dies_in=moment), f"parking {moment}")
@@ -213,7 +213,7 @@ async def test_killed_while_it_is_paused_and_resumed(
                 assert rig.seen() == seen, "something went out while it was paused"
                 await rig.kill(sender, "paused")
                 await people.resume(watch._id)
-                await rig.died(rig.spawn(window=WINDOW, dies_in="lot_queue:1"), "bringing back")
+                await rig.died(rig.spawn(window=WINDOW, dies_in="group_queue:1"), "bringing back")
             last = rig.spawn(window=WINDOW)
             await rig.working(last)
             shown = await watch.until("completed")

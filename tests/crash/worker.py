@@ -90,7 +90,7 @@ def arm_pause(spec: str) -> None:
         crash_points.crash_point(name)
 
     for passing in (attempts, settler, start_marks):
-        passing.point = point  # type: ignore[attr-defined]
+        passing.crash_point = point  # type: ignore[attr-defined]
 
 
 def arm_poison() -> None:

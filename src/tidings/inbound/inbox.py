@@ -83,7 +83,7 @@ class Inbox:
         row = await self._find(id_, tenant)
         source = self._sources.get(row["source"])
         now = self._clock.now()
-        expires = now + micros(_USUAL_AGE if source is None else source.expires)
+        expires = now + micros(_USUAL_AGE if source is None else source.expire_after)
         if row["state"] in ("skipped", "expired"):
             await self._take_up(row, now, expires)
         elif row["state"] == "failed":

@@ -282,7 +282,7 @@ def _task(source: SourceSettings, incoming: IncomingMessage, now: int) -> NewTas
         now,
         source.tenant,
         ordering_key=conversation_of(source, incoming),
-        expires_at=min(incoming.at, now) + micros(source.expires),
+        expires_at=min(incoming.at, now) + micros(source.expire_after),
     )
 
 

@@ -56,7 +56,7 @@ class Poller:
             return wait  # woken by a hint, which does not concern the source
         lease = await self._leases.take(self._settings.name)
         if not isinstance(lease, SourceLease):
-            return self._rest(min(lease / SECOND, self._settings.poll.total_seconds()))
+            return self._rest(min(lease / SECOND, self._settings.poll_interval.total_seconds()))
         return self._rest(await self._run(lease))
 
     def _rest(self, seconds: float) -> float:
@@ -65,7 +65,7 @@ class Poller:
 
     async def _run(self, lease: SourceLease) -> float:
         """Run once and release the lease in any case."""
-        rest = self._settings.poll
+        rest = self._settings.poll_interval
         try:
             await self._report_takeover(lease)
             await self._catch_up(lease)

@@ -69,7 +69,7 @@ class NotFound(CallerError):
 class Conflict(CallerError):
     """The thing exists, but its state does not allow this."""
 
-    code = "refused"
+    code = "conflict"
     status = 409
 
 
@@ -131,7 +131,7 @@ class StoreFull(TemporaryError):
 class OperatorError(TidingsError):
     """A person must look."""
 
-    code = "broken"
+    code = "operator_error"
 
 
 class StoreUnusable(OperatorError):
