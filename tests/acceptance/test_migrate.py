@@ -221,24 +221,24 @@ async def test_the_page_shows_how_far_it_is_and_gives_repaired_records_back(
     assert "running" in await press("run")
     await over(house, id_)
     text = (await http.get(page)).text
-    for words in ("<b>20 of 20</b>", "18 written", "mail", "people &lt;i&gt;", "Who did what"):
+    for words in ("<b>20 of 20</b>", "18 written", "mail", "people &lt;i&gt;", "Audit log"):
         assert words in text, words
     assert "<b>x</b>" not in text and 'class="bar"' in text
     live = (await http.get(f"{page}/live", params={"now": "1"})).json()
-    assert set(live) == {"trouble", "standing", "acts", "types", "causes", "facts"}
+    assert set(live) == {"trouble", "status", "actions", "types", "causes", "facts"}
     assert "people &lt;i&gt;" in (await http.get("/migrations")).text
     assert "rejected" in (await http.get(page, params={"state": "rejected"})).text
     record = (await http.get(f"{page}/records/people/7")).text
     assert "Attempts" in record and "<b>x</b>" not in record
 
     table = (await http.get(f"/v1{page}/dead/export", params={"format": "csv"})).text
-    assert "opened again" in await press("repaired", rows=table.replace("nope", "mended@example.org"))
+    assert "to retry" in await press("repaired", rows=table.replace("nope", "mended@example.org"))
     await over(house, id_)
     assert written(tmp_path)["3"] == "mended@example.org"
-    assert "nothing was pasted" in await press("repaired", rows="")
+    assert "there are no rows" in await press("repaired", rows="")
     assert "row 2 has no id" in await press("repaired", rows="type,fields.mail\npeople,x\n")
     assert "is completed" in await press("pause")
-    assert "1 opened again" in await press("replay", type="people")
+    assert "1 to retry" in await press("replay", type="people")
     assert (await http.post(f"{page}/explode")).status_code == 404
 
 
@@ -287,13 +287,13 @@ async def test_the_page_shows_what_would_be_taken_out_before_it_is(
     id_, http = await planned(house, tmp_path), house.http
     page = f"/migrations/{id_}"
     before = (await http.get(page)).text
-    assert f'action="{page}/foresee-undo"' in before and f'action="{page}/undo"' not in before
+    assert f'action="{page}/preview-undo"' in before and f'action="{page}/undo"' not in before
 
-    foreseen = (await http.post(f"{page}/foresee-undo", follow_redirects=True)).text
-    assert "18 erased" in foreseen and f'action="{page}/undo" data-confirm="Delete' in foreseen
-    monkeypatch.setattr(migration_views, "FORESEEN", 5)
-    part = (await http.post(f"{page}/foresee-undo", follow_redirects=True)).text
-    assert "5 erased of the 5 that were looked at, and more" in part
+    preview = (await http.post(f"{page}/preview-undo", follow_redirects=True)).text
+    assert "18 erased" in preview and f'action="{page}/undo" data-confirm="Delete' in preview
+    monkeypatch.setattr(migration_views, "UNDO_PREVIEW_RECORDS", 5)
+    part = (await http.post(f"{page}/preview-undo", follow_redirects=True)).text
+    assert "5 erased of the first 5 records, and more" in part
     assert written(tmp_path) == GOOD
 
     assert "Undone: 18 erased" in (await http.post(f"{page}/undo", follow_redirects=True)).text

@@ -66,7 +66,7 @@ ROLE_PERMISSIONS: Mapping[Role, frozenset[Permission]] = MappingProxyType(
 )
 
 
-_ALIASES = {"ahead": "messages", "opt-outs": "suppressions"}  # pages that are called otherwise
+_ALIASES = {"upcoming": "messages"}  # a dashboard page without an area of its own
 
 
 def area_of(path: str) -> str:
